@@ -41,6 +41,7 @@ class World:
         self.org_id = (await self.access.create_organization("acme")).id
         self.other_id = (await self.access.create_organization("zeta")).id
         self.key = await self.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+        await self.db.write([Statement("DELETE FROM audit_log")])
         return self
 
     async def user(self, cookie: str) -> ConsoleUser:

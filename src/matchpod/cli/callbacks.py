@@ -8,12 +8,14 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
+from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
 from matchpod.core.callback_query import CallbackState, state_of
 from matchpod.core.text_rules import printable
 from matchpod.ports import Database
+from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
@@ -55,8 +57,14 @@ def list_callbacks(
 @app.command()
 def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", help="As `list` shows it.")]) -> None:
     """Send a callback again, with the same id and the same bytes."""
-    is_due = run_with_resources(lambda resources: outbox.redeliver(resources.db, callback_id, resources.clock.now_ms()))
-    if not is_due:
+
+    async def make_due(resources: Resources) -> bool:
+        org_id = await outbox.org_of(resources.db, callback_id)
+        audit = Audit(db=resources.db, clock=resources.clock)
+        record = audit.entry(Action.CALLBACK_REDELIVERED, org_id=org_id, actor=COMMAND_LINE, target=callback_id)
+        return await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms(), record)
+
+    if not run_with_resources(make_due):
         fail(f"There is no callback {printable(callback_id)}.", code=2)
     print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
 

@@ -22,6 +22,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import printable
 from matchpod.ports import NothingChangedError
+from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.end_match import end_match
 from matchpod.service.history.views import SeriesDetailMap, map_view
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
@@ -156,8 +157,10 @@ def cancel_match(server_id: ServerId) -> None:
         now_ms = resources.clock.now_ms()
         callback_id = new_callback_id(now_ms, secrets.token_bytes(ID_RANDOM_BYTES))
         outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_OPERATOR)
+        audit = Audit(db=resources.db, clock=resources.clock)
+        record = audit.entry(Action.MATCH_CANCELED, org_id=row.org_id, actor=COMMAND_LINE, target=row.id)
         try:
-            await resources.db.write(end_match(row, outcome, fence=None, callback_id=callback_id))
+            await resources.db.write([record, *end_match(row, outcome, fence=None, callback_id=callback_id)])
         except NothingChangedError:
             fail(f"The match on {server_id} has already ended.")
         return row

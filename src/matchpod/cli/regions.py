@@ -11,6 +11,8 @@ from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note
 from matchpod.core.text_rules import printable
+from matchpod.service.audit import COMMAND_LINE, Audit
+from matchpod.service.region_switch import RegionSwitch
 from matchpod.service.regions import Regions
 from matchpod.service.row_views import view_of
 from matchpod.storage import region_flags
@@ -97,12 +99,13 @@ def _number(count: int | None) -> str:
 
 
 def _set_active(code: str, *, is_active: bool) -> None:
-    async def store(resources: Resources) -> list[str]:
+    async def store(resources: Resources) -> list[str] | None:
+        """Return the known regions if this is none of them."""
         known = [region.code for region in resources.settings.regions]
-        if code in known:
-            await region_flags.set_active(resources.db, code, is_active)
-        return known
+        audit = Audit(db=resources.db, clock=resources.clock)
+        switch = RegionSwitch(db=resources.db, audit=audit, codes=known)
+        return None if await switch.set_active(code, is_active=is_active, actor=COMMAND_LINE) else known
 
     known = run_with_resources(store)
-    if code not in known:
+    if known is not None:
         fail(f"Unknown region {printable(code)!r}. Known regions: {', '.join(known)}.", code=2)

@@ -20,6 +20,7 @@ from matchpod.core.errors import UnauthorizedError
 from matchpod.core.text_rules import printable, unprintable_in
 from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Statement, Vault
 from matchpod.service import webhook_signature
+from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
 from matchpod.service.principals import (
@@ -88,15 +89,25 @@ class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access:
-    """Organizations and API keys: authentication for the API, management for the command line."""
+    """Organizations and API keys: authentication for the API, management for the command line and the console.
+
+    Acts are recorded in the audit log; `actor` is who acts.
+    """
 
     def __init__(
-        self, *, db: Database, clock: Clock, vault: Vault, random_bytes: Callable[[int], bytes] = secrets.token_bytes
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        vault: Vault,
+        audit: Audit | None = None,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._db = db
         self._clock = clock
         self._vault = vault
         self._random_bytes = random_bytes
+        self._audit = audit or Audit(db=db, clock=clock)
         self._cache: dict[str, _CachedKey] = {}
 
     # --- authentication -------------------------------------------------------------------------------------------
@@ -144,17 +155,17 @@ class Access:
 
     # --- organizations --------------------------------------------------------------------------------------------
 
-    async def create_organization(self, name: str) -> OrganizationView:
+    async def create_organization(self, name: str, *, actor: str = COMMAND_LINE) -> OrganizationView:
         """Create an organization with its own webhook secret; AccessError if the name is taken or invalid."""
         organization = self._new_organization(name)
-        await self._insert_organization(organization)
+        await self._insert_organization(organization, actor)
         return view_of(OrganizationView, organization)
 
-    async def create_organization_with_key(self, name: str, *, key_name: str) -> NewKey:
+    async def create_organization_with_key(self, name: str, *, key_name: str, actor: str = COMMAND_LINE) -> NewKey:
         """Create an organization and an owner key with all scopes, in one transaction."""
         organization = self._new_organization(name)
         text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope))
-        await self._insert_organization(organization, api_keys.insert(key))
+        await self._insert_organization(organization, actor, api_keys.insert(key), self._key_created(key, actor))
         return self._log_created(text, key)
 
     async def organizations(self) -> list[OrganizationView]:
@@ -169,7 +180,7 @@ class Access:
         except ValueError as exc:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
-    async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True) -> str:
+    async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
         """Replace the webhook secret, from the next delivery attempt on; return the new one.
 
         The old one signs too for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
@@ -178,14 +189,17 @@ class Access:
         secret = self._new_webhook_secret()
         until_ms = self._clock.now_ms() + OLD_SECRET_MS if keeps_old else None
         sealed = self._vault.seal(secret)
-        await organizations.set_webhook_secret(self._db, organization.id, sealed, old_until_ms=until_ms)
+        detail = "" if keeps_old else "without an overlap"
+        record = self._audit.entry(Action.SECRET_REPLACED, org_id=organization.id, actor=actor, detail=detail)
+        await organizations.set_webhook_secret(self._db, organization.id, sealed, record, old_until_ms=until_ms)
         _log.info("webhook secret replaced", extra={"org_id": organization.id})
         return secret
 
-    async def end_old_webhook_secret(self, org_name: str) -> None:
+    async def end_old_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> None:
         """Sign only with the current secret from now on."""
         organization = await self._organization(org_name)
-        await organizations.forget_old_secret(self._db, organization.id)
+        record = self._audit.entry(Action.OLD_SECRET_ENDED, org_id=organization.id, actor=actor)
+        await organizations.forget_old_secret(self._db, organization.id, record)
         _log.info("old webhook secret ended", extra={"org_id": organization.id})
 
     def _new_organization(self, name: str) -> Organization:
@@ -193,9 +207,12 @@ class Access:
         sealed, now_ms = self._vault.seal(self._new_webhook_secret()), self._clock.now_ms()
         return Organization(id=self._new_id("org"), name=name, webhook_secret=sealed, created_at_ms=now_ms)
 
-    async def _insert_organization(self, organization: Organization, *also: Statement) -> None:
+    async def _insert_organization(self, organization: Organization, actor: str, *also: Statement) -> None:
+        record = self._audit.entry(
+            Action.ORGANIZATION_CREATED, org_id=None, actor=actor, target=organization.id, detail=organization.name
+        )
         try:
-            await organizations.create(self._db, organization, *also)
+            await organizations.create(self._db, organization, *also, record)
         except DuplicateError as exc:
             raise AccessError(f"An organization named {organization.name} already exists.") from exc
         _log.info("organization created", extra={"org_id": organization.id})
@@ -210,7 +227,14 @@ class Access:
     # --- keys -----------------------------------------------------------------------------------------------------
 
     async def create_key(
-        self, org_name: str, *, name: str = "", role: Role, scopes: Collection[Scope], expires_in_s: int | None = None
+        self,
+        org_name: str,
+        *,
+        name: str = "",
+        role: Role,
+        scopes: Collection[Scope],
+        expires_in_s: int | None = None,
+        actor: str = COMMAND_LINE,
     ) -> NewKey:
         """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
         _check_name(name, "The name of a key", shortest=0)
@@ -221,7 +245,7 @@ class Access:
         organization = await self._organization(org_name)
         lifetime_ms = None if expires_in_s is None else expires_in_s * 1000
         text, key = self._new_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
-        await self._db.write([api_keys.insert(key)])
+        await self._db.write([api_keys.insert(key), self._key_created(key, actor)])
         return self._log_created(text, key)
 
     async def keys(self, org_name: str) -> list[KeyView]:
@@ -230,7 +254,7 @@ class Access:
         now_ms = self._clock.now_ms()
         return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
 
-    async def rotate_key(self, key_id: str, *, overlap_s: int) -> NewKey:
+    async def rotate_key(self, key_id: str, *, overlap_s: int, actor: str = COMMAND_LINE) -> NewKey:
         """Create a key with the same name, rights and lifetime; the old one expires after `overlap_s` at the latest."""
         if not 0 <= overlap_s <= MAX_OVERLAP_S:
             raise AccessError(f"The overlap must be between 0 seconds and {MAX_OVERLAP_S // DAY_S} days.")
@@ -244,16 +268,19 @@ class Access:
         text, key = self._new_key(
             old.org_id, name=old.name, role=Role(old.role), scopes=scopes_of(old), lifetime_ms=lifetime_ms
         )
-        await self._db.write([api_keys.insert(key)])
+        detail = f"replaced by {key.id}"
+        record = self._audit.entry(Action.KEY_ROTATED, org_id=key.org_id, actor=actor, target=old.id, detail=detail)
+        await self._db.write([api_keys.insert(key), record])
         await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
         self._cache.clear()
         _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})
         return NewKey(text=text, view=key_view(key, now_ms))
 
-    async def revoke_key(self, key_id: str) -> bool:
+    async def revoke_key(self, key_id: str, *, actor: str = COMMAND_LINE) -> bool:
         """Revoke a key, in all processes within CACHE_MS; False if it was revoked before, AccessError if unknown."""
         key = await self._key(key_id)
-        if not await api_keys.revoke(self._db, key.id, self._clock.now_ms()):
+        record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
+        if not await api_keys.revoke(self._db, key.id, self._clock.now_ms(), record):
             return False
         self._cache.clear()
         _log.info("key revoked", extra={"key_id": key.id, "org_id": key.org_id})
@@ -277,6 +304,10 @@ class Access:
             expires_at_ms=None if lifetime_ms is None else now_ms + lifetime_ms,
         )
         return text, key
+
+    def _key_created(self, key: ApiKey, actor: str) -> Statement:
+        detail = f"{key.role}, {' '.join(key.scopes)}"
+        return self._audit.entry(Action.KEY_CREATED, org_id=key.org_id, actor=actor, target=key.id, detail=detail)
 
     def _log_created(self, text: str, key: ApiKey) -> NewKey:
         _log.info("key created", extra={"key_id": key.id, "org_id": key.org_id, "role": key.role})

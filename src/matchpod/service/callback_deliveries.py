@@ -16,6 +16,7 @@ from matchpod.core.json_limits import decode_json
 from matchpod.core.result import iso_time
 from matchpod.ports import Clock, Database
 from matchpod.service import callback_views
+from matchpod.service.audit import Action, Audit
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.principals import Principal
 from matchpod.service.rate_limit import RateLimiter
@@ -39,10 +40,11 @@ _log = logging.getLogger(__name__)
 class CallbackDeliveries:
     """The callbacks of all organizations; each organization can access only its own."""
 
-    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None], audit: Audit | None = None) -> None:
         self._db = db
         self._clock = clock
         self._wake = wake
+        self._audit = audit or Audit(db=db, clock=clock)
         unit = "requests to send callbacks again"
         self._single = RateLimiter(SINGLE_PER_MINUTE, self._now_s, owner="this organization", unit=unit)
         self._many = RateLimiter(MANY_PER_MINUTE, self._now_s, owner="this organization", unit=f"{unit} since a time")
@@ -68,7 +70,8 @@ class CallbackDeliveries:
         """Request one more attempt; CallbackWaitingError while one is under way or scheduled."""
         row = await self._own(principal, callback_id)
         self._single.acquire(principal.org_id)
-        if not await outbox.redeliver_finished(self._db, principal.org_id, row.id, self._clock.now_ms()):
+        record = self._audit.act_of(principal, Action.CALLBACK_REDELIVERED, target=row.id)
+        if not await outbox.redeliver_finished(self._db, principal.org_id, row.id, self._clock.now_ms(), record):
             raise self._waiting(await self._own(principal, callback_id))
         self._wake()
         _log.info("callback redelivery requested", extra=_log_fields(principal) | {"callback_id": row.id})
@@ -79,8 +82,11 @@ class CallbackDeliveries:
         """Request one more attempt for each given-up callback since the time in the body, oldest first."""
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)
+        detail = f"all that were given up since {iso_time(from_ms)}"
+        record = self._audit.act_of(principal, Action.CALLBACK_REDELIVERED, detail=detail)
+        now_ms = self._clock.now_ms()
         created_ms = await outbox.redeliver_given_up(
-            self._db, principal.org_id, from_ms=from_ms, limit=MAX_REDELIVERED, now_ms=self._clock.now_ms()
+            self._db, principal.org_id, record, from_ms=from_ms, limit=MAX_REDELIVERED, now_ms=now_ms
         )
         last_ms = created_ms[-1] if created_ms else from_ms
         next_ms = await outbox.oldest_given_up(self._db, principal.org_id, from_ms=last_ms)

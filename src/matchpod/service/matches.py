@@ -36,6 +36,7 @@ from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
 from matchpod.service import identifiers, organization_events
+from matchpod.service.audit import Action, Audit
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import MATCH_OVER, end_match
@@ -92,6 +93,7 @@ class Matches:
         remote: RemoteMatches,
         read_cvars: CvarReader,
         notify: Callable[[str], None],
+        audit: Audit | None = None,
         metrics: Metrics | None = None,
         quotas: Quotas = UNLIMITED,
         disk: DiskSpace | None = None,
@@ -107,6 +109,7 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._audit = audit or Audit(db=db, clock=clock)
         self._disk = disk
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
@@ -163,7 +166,7 @@ class Matches:
     async def cancel(self, principal: Principal, server_id: str) -> None:
         """End a match without a result. Canceling it again changes nothing and sends no second callback."""
         row = await self._own_row(principal, server_id)
-        if not has_ended(row) and await self._cancel(row):
+        if not has_ended(row) and await self._cancel(principal, row):
             return
         outcome = await outbox.outcome_of(self._db, row.id)
         if outcome is None or outcome.reason != CancelReason.CANCELED_BY_USER:
@@ -196,6 +199,8 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = self._new_row(request, principal.org_id, now_ms)
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
+        if principal.session_id is not None:  # programs create many matches, and their list is the record
+            statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
         event = organization_events.match_created(row)
         try:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
@@ -278,13 +283,14 @@ class Matches:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
         return require_own(principal, found, "server")
 
-    async def _cancel(self, row: ServerRow) -> bool:
+    async def _cancel(self, principal: Principal, row: ServerRow) -> bool:
         """End an open match; False if it has ended in the meantime."""
         now_ms = self._clock.now_ms()
         outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)
         callback_id = identifiers.new_callback_id(now_ms, self._random_bytes(identifiers.ID_RANDOM_BYTES))
+        record = self._audit.act_of(principal, Action.MATCH_CANCELED, target=row.id)
         try:
-            await self._db.write(end_match(row, outcome, fence=None, callback_id=callback_id))
+            await self._db.write([record, *end_match(row, outcome, fence=None, callback_id=callback_id)])
         except NothingChangedError:
             return False
         self._notify(row.id)

@@ -43,9 +43,12 @@ async def by_hash(db: Database, key_hash: str) -> ApiKey | None:
     return await rows.read_first(db, ApiKey, "FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
 
 
-async def revoke(db: Database, key_id: str, now_ms: int) -> bool:
-    """Revoke a key at once; False if it does not exist or is already revoked."""
-    return await _set(db, "revoked_at_ms = :at_ms WHERE id = :id AND revoked_at_ms IS NULL", key_id, now_ms)
+async def revoke(db: Database, key_id: str, now_ms: int, *also: Statement) -> bool:
+    """Revoke a key at once, in one transaction with other statements.
+
+    False if it does not exist or is already revoked: then nothing is written.
+    """
+    return await _set(db, "revoked_at_ms = :at_ms WHERE id = :id AND revoked_at_ms IS NULL", key_id, now_ms, *also)
 
 
 async def expire_at(db: Database, key_id: str, at_ms: int) -> bool:
@@ -66,6 +69,6 @@ async def list(db: Database, org_id: str) -> builtins.list[ApiKey]:
     return await rows.read_all(db, ApiKey, rest, {"org_id": org_id})
 
 
-async def _set(db: Database, change: str, key_id: str, at_ms: int) -> bool:
-    update = f"UPDATE api_keys SET {change} RETURNING id"
-    return bool(await rows.write_one(db, update, {"id": key_id, "at_ms": at_ms}))
+async def _set(db: Database, change: str, key_id: str, at_ms: int, *also: Statement) -> bool:
+    update = Statement(f"UPDATE api_keys SET {change} RETURNING id", {"id": key_id, "at_ms": at_ms})
+    return bool(await rows.write_if_changed(db, update, *also))

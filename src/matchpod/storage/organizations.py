@@ -39,22 +39,25 @@ async def by_name(db: Database, name: str) -> Organization | None:
 
 
 async def set_webhook_secret(
-    db: Database, org_id: str, webhook_secret: bytes, *, old_until_ms: int | None = None
+    db: Database, org_id: str, webhook_secret: bytes, *also: Statement, old_until_ms: int | None = None
 ) -> bool:
-    """Replace the sealed secret; False if the organization does not exist. The old one is kept until a time, if any."""
+    """Replace the sealed secret, in one transaction with other statements. The old one is kept until a time, if any.
+
+    False if the organization does not exist: then nothing is written.
+    """
     update = (
         "UPDATE organizations SET webhook_secret = :webhook_secret, old_secret_until_ms = :until_ms,"
         " old_webhook_secret = CASE WHEN CAST(:until_ms AS BIGINT) IS NULL THEN NULL ELSE webhook_secret END"
         " WHERE id = :id RETURNING id"
     )
     params = {"id": org_id, "webhook_secret": webhook_secret, "until_ms": old_until_ms}
-    return bool(await rows.write_one(db, update, params))
+    return bool(await rows.write_if_changed(db, Statement(update, params), *also))
 
 
-async def forget_old_secret(db: Database, org_id: str) -> None:
-    """Delete the secret before the current one."""
+async def forget_old_secret(db: Database, org_id: str, *also: Statement) -> None:
+    """Delete the secret before the current one, in one transaction with other statements."""
     update = "UPDATE organizations SET old_webhook_secret = NULL, old_secret_until_ms = NULL WHERE id = :id"
-    await db.write([Statement(update, {"id": org_id})])
+    await db.write([Statement(update, {"id": org_id}), *also])
 
 
 async def list(db: Database) -> builtins.list[Organization]:

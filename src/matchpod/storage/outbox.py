@@ -285,6 +285,12 @@ async def callback_of(db: Database, server_id: str) -> CallbackRow | None:
     return await rows.read_first(db, CallbackRow, rest, {"server_id": server_id})
 
 
+async def org_of(db: Database, callback_id: str) -> str | None:
+    """Return the organization of a callback; None if it does not exist."""
+    found = await db.read_one("SELECT org_id FROM callbacks WHERE id = :id", {"id": callback_id})
+    return None if found is None else msgspec.convert(found[0], str)
+
+
 async def list_callbacks(
     db: Database, *, org_id: str | None, state: CallbackState | None, limit: int
 ) -> list[CallbackRow]:
@@ -301,30 +307,36 @@ async def list_callbacks(
     return await rows.read_all(db, CallbackRow, rest, params)
 
 
-async def redeliver(db: Database, callback_id: str, now_ms: int) -> bool:
+# If none of the following makes a callback due, the statements in `also` are not run either.
+
+
+async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statement) -> bool:
     """Make a callback due again, in any state, even if it was postponed; False if it does not exist."""
-    update = f"{_MAKE_DUE} WHERE id = :id RETURNING id"
-    return bool(await rows.write_one(db, update, {"id": callback_id, "now_ms": now_ms}))
+    update = Statement(f"{_MAKE_DUE} WHERE id = :id RETURNING id", {"id": callback_id, "now_ms": now_ms})
+    return bool(await rows.write_if_changed(db, update, *also))
 
 
-async def redeliver_finished(db: Database, org_id: str, callback_id: str, now_ms: int) -> bool:
+async def redeliver_finished(db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement) -> bool:
     """Make a delivered or given-up callback of the organization due again; False if there is none with this id."""
-    update = f"{_MAKE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
-    return bool(await rows.write_one(db, update, {"id": callback_id, "org_id": org_id, "now_ms": now_ms}))
+    sql = f"{_MAKE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
+    update = Statement(sql, {"id": callback_id, "org_id": org_id, "now_ms": now_ms})
+    return bool(await rows.write_if_changed(db, update, *also))
 
 
-async def redeliver_given_up(db: Database, org_id: str, *, from_ms: int, limit: int, now_ms: int) -> list[int]:
+async def redeliver_given_up(
+    db: Database, org_id: str, *also: Statement, from_ms: int, limit: int, now_ms: int
+) -> list[int]:
     """Make the organization's given-up callbacks created since `from_ms` due again, oldest first, at most `limit`.
 
     Return when they were created, in order.
     """
     chosen = given_up_ids(org_id, from_ms=from_ms, limit=limit)
     # The outer condition is for PostgreSQL, which checks it again after it has waited for a concurrent request.
-    updated = await rows.write_one(
-        db,
+    update = Statement(
         f"{_MAKE_DUE} WHERE id IN ({chosen.sql}) AND {_IS_GIVEN_UP} RETURNING created_at_ms",
         {**chosen.params, "now_ms": now_ms},
     )
+    updated = await rows.write_if_changed(db, update, *also)
     return sorted(created_at_ms for (created_at_ms,) in msgspec.convert(updated, list[tuple[int]]))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.ports import Database
-from matchpod.storage.rows import write_one
+from matchpod.ports import Database, Statement
 
 
 async def active_flags(db: Database) -> dict[str, bool]:
@@ -20,10 +19,10 @@ async def is_active(db: Database, code: str) -> bool:
     return row is None or row[0] == 1
 
 
-async def set_active(db: Database, code: str, is_active: bool) -> None:
-    """Switch a region on or off; persists across restarts."""
+async def set_active(db: Database, code: str, is_active: bool, *also: Statement) -> None:
+    """Switch a region on or off, in one transaction with other statements; persists across restarts."""
     switch = (
         "INSERT INTO region_flags (code, is_active) VALUES (:code, :is_active)"
         " ON CONFLICT (code) DO UPDATE SET is_active = excluded.is_active"
     )
-    await write_one(db, switch, {"code": code, "is_active": int(is_active)})
+    await db.write([Statement(switch, {"code": code, "is_active": int(is_active)}), *also])

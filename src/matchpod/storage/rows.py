@@ -12,8 +12,9 @@ from itertools import repeat
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from matchpod.ports import Database, Row, Statement, Value
+from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
@@ -39,6 +40,16 @@ async def write_one(db: Database, sql: str, params: Mapping[str, Value] | None =
     """Run one statement as a transaction, and return its rows (RETURNING)."""
     (rows,) = await db.write([Statement(sql, params or {})])
     return rows
+
+
+async def write_if_changed(db: Database, change: Statement, *also: Statement) -> list[Row]:
+    """Run a statement and, if it changes any row, others in the same transaction; return its rows (RETURNING)."""
+    if not also:
+        return (await db.write([change]))[0]
+    try:
+        return (await db.write([replace(change, must_change=True), *also]))[0]
+    except NothingChangedError:
+        return []
 
 
 def insert(table: str, value: msgspec.Struct) -> Statement:
