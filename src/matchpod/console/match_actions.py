@@ -1,6 +1,7 @@
 """What people can do with a match: each action with its text, when it is allowed, and how it is done.
 
-To add one, add it to ACTIONS: it then appears on the page of every match whose phase allows it.
+To add one, add it to ACTIONS: it then appears on the page of every match whose phase allows it. The services record
+acts in the audit log; only what is merely shown is recorded here.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ def allowed_actions(match: MatchDetail) -> list[MatchAction]:
 
 async def _cancel(visit: Visit, match: MatchDetail) -> Done:
     await visit.deps.services.matches.cancel(visit.principal, match.server_id)
-    await visit.record(Action.MATCH_CANCELED, target=match.server_id, detail=match.external_match_id or "")
     return Done(notice="canceled")
 
 
@@ -66,9 +66,7 @@ async def _reveal(visit: Visit, match: MatchDetail) -> Done:
 
 
 async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
-    callback = match.callbacks[0]
-    await visit.deps.services.callbacks.redeliver(visit.principal, callback.id)
-    await visit.record(Action.CALLBACK_REDELIVERED, target=callback.id, detail=match.external_match_id or "")
+    await visit.deps.services.callbacks.redeliver(visit.principal, match.callbacks[0].id)
     return Done(notice="redelivered")
 
 
@@ -114,7 +112,7 @@ ACTIONS: Final = (
     MatchAction(
         name="password",
         title="Show the RCON password …",
-        what="Shows the password of the server's console once. Whoever has it controls the server. That you looked at"
+        what="Shows the password of the server's console once. Who has it controls the server. That you looked at"
         " it is recorded.",
         button="Show the password",
         is_allowed=_has_server,

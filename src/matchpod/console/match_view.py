@@ -7,11 +7,12 @@ from typing import Final
 
 import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from matchpod.console.broadcasts import swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_item
-from matchpod.console.lifecycle import placed, spans_of
+from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
@@ -53,11 +54,18 @@ class MatchView:
         self._match: MatchDetail | None = None
         self._parts: dict[str, bytes] = {}
         self._map_id = ""
-        self._seq = 0
+        self.map_number = 1
+        """The number of the map whose rounds are shown."""
+        self._seqs: dict[str, int] = {}
+        """The last item of each map that was read."""
+        self._complete: set[str] = set()
+        """The maps that are over, and of which all items were read."""
         self._items: list[tuple[int, TimelineItem]] = []
         self._rounds: tuple[RoundEntry, ...] = ()
         self._players: dict[str, MapPlayer] = {}
         self._connect: str | None = None
+        self._drawn: dict[str, tuple[object, bytes]] = {}
+        """The fragments with the values they were drawn from."""
 
     @property
     def match(self) -> MatchDetail:
@@ -65,11 +73,6 @@ class MatchView:
         if self._match is None:
             raise RuntimeError("the match was not read yet")
         return self._match
-
-    @property
-    def map_number(self) -> int:
-        """The number of the map whose rounds are shown."""
-        return next((one.number for one in self.match.maps if one.id == self._map_id), 1)
 
     def part(self, name: str) -> Markup:
         """A fragment of the page."""
@@ -109,25 +112,27 @@ class MatchView:
         """Read the items that were added since the last time, of all maps that have begun."""
         new: list[tuple[int, TimelineItem]] = []
         for one in _begun(match):
-            if one.id != self._map_id:
-                if any(earlier.id == self._map_id and earlier.number > one.number for earlier in match.maps):
-                    continue
-                new += await self._read_map()
-                self._map_id, self._seq = one.id, 0
-            new += [(one.number, item) for _, item in await self._read_map(one.number)]
+            self._map_id, self.map_number = one.id, one.number
+            if one.id in self._complete:
+                continue
+            found = await self._read_map(one.id)
+            new += [(one.number, item) for item in found]
+            if one.finished_ms is not None and not found:
+                self._complete.add(one.id)
         self._items += new
         return new
 
-    async def _read_map(self, number: int | None = None) -> list[tuple[int, TimelineItem]]:
-        found: list[tuple[int, TimelineItem]] = []
-        while self._map_id:
-            lines = await self._services.details.new_items(self._map_id, self._seq, limit=PAGE)
-            items = [read_item(line) for line in lines]
-            found += [(self.map_number if number is None else number, item) for item in items]
-            self._seq = items[-1].seq if items else self._seq
+    async def _read_map(self, map_id: str) -> list[TimelineItem]:
+        items: list[TimelineItem] = []
+        while True:
+            after = items[-1].seq if items else self._seqs.get(map_id, 0)
+            lines = await self._services.details.new_items(map_id, after, limit=PAGE)
+            items += [read_item(line) for line in lines]
             if len(lines) < PAGE:
                 break
-        return found
+        if items:
+            self._seqs[map_id] = items[-1].seq
+        return items
 
     async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
         """Read the rounds if one began or ended, and the players if one fought."""
@@ -141,34 +146,53 @@ class MatchView:
             self._players = {player.steam_id: player for player in _PLAYERS.decode(detail.players)}
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
+        """Return all fragments but the feed; those whose input is the same are not rendered again."""
         settings, card = match.settings, match.card
         is_scored = settings.match_type is not MatchType.DEATHMATCH
-        roster = expected_roster(settings) if card is None else card.roster
+        shown = match if card is None else replace(match, card=replace(card, heard_ms=None))
         heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
-        shown = msgspec.structs.replace(
-            match, card=None if card is None else msgspec.structs.replace(card, heard_ms=None)
-        )
-        choices = allowed_actions(match) if self._principal.may_create else []
-        connect = None if match.has_ended else self._connect
-        parts = {
-            "ended": fragment(PARTS, "ended", match.has_ended and bool(self._parts)),
-            "heading": fragment(PARTS, "heading", shown, score_of(match), is_scored=is_scored),
-            "heard": fragment(PARTS, "heard", heard_ms),
-            "strip": self._strip(match) if is_scored else b'<div id="strip"></div>',
-            "roster": fragment(
-                PARTS, "roster", _with_names(roster, self._players), self._players, is_known=card is not None
-            ),
-            "actions": b'<div id="actions"></div>',
-            "lifecycle": fragment(PARTS, "lifecycle", placed(spans_of(match), self._services.now_ms())),
+        roster = expected_roster(settings) if card is None else card.roster
+        has_news = match.has_ended and bool(self._parts)
+        return {
+            "ended": self._part("ended", has_news),
+            "heading": self._part("heading", shown, score_of(match), is_scored),
+            "heard": self._part("heard", heard_ms),
+            "strip": self._strip(self._rounds, team_names(match), match.has_ended)
+            if is_scored
+            else b'<i id="strip"></i>',
+            "roster": self._part("roster", _with_names(roster, self._players), self._players, card is not None),
+            "actions": self._actions(match),
+            "lifecycle": self._lifecycle(spans_of(match)),
         }
-        if self._principal.may_create:
-            parts["actions"] = fragment(PARTS, "actions", match, choices, connect)
-        return parts
 
-    def _strip(self, match: MatchDetail) -> bytes:
-        team1, team2 = team_names(match)
-        chart = round_strip(self._rounds, team1, team2, is_over=match.has_ended)
-        return fragment(PARTS, "strip", chart)
+    def _part(self, name: str, *values: object) -> bytes:
+        """Return a fragment; the same one if its values are the same as before."""
+        return self._unless_same(name, values, lambda: fragment(PARTS, name, *values))
+
+    def _strip(self, rounds: tuple[RoundEntry, ...], names: tuple[str, str], is_over: bool) -> bytes:
+        def draw() -> bytes:
+            return fragment(PARTS, "strip", round_strip(rounds, *names, is_over=is_over))
+
+        return self._unless_same("strip", (rounds, names, is_over), draw)
+
+    def _lifecycle(self, spans: list[Span]) -> bytes:
+        """Return the spans; the one that lasts grows when another one changes, its time runs in the browser."""
+        now_ms = self._services.now_ms()
+        return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
+
+    def _actions(self, match: MatchDetail) -> bytes:
+        if not self._principal.may_create:
+            return b'<i id="actions"></i>'
+        connect = None if match.has_ended else self._connect
+        choices = allowed_actions(match)
+        values = (match.server_id, match.has_ended, choices, connect)
+        return self._unless_same("actions", values, lambda: fragment(PARTS, "actions", match, choices, connect))
+
+    def _unless_same(self, name: str, values: object, draw: Callable[[], bytes]) -> bytes:
+        before = self._drawn.get(name)
+        if before is None or before[0] != values:
+            before = self._drawn[name] = (values, draw())
+        return before[1]
 
     def _feed(self) -> bytes:
         return b'<ol id="feed" class="feed">' + self._lines(self._items[-MAX_LINES:]) + b"</ol>"
@@ -211,6 +235,5 @@ def _begun(match: MatchDetail) -> list[MatchMap]:
 def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, MapPlayer]) -> list[RosterPlayer]:
     """Return the roster with the names of players whose presence is no longer known."""
     return [
-        one if one.name or one.steam_id not in known else msgspec.structs.replace(one, name=known[one.steam_id].name)
-        for one in roster
+        one if one.name or one.steam_id not in known else replace(one, name=known[one.steam_id].name) for one in roster
     ]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from matchpod.core.attention import Situation, attention_of
+from matchpod.core import events as ev
+from matchpod.core.attention import Signals, Situation, attention_of
 from matchpod.core.progress import PublicPhase
+from tests.unit.core.match_driver import ANN
 
 NOW_MS = 1_000_000
 QUIET = Situation(now_ms=NOW_MS, phase=PublicPhase.LIVE, heard_ms=NOW_MS - 1_000)
 
 
-def texts(**changes: object) -> list[str]:
+def texts(**changes: Any) -> list[str]:
     return [reason.text for reason in attention_of(msgspec.structs.replace(QUIET, **changes))]
+
+
+def chat(text: str) -> ev.ChatMessage:
+    return ev.ChatMessage(NOW_MS, ANN, "Ann", is_team_only=False, text=text)
 
 
 @pytest.mark.parametrize("phase", PublicPhase)
@@ -24,24 +32,24 @@ def test_match_without_problems_needs_none(phase: PublicPhase) -> None:
 @pytest.mark.parametrize(
     ("left_ms", "missing", "expected"),
     [
-        (121_000, 2, []),
-        (120_999, 2, ["2 players missing, 2:00 left"]),
-        (41_500, 1, ["1 player missing, 41 s left"]),
-        (-5_000, 1, ["1 player missing, 0 s left"]),
+        (120_001, 2, []),
+        (120_000, 2, ["2 players missing, time left"]),
+        (41_500, 1, ["1 player missing, time left"]),
+        (-5_000, 1, ["1 player missing, time left"]),
         (41_500, 0, []),
     ],
 )
 def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, missing: int, expected: list[str]) -> None:
-    changes = {"phase": PublicPhase.WAITING_FOR_PLAYERS, "missing": missing, "joined_until_ms": NOW_MS + left_ms}
-    assert texts(**changes) == expected
+    until_ms = NOW_MS + left_ms
+    assert texts(phase=PublicPhase.WAITING_FOR_PLAYERS, missing=missing, join_until_ms=until_ms) == expected
 
 
 @pytest.mark.parametrize(
     ("phase", "silent_ms", "expected"),
     [
         (PublicPhase.LIVE, 14_999, []),
-        (PublicPhase.LIVE, 15_000, ["nothing heard for 15 s"]),
-        (PublicPhase.WAITING_FOR_PLAYERS, 75_000, ["nothing heard for 1:15"]),
+        (PublicPhase.LIVE, 15_000, ["nothing heard for"]),
+        (PublicPhase.WAITING_FOR_PLAYERS, 75_000, ["nothing heard for"]),
         (PublicPhase.ALLOCATING, 75_000, []),
         (PublicPhase.ENDED, 75_000, []),
     ],
@@ -50,33 +58,42 @@ def test_silent_server_needs_it(phase: PublicPhase, silent_ms: int, expected: li
     assert texts(phase=phase, heard_ms=NOW_MS - silent_ms) == expected
 
 
+def test_time_that_runs_is_apart_from_the_text() -> None:
+    (reason,) = attention_of(msgspec.structs.replace(QUIET, heard_ms=NOW_MS - 20_000))
+    assert (reason.since_ms, reason.until_ms) == (NOW_MS - 20_000, None)
+
+
 def test_missing_player_needs_it_during_a_live_map_only() -> None:
     assert texts(missing=1) == ["1 player gone during a live map"]
     assert texts(missing=1, phase=PublicPhase.BETWEEN_MAPS) == []
 
 
 def test_long_pause_needs_it() -> None:
-    assert texts(phase=PublicPhase.PAUSED, paused_since_ms=NOW_MS - 299_999) == []
-    assert texts(phase=PublicPhase.PAUSED, paused_since_ms=NOW_MS - 300_000) == ["paused for 5:00"]
-    assert texts(phase=PublicPhase.LIVE, paused_since_ms=NOW_MS - 300_000) == []
+    assert texts(phase=PublicPhase.PAUSED, paused_ms=NOW_MS - 299_999) == []
+    assert texts(phase=PublicPhase.PAUSED, paused_ms=NOW_MS - 300_000) == ["paused for"]
+    assert texts(phase=PublicPhase.LIVE, paused_ms=NOW_MS - 300_000) == []
 
 
 def test_match_without_a_server_needs_it_after_a_minute_or_a_second_try() -> None:
     waiting = {"phase": PublicPhase.ALLOCATING, "heard_ms": None}
-    assert texts(**waiting, pending_since_ms=NOW_MS - 59_999) == []
-    assert texts(**waiting, pending_since_ms=NOW_MS - 61_000) == ["waiting for a free server for 1:01"]
+    assert texts(**waiting, pending_ms=NOW_MS - 59_999) == []
+    assert texts(**waiting, pending_ms=NOW_MS - 60_000) == ["waiting for a free server for"]
     assert texts(**waiting, tries=1) == ["try 2 of starting a server"]
     assert texts(tries=1) == []
+
+
+def test_call_for_an_admin_needs_it_for_ten_minutes() -> None:
+    assert texts(called_ms=NOW_MS - 599_999) == ["a player asked for an admin,"]
+    assert texts(called_ms=NOW_MS - 600_000) == []
+    assert texts(called_ms=NOW_MS, phase=PublicPhase.ENDED) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"calls": 1}, "a player asked for an admin"),
-        ({"calls": 3}, "a player asked for an admin, 3 times"),
         ({"is_callback_given_up": True, "phase": PublicPhase.ENDED}, "callback given up"),
-        ({"lost_rounds": 1}, "log of 1 round is incomplete"),
-        ({"lost_rounds": 2}, "log of 2 rounds is incomplete"),
+        ({"lost_rounds": 1}, "log gap: 1 round incomplete"),
+        ({"lost_rounds": 2}, "log gap: 2 rounds incomplete"),
         ({"leads": 1}, "1 anti-cheat lead"),
         ({"leads": 2}, "2 anti-cheat leads"),
     ],
@@ -86,5 +103,24 @@ def test_other_reasons(changes: dict[str, object], expected: str) -> None:
 
 
 def test_most_urgent_reason_comes_first() -> None:
-    found = attention_of(msgspec.structs.replace(QUIET, leads=1, calls=1, is_callback_given_up=True))
+    found = attention_of(msgspec.structs.replace(QUIET, leads=1, called_ms=NOW_MS, is_callback_given_up=True))
     assert [reason.kind for reason in found] == ["call", "callback", "leads"]
+
+
+def test_pause_is_noted_from_its_first_request_to_its_end() -> None:
+    signals = Signals()
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 5)
+    signals.update([ev.Paused(NOW_MS, by="Ben")], 9)
+    assert signals.paused_ms == 5
+    signals.update([ev.Unpaused(NOW_MS, by="Ben")], 12)
+    assert signals.paused_ms is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [("!admin", True), ("please !ADMIN now", True), ("!administrator", False), ("admin", False), ("x!admin", False)],
+)
+def test_word_in_the_chat_calls_an_admin(text: str, is_call: bool) -> None:
+    signals = Signals()
+    signals.update([chat(text)], 7)
+    assert signals.called_ms == (7 if is_call else None)

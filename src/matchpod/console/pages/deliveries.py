@@ -14,7 +14,6 @@ from matchpod.console.visit import Visit
 from matchpod.core.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
 from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
 from matchpod.core.iso_dates import read_date
-from matchpod.service.audit import Action
 from matchpod.service.callback_deliveries import MAX_REDELIVERED
 from matchpod.service.callback_views import CallbackDetail
 from matchpod.service.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
@@ -77,7 +76,6 @@ async def redeliver(visit: Visit) -> Response:
         await callbacks.redeliver(visit.principal, callback_id)
     except (CallbackWaitingError, RateLimitError) as exc:
         return await _detail(visit, exc)
-    await visit.record(Action.CALLBACK_REDELIVERED, target=found.id)
     return visit.done(f"{PATH}/{found.id}", "redelivered")
 
 
@@ -90,8 +88,6 @@ async def redeliver_given_up(visit: Visit) -> Response:
     except (InvalidParamsError, RateLimitError) as exc:
         filters = read_filters({"state": CallbackState.GIVEN_UP.value}, read_callbacks_query)
         return await _list(visit, filters, fault=exc, since=since)
-    if done.count:
-        await visit.record(Action.CALLBACK_REDELIVERED, detail=f"{done.count} given up since {since}")
     report = {"sent": str(done.count)} | ({} if done.next_since is None else {"next": done.next_since})
     return redirect(f"{PATH}?{urlencode(report)}")
 

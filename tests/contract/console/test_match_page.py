@@ -1,0 +1,124 @@
+"""The page of a match, what can be done there, and its overlay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.contract.console import console_site
+from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+site = console_site.site
+
+EVIL = "<img src=x onerror=alert(1)>{{7*7}}"
+
+
+async def new_match(site: ConsoleSite, **settings: object) -> str:
+    teams = {
+        "team1": {"name": "Reds & Co", "players": ["76561198000000001"]},
+        "team2": {"name": "Blues", "players": ["76561198000000002"]},
+    }
+    game = {"matchType": "competitive", "map": "de_mirage", "teams": teams}
+    return await site.create_match(**{"gameSettings": game, **settings})
+
+
+async def audit(site: ConsoleSite) -> list[tuple[str, str]]:
+    found = await site.resources.db.read("SELECT action, target FROM audit_log ORDER BY id")
+    return [(str(row[0]), str(row[1])) for row in found]
+
+
+async def test_match_without_a_server_is_shown(site: ConsoleSite) -> None:
+    server_id = await new_match(site, externalMatchId=EVIL)
+    page = await site.request("GET", f"/console/matches/{server_id}", who=OWNER)
+    assert page.status_code == 200
+    assert "starting a server" in page.text
+    assert "Reds &amp; Co" in page.text
+    assert "<img src=x" not in page.text
+    assert "&lt;img src=x onerror=alert(1)&gt;{{7*7}}" in page.text
+    assert f'sse-connect="/console/matches/{server_id}/stream?after=' in page.text
+    assert "Cancel the match" in page.text
+    assert "Show the RCON password" not in page.text  # it has no server yet
+
+
+async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    page = await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)
+    assert page.status_code == 200
+    assert "Cancel the match" not in page.text
+    for action in ("cancel", "password", "overlay"):
+        assert (
+            await site.request("POST", f"/console/matches/{server_id}/{action}", who=MEMBER, form={})
+        ).status_code == 403
+    assert (await site.request("GET", f"/console/matches/{server_id}/log.txt", who=MEMBER)).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["", "/stream", "/result.json", "/log.txt"])
+async def test_other_organizations_see_nothing(site: ConsoleSite, path: str) -> None:
+    server_id = await new_match(site)
+    answer = await site.request("GET", f"/console/matches/{server_id}{path}", who=STRANGER)
+    assert answer.status_code == 403
+    assert "Reds" not in answer.text
+    acted = await site.request("POST", f"/console/matches/{server_id}/cancel", who=STRANGER, form={})
+    assert acted.status_code == 403
+
+
+@pytest.mark.parametrize("server_id", ["srv_unknown", "%00", "a" * 300])
+async def test_unknown_match_is_not_found(site: ConsoleSite, server_id: str) -> None:
+    assert (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).status_code == 404
+
+
+async def test_cancel_is_done_once_and_recorded(site: ConsoleSite) -> None:
+    server_id = await new_match(site, callbackUrl="http://203.0.113.9/hook")
+    answer = await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/console/matches/{server_id}?done=canceled")
+    page = await site.request("GET", answer.headers["location"], who=ADMIN)
+    assert "The match is canceled." in page.text
+    assert "canceled by user" in page.text
+    assert "sse-connect" not in page.text  # nothing changes any more
+    again = await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
+    assert again.status_code == 409
+    assert "can no longer be done" in again.text
+    assert [one for one in await audit(site) if one[1] == server_id] == [("match_canceled", server_id)]
+
+
+async def test_action_must_exist_and_be_allowed(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    assert (await site.request("POST", f"/console/matches/{server_id}/explode", who=OWNER, form={})).status_code == 404
+    early = await site.request("POST", f"/console/matches/{server_id}/password", who=OWNER, form={})
+    assert early.status_code == 409
+
+
+async def test_overlay_opens_without_a_session_until_its_links_are_ended(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    answer = await site.request("POST", f"/console/matches/{server_id}/overlay", who=OWNER, form={})
+    assert answer.status_code == 200
+    found = re.search(r"/overlay/([A-Za-z0-9_-]{43})", answer.text)
+    assert found is not None
+    overlay = await site.request("GET", f"/overlay/{found[1]}")
+    assert overlay.status_code == 200
+    assert "Reds &amp; Co" in overlay.text
+    assert server_id not in overlay.text
+    assert found[1] not in (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    ended = await site.request("POST", f"/console/matches/{server_id}/end-overlays", who=OWNER, form={})
+    assert ended.status_code == 303
+    assert (await site.request("GET", f"/overlay/{found[1]}")).status_code == 404
+    assert (await site.request("GET", f"/overlay/{found[1]}/stream")).status_code == 404
+
+
+async def test_ended_match_without_play_has_no_result_and_an_empty_log(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+    assert (await site.request("GET", f"/console/matches/{server_id}/result.json", who=OWNER)).status_code == 404
+    log = await site.request("GET", f"/console/matches/{server_id}/log.txt", who=OWNER)
+    assert (log.status_code, log.content) == (200, b"")
+    assert log.headers["content-disposition"] == f'attachment; filename="{server_id}.log"'
+
+
+@pytest.mark.parametrize("number", ["1", "999", "x", "-1", "<b>", "1e9"])
+async def test_round_in_the_address_filters_the_feed(site: ConsoleSite, number: str) -> None:
+    server_id = await new_match(site)
+    page = await site.request("GET", f"/console/matches/{server_id}?round={number}", who=OWNER)
+    assert page.status_code == 200
+    assert ("Show the whole feed" in page.text) == number.isdigit()

@@ -1,0 +1,155 @@
+"""Everyone who looks at a page gets what changes on it, in order and once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from matchpod.console import broadcasts as module
+from matchpod.console.broadcasts import Broadcast, Broadcasts, Viewer, frame, swapped
+from matchpod.core.errors import UnavailableError
+
+
+class Counter:
+    """A subject that shows a number."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.reads = 0
+        self.shown = -1
+        self.is_down = False
+
+    async def changes(self) -> bytes:
+        self.reads += 1
+        if self.is_down:
+            raise UnavailableError("The database is unavailable. Retry later.")
+        if self.shown == self.number:
+            return b""
+        self.shown = self.number
+        return b"changed to %d" % self.number
+
+    def everything(self) -> bytes:
+        return b"all %d" % self.shown
+
+
+@pytest_asyncio.fixture
+async def broadcasts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Broadcasts]:
+    monkeypatch.setattr(module, "TICK_S", 0.01)
+    opened = Broadcasts()
+    yield opened
+    opened.close()
+
+
+async def find(broadcasts: Broadcasts, subject: Counter) -> Broadcast:
+    return await broadcasts.find("counter", lambda: subject)
+
+
+async def next_data(viewer: Viewer) -> list[str]:
+    frames = await viewer.next(5)
+    assert frames is not None
+    return [line.removeprefix("data: ") for line in frames.decode().splitlines() if line.startswith("data: ")]
+
+
+async def test_page_shows_the_subject_and_its_viewer_gets_only_what_follows(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    subject.number = 1
+    assert await next_data(viewer) == ["changed to 1"]
+
+
+async def test_all_viewers_get_what_was_rendered_once(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    viewers = [broadcasts.view(await find(broadcasts, Counter()), "org", broadcast.position) for _ in range(5)]
+    subject.number = 1
+    frames = [await viewer.next(5) for viewer in viewers]
+    assert len({id(one) for one in frames}) <= len(frames)
+    assert set(frames) == {frame(broadcast.position, b"changed to 1")}
+
+
+async def test_viewer_that_comes_back_gets_what_it_missed(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    position = broadcast.position
+    watching = broadcasts.view(broadcast, "org", position)
+    for number in (1, 2):
+        subject.number = number
+        await next_data(watching)
+    assert await next_data(broadcasts.view(broadcast, "org", position)) == ["changed to 1", "changed to 2"]
+
+
+@pytest.mark.parametrize("position", ["", "other.3", "x", "{boot}.99999", "{boot}.-1", "{boot}." + "9" * 400])
+async def test_viewer_with_an_unknown_position_gets_everything(broadcasts: Broadcasts, position: str) -> None:
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    given = position.format(boot=broadcast.position.partition(".")[0])
+    assert await next_data(broadcasts.view(broadcast, "org", given)) == ["all 0"]
+
+
+async def test_viewer_that_missed_too_much_gets_everything(
+    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT", 2)
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    position = broadcast.position
+    watching = broadcasts.view(broadcast, "org", position)
+    for number in range(1, 5):
+        subject.number = number
+        await next_data(watching)
+    assert await next_data(broadcasts.view(broadcast, "org", position)) == ["all 4"]
+
+
+async def test_outage_of_the_database_is_waited_out(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    subject.is_down, before = True, subject.reads
+    while subject.reads < before + 3:
+        await asyncio.sleep(0.01)
+    subject.is_down, subject.number = False, 1
+    assert await next_data(viewer) == ["changed to 1"]
+
+
+async def test_subject_without_viewers_is_forgotten(broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_TICKS", 3)
+    first = await find(broadcasts, Counter())
+    broadcasts.view(first, "org", first.position).close()
+    deadline = asyncio.get_running_loop().time() + 20
+    while (await find(broadcasts, Counter())) is first:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.1)
+
+
+async def test_subject_that_cannot_be_read_is_not_kept(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    subject.is_down = True
+    with pytest.raises(UnavailableError):
+        await find(broadcasts, subject)
+    assert (await find(broadcasts, Counter())).subject is not subject
+
+
+async def test_closing_ends_all_streams_and_admits_no_new_ones(broadcasts: Broadcasts) -> None:
+    broadcast = await find(broadcasts, Counter())
+    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    broadcasts.close()
+    assert await viewer.next(5) is None
+    with pytest.raises(UnavailableError):
+        broadcasts.view(broadcast, "org", "")
+
+
+async def test_viewer_without_news_returns_after_a_while(broadcasts: Broadcasts) -> None:
+    broadcast = await find(broadcasts, Counter())
+    assert await broadcasts.view(broadcast, "org", broadcast.position).next(0.05) == b""
+
+
+def test_fragment_replaces_the_element_with_its_id() -> None:
+    assert swapped(b'<p id="a" class="b">x id="c"</p>') == b'<p hx-swap-oob="true" id="a" class="b">x id="c"</p>'
+
+
+def test_lines_of_a_fragment_become_lines_of_an_event() -> None:
+    assert frame("b.1", b"<p>\none\r\n\n</p>") == b"id: b.1\ndata: <p>\ndata: one\ndata: </p>\n\n"

@@ -1,0 +1,116 @@
+"""Every item of a timeline is a line of the feed; the names in it are harmless."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from matchpod.console.feed import KINDS, feed_line, kind_of, type_of
+from matchpod.core.events import RoundEndReason
+from matchpod.core.model import Side, Team
+from matchpod.core.played_map import MapStatus
+from matchpod.core.result_shapes import AntiCheatEntry, Score
+from matchpod.core.timeline_items import (
+    AntiCheatItem,
+    AssistItem,
+    BombDefusedItem,
+    BombExplodedItem,
+    BombPlantedItem,
+    ChatItem,
+    DeathItem,
+    KillItem,
+    MapEndItem,
+    MapLiveItem,
+    PausedItem,
+    Person,
+    PlayerConnectedItem,
+    PlayerDisconnectedItem,
+    RoundEndItem,
+    RoundRestoredItem,
+    RoundStartItem,
+    SideSwapItem,
+    TimelineItem,
+    UnpausedItem,
+)
+
+EVIL = "<img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
+WHO = Person(steam_id="76561198000000001", name=EVIL, team=Team.TEAM1)
+AT = {"seq": 1, "timestamp": "2026-03-14T20:03:20.000Z", "round_number": 3}
+SCORE = Score(team1=2, team2=1)
+LEAD = AntiCheatEntry(
+    steam_id="76561198000000001",
+    name=EVIL,
+    team=Team.TEAM1,
+    type="Wallhack",
+    reason=EVIL,
+    weapon=EVIL,
+    map_number=1,
+    round_number=3,
+    detected_at="2026-03-14T20:03:20.000Z",
+)
+ITEMS: list[TimelineItem] = [
+    MapLiveItem(**AT, map_name=EVIL, team1_side=Side.CT, score=SCORE),
+    RoundStartItem(**AT, team1_side=Side.CT),
+    RoundEndItem(**AT, winner=Team.TEAM1, winner_side=Side.CT, reason=next(iter(RoundEndReason)), score=SCORE),
+    RoundEndItem(**AT, winner=None, winner_side=None, reason=next(iter(RoundEndReason)), score=None),
+    KillItem(
+        **AT,
+        killer=WHO,
+        victim=WHO,
+        weapon=EVIL,
+        team_kill=True,
+        headshot=True,
+        wallbang=True,
+        through_smoke=True,
+        attacker_blind=True,
+        noscope=True,
+        in_air=True,
+        distance=None,
+    ),
+    DeathItem(**AT, player=WHO, cause=EVIL),
+    AssistItem(**AT, player=WHO, victim=WHO, flash=True),
+    BombPlantedItem(**AT, player=WHO, site=EVIL),
+    BombDefusedItem(**AT, player=None),
+    BombDefusedItem(**AT, player=WHO),
+    BombExplodedItem(**AT),
+    PlayerConnectedItem(**AT, player=WHO),
+    PlayerDisconnectedItem(**AT, player=WHO, reason=EVIL),
+    ChatItem(**AT, player=WHO, text=EVIL, team_only=True),
+    PausedItem(**AT, by=EVIL),
+    UnpausedItem(**AT, by=EVIL),
+    SideSwapItem(**AT, team1_side=Side.CT),
+    RoundRestoredItem(**AT, rounds_kept=2, score=SCORE),
+    AntiCheatItem(**AT, detection=LEAD),
+    MapEndItem(**AT, status=MapStatus.FINISHED, winner=None, score=SCORE),
+]
+
+
+def text(item: TimelineItem) -> str:
+    return feed_line(item, 1, (EVIL, "Blues")).decode()
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=type_of)
+def test_line_contains_no_markup_of_players(item: TimelineItem) -> None:
+    line = text(item)
+    assert "<img" not in line
+    assert "49" not in line
+    assert line.count("<bdi") == line.count("</bdi>")
+    assert line.startswith("<li ")
+    assert line.rstrip().endswith("</li>")
+
+
+def test_every_type_of_item_has_a_line_of_its_own() -> None:
+    assert {type(item) for item in ITEMS} == set(typing.get_args(TimelineItem))
+    assert all(kind_of(item) in KINDS for item in ITEMS)
+
+
+def test_winner_is_named() -> None:
+    won = RoundEndItem(**AT, winner=Team.TEAM2, winner_side=Side.T, reason=next(iter(RoundEndReason)), score=SCORE)
+    assert "Blues</bdi>" in text(won)
+    assert "<b>2:1</b>" in text(won)
+
+
+def test_player_without_a_name_is_shown_as_unlisted() -> None:
+    unlisted = Person(steam_id=None, name="", team=None)
+    assert "unlisted player" in text(PlayerConnectedItem(**AT, player=unlisted))
