@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ site = console_site.site
 EVIL = "<img src=x onerror=alert(1)>{{7*7}}"
 
 
-async def new_match(site: ConsoleSite, **settings: object) -> str:
+async def new_match(site: ConsoleSite, **settings: Any) -> str:
     teams = {
         "team1": {"name": "Reds & Co", "players": ["76561198000000001"]},
         "team2": {"name": "Blues", "players": ["76561198000000002"]},

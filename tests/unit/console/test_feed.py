@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ from matchpod.core.timeline_items import (
 
 EVIL = "<img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
 WHO = Person(steam_id="76561198000000001", name=EVIL, team=Team.TEAM1)
-AT = {"seq": 1, "timestamp": "2026-03-14T20:03:20.000Z", "round_number": 3}
+AT: dict[str, Any] = {"seq": 1, "timestamp": "2026-03-14T20:03:20.000Z", "round_number": 3}
 SCORE = Score(team1=2, team2=1)
 LEAD = AntiCheatEntry(
     steam_id="76561198000000001",
