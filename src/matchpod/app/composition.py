@@ -86,9 +86,8 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
     deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
-    supervisor = Supervisor(deps, owner=owner)
     access, disk = Access(db=db, clock=clock, vault=resources.vault), _compose_disk(resources, registry)
-    remote = RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
+    supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk)
     services = Services(
         access=access,
@@ -104,7 +103,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         cors_origins=settings.cors_origins,
         version=version,
     )
-    console = compose_console(resources, deps, services, remote=remote, public_url=ingest_base)
+    console = compose_console(resources, deps, services, remote=remote, owner=owner)
     return Service(
         access=access,
         sessions=console.sessions,
@@ -266,8 +265,11 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
 def _compose_upkeep(
     settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace, sessions: ConsoleSessions
 ) -> Upkeep:
-    retention = Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
-    return Upkeep(deps, readiness=readiness, disk=disk, retention=retention, sessions=sessions)
+    return Upkeep(deps, readiness=readiness, disk=disk, retention=_retention(settings), sessions=sessions)
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
 
 
 def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from matchpod.app.resources import Resources
 from matchpod.console.broadcasts import Broadcasts
-from matchpod.console.deps import ConsoleDeps
+from matchpod.console.deps import ConsoleDeps, ScenarioChoice
 from matchpod.console.doors import Doors
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
+from matchpod.service.installation import Installation
+from matchpod.service.key_management import KeyManagement
 from matchpod.service.match_details import MatchDetails
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.overlays import Overlays
 from matchpod.service.overview import Overview
+from matchpod.service.pruning import Retention
+from matchpod.service.region_statistics import RegionStatistics
+from matchpod.service.region_switch import RegionSwitch
 from matchpod.service.runner.deps import Deps
+from matchpod.simulator.scenarios import Scenario
 from matchpod.web import Services
 
 
 def compose_console(
-    resources: Resources, deps: Deps, services: Services, *, remote: RemoteMatches, public_url: str
+    resources: Resources, deps: Deps, services: Services, *, remote: RemoteMatches, owner: str
 ) -> ConsoleDeps:
     """Build what the pages of the console depend on."""
     db, clock = resources.db, resources.clock
-    audit = Audit(db=db, clock=clock)
+    audit, settings = Audit(db=db, clock=clock), resources.settings
+    codes = [region.code for region in deps.regions.all()]
     return ConsoleDeps(
         services=services,
         sessions=ConsoleSessions(db=db, clock=clock, access=services.access, audit=audit),
@@ -29,7 +36,18 @@ def compose_console(
         overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
         details=MatchDetails(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
         overlays=Overlays(db=db, clock=clock, audit=audit),
-        doors=Doors(public_url),
+        keys=KeyManagement(services.access),
+        installation=Installation(
+            db=db,
+            clock=clock,
+            readiness=services.readiness,
+            retention=Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days),
+            regions=RegionSwitch(db=db, audit=audit, codes=codes),
+            owner=owner,
+        ),
+        region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
+        scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
+        doors=Doors(deps.ingest.base),
         broadcasts=Broadcasts(),
         now_ms=clock.now_ms,
     )

@@ -10,10 +10,20 @@ from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.doors import Doors
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
+from matchpod.service.installation import Installation
+from matchpod.service.key_management import KeyManagement
 from matchpod.service.match_details import MatchDetails
 from matchpod.service.overlays import Overlays
 from matchpod.service.overview import Overview
+from matchpod.service.region_statistics import RegionStatistics
 from matchpod.web import Services
+
+
+class ScenarioChoice(msgspec.Struct, frozen=True):
+    """A scenario that simulated servers can play."""
+
+    name: str
+    description: str
 
 
 class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +35,10 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     overview: Overview
     details: MatchDetails
     overlays: Overlays
+    keys: KeyManagement
+    installation: Installation
+    region_statistics: RegionStatistics
+    scenarios: tuple[ScenarioChoice, ...]
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

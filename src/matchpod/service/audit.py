@@ -7,7 +7,7 @@ recorded, one that changed nothing never is, and no act fails after it happened 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final
 
@@ -41,6 +41,7 @@ class Action(StrEnum):
     KEY_ROTATED = "key_rotated"
     KEY_REVOKED = "key_revoked"
     ORGANIZATION_CREATED = "organization_created"
+    SECRET_REVEALED = "webhook_secret_revealed"
     SECRET_REPLACED = "webhook_secret_replaced"
     OLD_SECRET_ENDED = "old_webhook_secret_ended"
     REGION_CHANGED = "region_changed"
@@ -57,6 +58,18 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     action: str
     target: str
     detail: str
+
+
+class LogIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One log-in, as shown to operators."""
+
+    id: str
+    at: str
+    actor: str
+    detail: str
+    org_id: str | None
+    """None for an operator."""
+    org_name: str | None
 
 
 class Audit:
@@ -100,3 +113,14 @@ class Audit:
         """The newest acts in an organization, or before an older one; without an organization, those of operators."""
         found = await audit_log.list(self._db, org_id, before_id=before_id, limit=PAGE_SIZE)
         return [view_of(AuditItem, row) for row in found]
+
+    @unavailable_on_outage
+    async def log_ins(self) -> list[LogIn]:
+        """The newest log-ins to all organizations and of operators."""
+        found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
+        return [view_of(LogIn, row, org_name=name) for row, name in found]
+
+    @unavailable_on_outage
+    async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
+        """How each of these sessions was begun, by its id; without those that are no longer recorded."""
+        return await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, actors)

@@ -152,7 +152,7 @@ class ConsoleSessions:
         """The sessions of an organization, or of operators, that have not ended, newest first."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.list(self._db, org_id)
-        return [session for session in found if not _is_over(session, now_ms)]
+        return [session for session, key in found if is_active(session, key, now_ms)]
 
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:

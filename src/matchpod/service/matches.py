@@ -130,11 +130,16 @@ class Matches:
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if earlier is not None and earlier[0] == body_hash:
             return await self._created(principal, earlier[1])
-        region = decoded.get("region") if isinstance(decoded, dict) else None
-        request = read_match_request(decoded, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
+        request = await self._read_request(decoded)
         if earlier is not None:
             raise _conflict()
         return await self._create_new(principal, request, used, now_ms)
+
+    @unavailable_on_outage
+    async def check(self, body: bytes) -> None:
+        """Raise InvalidParamsError with all faults if `create` would reject the body; create nothing."""
+        decoded, _ = _read_json(body)
+        await self._read_request(decoded)
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
@@ -220,6 +225,10 @@ class Matches:
                 raise
         self._report_created(row, request)
         return created_view(row, rcon_password=self._rcon_password(principal, row))
+
+    async def _read_request(self, decoded: object) -> MatchRequest:
+        region = decoded.get("region") if isinstance(decoded, dict) else None
+        return read_match_request(decoded, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000

@@ -45,6 +45,17 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
+class RegionState(msgspec.Struct, frozen=True, kw_only=True):
+    """A region as the console shows it: with why it accepts no matches, if it does not."""
+
+    view: RegionView
+    is_sandbox: bool
+    """True if its servers are simulated or play faster than real time."""
+    is_switched_on: bool
+    fault: str | None
+    """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
+
+
 class Regions:
     """All regions of this service."""
 
@@ -74,6 +85,21 @@ class Regions:
                 capacity=counted and counted.total,
             )
             for region, counted in await self.capacities()
+        ]
+
+    @unavailable_on_outage
+    async def states(self) -> list[RegionState]:
+        """All regions with their capacity, and why they accept no matches."""
+        flags = await region_flags.active_flags(self._db)
+        found = zip(self.all(), await self.views(), strict=True)
+        return [
+            RegionState(
+                view=view,
+                is_sandbox=region.allows_simulator or region.speed != 1,
+                is_switched_on=flags.get(region.code, True),
+                fault=region.fleet.fault,
+            )
+            for region, view in found
         ]
 
     async def capacities(self) -> list[tuple[Region, Capacity | None]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Statement, Value
 from matchpod.storage import rows
 
 PRUNE_ROWS: Final = 1_000
@@ -49,6 +50,31 @@ async def list(
         params["before_id"] = before_id
     rest = f"FROM audit_log WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT :limit"
     return await rows.read_all(db, AuditRow, rest, params)
+
+
+async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[tuple[AuditRow, str | None]]:
+    """Return the newest acts of one kind in all organizations, each with the name of its organization."""
+    columns = ", ".join(f"audit_log.{name}" for name in AuditRow.__struct_fields__)
+    found = await db.read(
+        f"SELECT {columns}, organizations.name FROM audit_log"
+        " LEFT JOIN organizations ON organizations.id = audit_log.org_id"
+        " WHERE action = :action ORDER BY audit_log.id DESC LIMIT :limit",
+        {"action": action, "limit": limit},
+    )
+    return [(rows.from_row(AuditRow, row[:-1]), msgspec.convert(row[-1], str | None)) for row in found]
+
+
+async def details_of(db: Database, org_id: str | None, action: str, actors: Collection[str]) -> dict[str, str]:
+    """Return the detail of an act of one kind by each of these actors, by actor."""
+    if not actors:
+        return {}
+    names, given = rows.parameter_list("actor", sorted(actors))
+    params: dict[str, Value] = {**given, "action": action}
+    condition = "org_id IS NULL" if org_id is None else "org_id = :org_id"
+    if org_id is not None:
+        params["org_id"] = org_id
+    sql = f"SELECT actor, detail FROM audit_log WHERE {condition} AND action = :action AND actor IN {names}"
+    return dict(msgspec.convert(await db.read(sql, params), builtins.list[tuple[str, str]]))
 
 
 async def prune(db: Database, before_ms: int) -> int:

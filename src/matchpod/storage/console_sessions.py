@@ -6,7 +6,7 @@ import builtins
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Row, Statement
 from matchpod.storage import rows
 from matchpod.storage.api_keys import ApiKey
 
@@ -38,6 +38,7 @@ _SESSION_AND_KEY = ", ".join(
     [f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__]
     + [f"api_keys.{name}" for name in ApiKey.__struct_fields__]
 )
+_SELECT = f"SELECT {_SESSION_AND_KEY} FROM console_sessions LEFT JOIN api_keys ON api_keys.id = console_sessions.key_id"
 _WIDTH = len(ConsoleSession.__struct_fields__)
 
 
@@ -48,15 +49,8 @@ def insert(session: ConsoleSession) -> Statement:
 
 async def by_hash(db: Database, token_hash: str) -> tuple[ConsoleSession, ApiKey | None] | None:
     """Return the session with this hash, even if it has expired, and the key that it was begun with."""
-    found = await db.read_one(
-        f"SELECT {_SESSION_AND_KEY} FROM console_sessions LEFT JOIN api_keys ON api_keys.id = console_sessions.key_id"
-        " WHERE token_hash = :token_hash",
-        {"token_hash": token_hash},
-    )
-    if found is None:
-        return None
-    key = rows.from_row(ApiKey, found[_WIDTH:]) if found[_WIDTH] is not None else None
-    return rows.from_row(ConsoleSession, found[:_WIDTH]), key
+    found = await db.read_one(f"{_SELECT} WHERE token_hash = :token_hash", {"token_hash": token_hash})
+    return None if found is None else _session_and_key(found)
 
 
 async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:
@@ -65,11 +59,11 @@ async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:
     await db.write([Statement(update, {"id": session_id, "now_ms": now_ms})])
 
 
-async def list(db: Database, org_id: str | None) -> builtins.list[ConsoleSession]:
-    """Return the sessions of an organization or of operators, including expired ones, newest first."""
-    condition = "org_id IS NULL" if org_id is None else "org_id = :org_id"
-    rest = f"FROM console_sessions WHERE {condition} ORDER BY created_at_ms DESC, id"
-    return await rows.read_all(db, ConsoleSession, rest, {} if org_id is None else {"org_id": org_id})
+async def list(db: Database, org_id: str | None) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
+    """Return the sessions of an organization or of operators with their keys, including expired ones, newest first."""
+    condition = "console_sessions.org_id IS NULL" if org_id is None else "console_sessions.org_id = :org_id"
+    sql = f"{_SELECT} WHERE {condition} ORDER BY console_sessions.created_at_ms DESC, console_sessions.id"
+    return [_session_and_key(row) for row in await db.read(sql, {} if org_id is None else {"org_id": org_id})]
 
 
 def end(session_id: str) -> Statement:
@@ -101,3 +95,8 @@ async def take_link(db: Database, token_hash: str) -> ConsoleLink | None:
     sql = f"DELETE FROM console_links WHERE token_hash = :token_hash RETURNING {columns}"
     found = await rows.write_one(db, sql, {"token_hash": token_hash})
     return rows.from_row(ConsoleLink, found[0]) if found else None
+
+
+def _session_and_key(row: Row) -> tuple[ConsoleSession, ApiKey | None]:
+    key = rows.from_row(ApiKey, row[_WIDTH:]) if row[_WIDTH] is not None else None
+    return rows.from_row(ConsoleSession, row[:_WIDTH]), key

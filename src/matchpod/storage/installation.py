@@ -1,0 +1,73 @@
+"""Count what the whole installation holds: matches per process and organization, keys, callbacks, stored data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.callback_query import CallbackState
+from matchpod.ports import Database
+from matchpod.storage.outbox import STATE_CONDITIONS
+from matchpod.storage.rows import read_number
+
+
+class LeaseCount(msgspec.Struct, frozen=True):
+    """How many matches a process holds, and until when its newest lease is valid."""
+
+    owner: str
+    matches: int
+    until_ms: int
+
+
+class StoredData(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is stored, and since when."""
+
+    matches: int
+    oldest_log_ms: int | None
+    """When the oldest log entry was received; None if there is none."""
+    oldest_event_ms: int | None
+
+
+async def lease_counts(db: Database) -> list[LeaseCount]:
+    """Return the processes that hold matches, including those whose leases have expired."""
+    found = await db.read(
+        "SELECT lease_owner, COUNT(*), MAX(COALESCE(lease_until_ms, 0)) FROM servers"
+        " WHERE lease_owner IS NOT NULL GROUP BY lease_owner ORDER BY lease_owner"
+    )
+    return [LeaseCount(*row) for row in msgspec.convert(found, list[tuple[str, int, int]])]
+
+
+async def live_counts(db: Database) -> dict[str, int]:
+    """Return the number of matches without an outcome, by organization."""
+    found = await db.read(
+        "SELECT org_id, COUNT(*) FROM servers WHERE phase <> 'released' AND phase <> 'ending' GROUP BY org_id"
+    )
+    return dict(msgspec.convert(found, list[tuple[str, int]]))
+
+
+async def active_key_counts(db: Database, now_ms: int) -> dict[str, int]:
+    """Return the number of keys that can be used, by organization."""
+    found = await db.read(
+        "SELECT org_id, COUNT(*) FROM api_keys"
+        " WHERE revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms) GROUP BY org_id",
+        {"now_ms": now_ms},
+    )
+    return dict(msgspec.convert(found, list[tuple[str, int]]))
+
+
+async def count_callbacks(db: Database, state: CallbackState) -> int:
+    """Return the number of callbacks in a state, of all organizations."""
+    return await read_number(db, f"SELECT COUNT(*) FROM callbacks WHERE {STATE_CONDITIONS[state]}")
+
+
+async def stored_data(db: Database) -> StoredData:
+    """Return how much is stored, and since when; the times are read from indexes."""
+    return StoredData(
+        matches=await read_number(db, "SELECT COUNT(*) FROM servers"),
+        oldest_log_ms=await _oldest(db, "SELECT MIN(received_ms) FROM raw_log"),
+        oldest_event_ms=await _oldest(db, "SELECT MIN(at_ms) FROM map_events"),
+    )
+
+
+async def _oldest(db: Database, sql: str) -> int | None:
+    ((at_ms,),) = await db.read(sql)
+    return msgspec.convert(at_ms, int | None)
