@@ -115,6 +115,14 @@ def with_page(query: Mapping[str, str], number: int) -> str:
     return urlencode({**query, "page": str(number)})
 
 
+def with_code(text: str) -> Markup:
+    """Return a text in which words between backticks are code."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else Markup("{}").format(part) for at, part in enumerate(parts)
+    )
+
+
 def _moment(at: str | int) -> datetime:
     when = datetime.fromtimestamp(at / 1000, UTC) if isinstance(at, int) else datetime.fromisoformat(at)
     return when.astimezone(UTC)
@@ -141,6 +149,7 @@ def _templates() -> Environment:
         "clock": clock,
         "duration": duration,
         "with_page": with_page,
+        "with_code": with_code,
     }
     environment.globals |= {"asset": asset_path, "now": _now_ms}
     return environment

@@ -13,9 +13,29 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.pages import deliveries, files, live, login, match, matches, overlay
+from matchpod.console.pages import (
+    access,
+    create,
+    deliveries,
+    files,
+    live,
+    login,
+    match,
+    matches,
+    operator,
+    overlay,
+    regions,
+)
 from matchpod.console.rendering import page, redirect
-from matchpod.console.visit import MANAGER_ONLY, OPERATOR_ONLY, ORGANIZATION_ONLY, READER_ONLY, Visit, Who
+from matchpod.console.visit import (
+    MANAGER_ONLY,
+    OPERATOR_ONLY,
+    ORGANIZATION_ONLY,
+    OWNER_ONLY,
+    READER_ONLY,
+    Visit,
+    Who,
+)
 from matchpod.core.errors import ForbiddenError, MatchpodError
 from matchpod.service.console_sessions import ConsoleUser
 from matchpod.service.principals import Scope
@@ -63,6 +83,21 @@ ROUTES: Final = (
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
     Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
     Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
+    Route("GET", "/console/create", Who.MANAGER, create.form),
+    Route("POST", "/console/create", Who.MANAGER, create.create),
+    Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl),
+    Route("GET", "/console/regions", Who.PERSON, regions.table),
+    Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
+    Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
+    Route("GET", "/console/access", Who.PERSON, access.overview),
+    Route("POST", "/console/access/keys", Who.OWNER, access.create_key),
+    Route("POST", "/console/access/keys/{key_id}/rotate", Who.OWNER, access.rotate_key),
+    Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),
+    Route("POST", "/console/access/secret/reveal", Who.OWNER, access.reveal_secret),
+    Route("POST", "/console/access/secret/replace", Who.OWNER, access.replace_secret),
+    Route("POST", "/console/access/sessions/{session_id}/end", Who.PERSON, access.end_session),
+    Route("GET", "/console/operator", Who.OPERATOR, operator.overview),
+    Route("POST", "/console/operator/organizations", Who.OPERATOR, operator.create_organization),
 )
 
 
@@ -97,7 +132,10 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call) -> Answe
     if user is None:
         return _to_login(call)
     _require(user, route.who)
-    return await route.handler(Visit(deps=deps, call=call, user=user))  # type: ignore[arg-type, call-arg]
+    visit = Visit(deps=deps, call=call, user=user)
+    if route.who is Who.OWNER and not visit.is_owner:
+        raise ForbiddenError(ORGANIZATION_ONLY if user.is_operator else OWNER_ONLY)
+    return await route.handler(visit)  # type: ignore[arg-type, call-arg]
 
 
 def _require(user: ConsoleUser, who: Who) -> None:

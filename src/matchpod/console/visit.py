@@ -12,7 +12,7 @@ from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.service.audit import Action
 from matchpod.service.console_sessions import ConsoleUser
-from matchpod.service.principals import Principal
+from matchpod.service.principals import Principal, Role, Scope
 from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Header, Response
 from matchpod.web.query_strings import query_of
@@ -28,6 +28,8 @@ OPERATOR_ONLY = "This page is for operators. Print a link with `matchpod console
 READER_ONLY = "Your key may not read matches. Log in with one that has the scope servers:read."
 MANAGER_ONLY = "Your key may only read. Log in with a key of an owner or admin that has the scope servers:write."
 
+OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role owner that has all scopes."
+
 
 class Who(StrEnum):
     """Who may use a page."""
@@ -39,6 +41,8 @@ class Who(StrEnum):
     """The people of an organization."""
     MANAGER = "manager"
     """Those who may create and cancel matches."""
+    OWNER = "owner"
+    """Owners of an organization with all scopes, so that no key can give more rights than it has."""
     OPERATOR = "operator"
 
 
@@ -60,6 +64,12 @@ class Visit(msgspec.Struct, kw_only=True):
     def may_act(self) -> bool:
         """True if the person may create and cancel matches."""
         return self.user.principal is not None and self.user.principal.may_create
+
+    @property
+    def is_owner(self) -> bool:
+        """True if the person may manage keys and secrets of their organization."""
+        principal = self.user.principal
+        return principal is not None and principal.role is Role.OWNER and principal.scopes == frozenset(Scope)
 
     @property
     def path(self) -> str:
@@ -108,6 +118,7 @@ NOTICES = {
     "logged-out": "You are logged out.",
     "session-ended": "The session has ended.",
     "key-revoked": "The key is revoked. Its sessions have ended too.",
+    "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
     "region-on": "The region accepts new matches.",
     "region-off": "The region accepts no new matches. Running matches go on.",
     "overlay-ended": "The links to the overlay no longer work.",

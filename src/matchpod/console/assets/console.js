@@ -73,6 +73,14 @@
     for (const item of feed.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
   }
 
+  // Parts of a form that belong to one choice are shown with it.
+  function formParts() {
+    for (const part of document.querySelectorAll("[data-shown-by]")) {
+      const field = document.getElementById(part.dataset.shownBy);
+      part.hidden = !part.dataset.shownFor.split(" ").includes(field.value);
+    }
+  }
+
   function streamState(isOpen) {
     const state = document.getElementById("stream-state");
     if (state) state.hidden = isOpen;
@@ -82,8 +90,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     refresh();
+    formParts();
     setInterval(run, 1000);
     document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filter(); });
+    document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(); });
     document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(); });
     document.addEventListener("click", async (event) => {
       const button = event.target.closest("[data-copy]");

@@ -1,0 +1,311 @@
+"""The form for a new match: its fields with the rules of the request schema, and what they mean as a request body.
+
+The form makes the body that a caller of the API would send, and the service validates it. So there is one set of rules,
+and each fault of the service is shown beside the field that it is about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
+from matchpod.core.errors import Fault
+from matchpod.core.model import MatchType, SeriesFormat, Team
+from matchpod.core.validation import GAME_TYPE
+from matchpod.web.request_schema import Schema, create_match_schemas
+
+MATCH_TYPES: Final = tuple((one.value, one.value) for one in MatchType)
+MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(one.length for one in SeriesFormat) + 1))
+KNOWN_MAPS: Final = (
+    "de_ancient", "de_anubis", "de_cache", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
+    "de_vertigo", "cs_italy", "cs_office",
+)  # fmt: skip
+"""Offered while a name is typed; any other map of the game or the workshop can be given."""
+SCENARIO_CVAR: Final = "sim_scenario"
+
+_SETTINGS: Final = "gameSettings."
+_ROSTER_HELP: Final = f"One player per line: {FORMATS}."
+_FIRST_PLAYER: Final = 76561198000000001
+_TEAM_SIZE: Final = 5
+_MAX_NUMBER_CHARS: Final = 20
+
+_schemas: Final = create_match_schemas()
+
+
+class FormField(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of the form, with the rules of its schema."""
+
+    name: str
+    label: str
+    help: str = ""
+    max_length: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+class FormFaults(msgspec.Struct, frozen=True):
+    """What is wrong with a form: by field, and in general."""
+
+    by_field: Mapping[str, list[str]] = {}
+    general: tuple[str, ...] = ()
+
+
+def _schema_of(path: str) -> Schema:
+    """Return the schema of a field of the body, such as `gameSettings.maxRounds`."""
+    if not path.startswith(_SETTINGS):
+        return _properties("CreateMatch")[path]
+    name = path.removeprefix(_SETTINGS)
+    found = [_properties(kind)[name] for kind in ("SeriesSettings", "DeathmatchSettings")]
+    return next(schema for schema in found if schema.get("type") != "null")
+
+
+def _properties(name: str) -> dict[str, Schema]:
+    return msgspec.convert(_schemas[name]["properties"], dict[str, Schema])
+
+
+def _field(name: str, label: str, schema: Schema, *, help_text: str | None = None) -> FormField:
+    return FormField(
+        name=name,
+        label=label,
+        help=str(schema.get("description", "")) if help_text is None else help_text,
+        max_length=msgspec.convert(schema.get("maxLength"), int | None),
+        choices=tuple(str(one) for one in msgspec.convert(schema.get("enum", ()), list[object]) if one is not None),
+    )
+
+
+def _number_help(schema: Schema) -> str:
+    return f"{schema['description']} From {schema['minimum']} to {schema['maximum']}."
+
+
+def _fields() -> dict[str, FormField]:
+    team = _properties("ListedTeam")
+    first_map, more_maps = _schema_of("gameSettings.map"), _schema_of("gameSettings.maps")
+    rosters = _schema_of("gameSettings.teams")
+    found = [
+        _field("region", "Region", _schema_of("region"), help_text=""),
+        FormField(name="matchType", label="Match type", choices=tuple(MatchType)),
+        _field("seriesFormat", "Series", _schema_of("gameSettings.seriesFormat"), help_text=""),
+        _field("map1", "First map", first_map),
+        *(_field(name, f"Map {name[3:]}", more_maps, help_text="") for name in MAP_FIELDS[1:]),
+        *(_field(f"{one}Name", f"Name of {_team_label(one)}", team["name"], help_text="") for one in Team),
+        *(FormField(name=f"{one}Players", label=f"Players of {_team_label(one)}", help=_ROSTER_HELP) for one in Team),
+        FormField(name="teams", label="Teams", help=str(rosters["description"])),
+        FormField(
+            name="players",
+            label="Players",
+            help=f"{_schema_of('gameSettings.players')['description']} {_ROSTER_HELP}",
+        ),
+        _field("dmSubMode", "Deathmatch mode", _schema_of("gameSettings.dmSubMode"), help_text=""),
+        FormField(name="scenario", label="Scenario"),
+        _field("externalMatchId", "External id", _schema_of("externalMatchId")),
+        _field("callbackUrl", "Callback URL", _schema_of("callbackUrl")),
+        _field("callbackAuthToken", "Callback auth token", _schema_of("callbackAuthToken")),
+        _field("serverPassword", "Server password", _schema_of("gameSettings.serverPassword")),
+        _field("customCvars", "Console variables", _schema_of("gameSettings.customCvars")),
+    ]
+    for name, label in (
+        ("dmRoundMinutes", "Minutes"),
+        ("freezeTime", "Freeze time in seconds"),
+        ("maxRounds", "Rounds per map"),
+    ):
+        schema = _schema_of(f"gameSettings.{name}")
+        found.append(_field(name, label, schema, help_text=_number_help(schema)))
+    return {field.name: field for field in found}
+
+
+def _team_label(team: str) -> str:
+    return f"team {team[-1]}"
+
+
+FIELDS: Final = _fields()
+NUMBERS: Final = ("dmRoundMinutes", "freezeTime", "maxRounds")
+MORE_FIELDS: Final = (
+    "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackUrl", "callbackAuthToken",
+)  # fmt: skip
+"""Fields that are folded away while they are empty."""
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def default_values(*, region: str, is_sandbox: bool, external_id: str) -> dict[str, str]:
+    """Return what a new form contains: in a sandbox two teams of made-up players, so that it can be sent at once."""
+    values = dict.fromkeys(FIELDS, "")
+    values |= {
+        "region": region,
+        "matchType": MatchType.COMPETITIVE.value,
+        "seriesFormat": SeriesFormat.BO1.value,
+        "map1": str(_schema_of("gameSettings.map")["example"]),
+        "externalMatchId": external_id,
+    }
+    if is_sandbox:
+        values |= {"team1Name": "Night Owls", "team2Name": "Blue Foxes"}
+        for at, team in enumerate(Team):
+            first = _FIRST_PLAYER + at * _TEAM_SIZE
+            values[f"{team}Players"] = "\n".join(str(first + number) for number in range(_TEAM_SIZE))
+    return values
+
+
+def given_values(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of all fields of a form that was sent."""
+    return {name: form.get(name, "").replace("\r\n", "\n") for name in FIELDS}
+
+
+def applies(name: str, match_type: str) -> bool:
+    """True if the settings of the match type have this field."""
+    settings = _settings_of(match_type)
+    return settings is not None and name in settings and settings[name].get("type") != "null"
+
+
+def match_types_of(name: str) -> list[str]:
+    """Return the match types whose settings have this field."""
+    return [one.value for one in MatchType if applies(name, one)]
+
+
+def _settings_of(match_type: str) -> dict[str, Schema] | None:
+    mapping = msgspec.convert(_schemas["GameSettings"]["discriminator"], dict[str, object])["mapping"]
+    reference = msgspec.convert(mapping, dict[str, str]).get(match_type)
+    return None if reference is None else _properties(reference.rpartition("/")[2])
+
+
+# --- the request body ---------------------------------------------------------------------------------------------
+
+
+def read_body(values: Mapping[str, str]) -> dict[str, object]:
+    """Return the body that a caller of the API would send; empty fields and those of other match types are left out."""
+    body: dict[str, object] = {
+        "region": values["region"],
+        "gameType": GAME_TYPE,
+        "externalMatchId": values["externalMatchId"],
+        "callbackUrl": values["callbackUrl"].strip(),
+        "callbackAuthToken": values["callbackAuthToken"],
+    }
+    given = {name: value for name, value in body.items() if value != ""}
+    return {**given, "gameSettings": _game_settings(values)}
+
+
+def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
+    match_type = values["matchType"]
+    settings: dict[str, object] = {
+        "matchType": match_type,
+        "map": values["map1"].strip(),
+        "maps": [values[name].strip() for name in _more_maps(values)],
+        "seriesFormat": values["seriesFormat"],
+        "teams": _teams(values),
+        "players": [one.player for one in read_roster(values["players"])],
+        "dmSubMode": values["dmSubMode"],
+        "serverPassword": values["serverPassword"],
+        "customCvars": _cvars(values),
+        **{name: _number(values[name].strip()) for name in NUMBERS},
+    }
+    is_for_all = ("matchType", "map", "maps", "serverPassword", "customCvars", "freezeTime", "maxRounds")
+    return {
+        name: value
+        for name, value in settings.items()
+        if value not in ("", [], None) and (name in is_for_all or applies(name, match_type))
+    }
+
+
+def _more_maps(values: Mapping[str, str]) -> list[str]:
+    return [name for name in MAP_FIELDS[1:] if values[name].strip()]
+
+
+def _teams(values: Mapping[str, str]) -> dict[str, object] | None:
+    teams = {team.value: _team(values, team) for team in Team}
+    return dict(teams) if any(teams.values()) else None
+
+
+def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
+    listed = {"name": values[f"{team}Name"], "players": [one.player for one in _roster(values, team)]}
+    return {name: value for name, value in listed.items() if value}
+
+
+def _roster(values: Mapping[str, str], team: str) -> list[ListedPlayer]:
+    return read_roster(values[f"{team}Players"])
+
+
+def _cvars(values: Mapping[str, str]) -> str:
+    lines = [values["customCvars"].rstrip("\n")] if values["customCvars"].strip() else []
+    if values["scenario"]:
+        lines.append(f"{SCENARIO_CVAR} {values['scenario']}")
+    return "\n".join(lines)
+
+
+def _number(text: str) -> int | float | str | None:
+    """Return a number; a text that is none is sent as it is, and gets the fault of the service."""
+    if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+[.,][0-9]+", text):
+        return float(text.replace(",", "."))
+    return text or None
+
+
+# --- faults -------------------------------------------------------------------------------------------------------
+
+_PLAYER_PATH: Final = re.compile(r"gameSettings\.(?:teams\.(team[12])\.)?players\[([0-9]+)\]")
+_MAP_PATH: Final = re.compile(r"gameSettings\.maps\[([0-9]+)\]")
+_CVAR_LINE: Final = re.compile(r"line ([0-9]+): (.*)", re.DOTALL)
+_TEAM_PATH: Final = re.compile(r"gameSettings\.teams\.(team[12])\.(name|players)")
+
+
+def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFaults:
+    """Return the faults of the service by the field that each is about."""
+    by_field: dict[str, list[str]] = {}
+    general = []
+    for fault in faults:
+        name, message = _place(values, fault)
+        if name in FIELDS:
+            by_field.setdefault(name, []).append(_sentence(message))
+        else:
+            general.append(_sentence(f"{fault.path} {message}".strip()))
+    return FormFaults(by_field, tuple(general))
+
+
+def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
+    """Return the field of a fault, and its message in the words of the form."""
+    if player := _PLAYER_PATH.fullmatch(fault.path):
+        return _player_place(values, player, fault.message)
+    if in_pool := _MAP_PATH.fullmatch(fault.path):
+        fields = _more_maps(values)
+        at = int(in_pool[1])
+        return fields[at] if at < len(fields) else "map1", fault.message
+    if of_team := _TEAM_PATH.fullmatch(fault.path):
+        return f"{of_team[1]}{of_team[2].capitalize()}", fault.message
+    name = fault.path.removeprefix(_SETTINGS)
+    if name == "customCvars":
+        return _cvar_place(values, fault.message)
+    return {"map": "map1", "maps": "map2"}.get(name, name), fault.message
+
+
+def _player_place(values: Mapping[str, str], found: re.Match[str], message: str) -> tuple[str, str]:
+    name = f"{found[1]}Players" if found[1] else "players"
+    listed = _listed_at(values, found)
+    if listed is None:
+        return name, message
+    if listed.fault is not None:
+        return name, listed.fault
+    first = _PLAYER_PATH.search(message)
+    other = _listed_at(values, first) if first else None
+    if first and other is not None:
+        where = f" of {_team_label(first[1])}" if first[1] and first[1] != found[1] else ""
+        message = f"{listed.player} is already listed in line {other.line}{where}"
+    return name, f"line {listed.line}: {message}"
+
+
+def _listed_at(values: Mapping[str, str], found: re.Match[str]) -> ListedPlayer | None:
+    listed, at = read_roster(values[f"{found[1]}Players" if found[1] else "players"]), int(found[2])
+    return listed[at] if at < len(listed) else None
+
+
+def _cvar_place(values: Mapping[str, str], message: str) -> tuple[str, str]:
+    line = _CVAR_LINE.fullmatch(message)
+    is_scenario = line is not None and values["scenario"] and int(line[1]) == _cvars(values).count("\n") + 1
+    return ("scenario", line[2]) if line is not None and is_scenario else ("customCvars", message)
+
+
+def _sentence(message: str) -> str:
+    text = message[:1].upper() + message[1:]
+    return text if text.endswith((".", "?")) else f"{text}."

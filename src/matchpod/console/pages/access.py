@@ -1,0 +1,191 @@
+"""Access: keys, the webhook secret, sessions and the audit log of an organization; sessions and log of operators.
+
+Keys and secrets are managed by owners with all scopes only: admins and members see them without buttons. So no key can
+be used to create one with more rights than it has. A new key and a revealed secret are in one response only, which
+browsers do not store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from matchpod.console.audit_words import audit_lines, session_words
+from matchpod.console.visit import READER_ONLY, Visit
+from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
+from matchpod.service.access import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
+from matchpod.service.audit import PAGE_SIZE, Action
+from matchpod.service.principals import KeyView, NewKey, Role, Scope
+from matchpod.web.endpoint import Response
+
+PATH = "/console/access"
+LIFETIME_DAYS = (7, 30, 90, 365)
+OVERLAPS = (("86400", "24 hours"), ("3600", "1 hour"), ("604800", "7 days"), ("0", "not at all"))
+ROLE_TEXTS = {
+    Role.OWNER: "may do everything, also manage keys and secrets here",
+    Role.ADMIN: "creates and cancels matches",
+    Role.MEMBER: "reads",
+}
+
+_NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for scope in Scope}
+_AUDIT_ID = re.compile(r"act_[0-9a-z]{26}")
+
+
+class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A session, as listed."""
+
+    id: str
+    created_ms: int
+    seen_ms: int
+    user_agent: str
+    begun: str
+    is_this: bool
+    may_end: bool
+
+
+async def overview(visit: Visit) -> Response:
+    """Show keys, sessions and the audit log."""
+    return await _page(visit)
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+async def create_key(visit: Visit) -> Response:
+    """Create a key and show its text, once."""
+    given = await visit.form()
+    try:
+        created = await visit.deps.keys.create(
+            visit.user.org_name,
+            name=given.get("name", "").strip(),
+            role=_role(given.get("role", "")),
+            scopes=[scope for scope in Scope if scope.value in given],
+            expires_in_s=_lifetime_s(given.get("days", "")),
+            actor=visit.user.session_id,
+        )
+    except InvalidParamsError as exc:
+        return await _page(visit, given=given, fault=str(exc), status=exc.status)
+    return _new_key(visit, created, title="The key was created")
+
+
+async def rotate_key(visit: Visit) -> Response:
+    """Replace a key by a new one and show its text, once."""
+    key_id, given = visit.call.params[0], await visit.form()
+    overlap = next((one for one in OVERLAPS if one[0] == given.get("overlap", "")), OVERLAPS[0])
+    created = await visit.deps.keys.rotate(
+        visit.user.org_name, key_id, overlap_s=int(overlap[0]), actor=visit.user.session_id
+    )
+    return _new_key(visit, created, title="The key was rotated")
+
+
+async def revoke_key(visit: Visit) -> Response:
+    """Revoke a key, which ends its sessions."""
+    await visit.deps.keys.revoke(visit.user.org_name, visit.call.params[0], actor=visit.user.session_id)
+    return visit.done(PATH, "key-revoked")
+
+
+def _new_key(visit: Visit, created: NewKey, *, title: str) -> Response:
+    return visit.page("secret.html", title=title, text=created.text, label="API key", key=created.view)
+
+
+def _role(text: str) -> Role:
+    try:
+        return Role(text)
+    except ValueError as exc:
+        raise InvalidParamsError(f"The role must be one of {', '.join(Role)}.") from exc
+
+
+def _lifetime_s(days: str) -> int | None:
+    if not days:
+        return None
+    if not (days.isascii() and days.isdecimal() and len(days) <= 6):
+        raise InvalidParamsError(f"The lifetime must be 1 to {MAX_EXPIRES_IN_S // DAY_S} days.")
+    return int(days) * DAY_S
+
+
+# --- the webhook secret -------------------------------------------------------------------------------------------
+
+
+async def reveal_secret(visit: Visit) -> Response:
+    """Show the webhook secret; it is recorded first, so that it is never shown without a record."""
+    await visit.record(Action.SECRET_REVEALED)
+    secret = await visit.deps.keys.webhook_secret(visit.user.org_name)
+    return visit.page("secret.html", title="The webhook secret", text=secret, label="webhook secret", key=None)
+
+
+async def replace_secret(visit: Visit) -> Response:
+    """Replace the webhook secret and show the new one."""
+    secret = await visit.deps.keys.replace_webhook_secret(visit.user.org_name, actor=visit.user.session_id)
+    title = "The webhook secret was replaced"
+    return visit.page("secret.html", title=title, text=secret, label="webhook secret", key=None)
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+async def end_session(visit: Visit) -> Response:
+    """End a session: any of the organization for owners, those of the same key for others."""
+    session_id = visit.call.params[0]
+    found = next((one for one in await _sessions(visit, {}) if one.id == session_id), None)
+    if found is None:
+        raise NotFoundError("There is no session with this id, or it has ended.")
+    if not found.may_end:
+        raise ForbiddenError("Only owners end the sessions of other keys.")
+    if found.is_this:
+        await visit.deps.sessions.log_out(visit.user)
+        return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
+    await visit.deps.sessions.end(visit.user, session_id)
+    return visit.done(PATH, "session-ended")
+
+
+async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> list[SessionLine]:
+    user = visit.user
+    own_key = user.principal.key_id if user.principal is not None else None
+    return [
+        SessionLine(
+            id=one.id,
+            created_ms=one.created_at_ms,
+            seen_ms=one.seen_at_ms,
+            user_agent=one.user_agent,
+            begun=session_words("with a link" if one.key_id is None else f"with {one.key_id}", key_names),
+            is_this=one.id == user.session_id,
+            may_end=user.is_operator or visit.is_owner or one.id == user.session_id or one.key_id == own_key,
+        )
+        for one in await visit.deps.sessions.list(user.org_id)
+    ]
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+async def _page(
+    visit: Visit, *, given: Mapping[str, str] | None = None, fault: str = "", status: int = 200
+) -> Response:
+    user = visit.user
+    if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
+        raise ForbiddenError(READER_ONLY)
+    keys: Sequence[KeyView] = () if user.is_operator else await visit.deps.keys.keys(user.org_name)
+    key_names = {key.id: f"{key.name} ({key.prefix}…)" if key.name else f"{key.prefix}…" for key in keys}
+    before = visit.query().get("before", "")
+    acts = await visit.deps.audit.page(user.org_id, before_id=before if _AUDIT_ID.fullmatch(before) else None)
+    log_ins = await visit.deps.audit.log_in_details(user.org_id, {act.actor for act in acts})
+    return visit.page(
+        "access.html",
+        status=status,
+        is_owner=visit.is_owner,
+        keys=keys,
+        sessions=await _sessions(visit, key_names),
+        acts=audit_lines(acts, log_ins=log_ins, key_names=key_names),
+        older=acts[-1].id if len(acts) == PAGE_SIZE else "",
+        is_newest=not before,
+        log_ins=await visit.deps.audit.log_ins() if user.is_operator else (),
+        given=given if given is not None else _NEW_KEY,
+        fault=fault,
+        roles=ROLE_TEXTS,
+        scopes=tuple(Scope),
+        lifetimes=LIFETIME_DAYS,
+        overlaps=OVERLAPS,
+        max_name=MAX_NAME,
+    )

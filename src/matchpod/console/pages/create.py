@@ -1,0 +1,116 @@
+"""Create a match with a form, or see the request that would create it."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from matchpod.console import match_form
+from matchpod.console.match_form import FormFaults
+from matchpod.console.visit import Visit
+from matchpod.core.errors import IdempotencyConflictError, InvalidParamsError, MatchpodError
+from matchpod.service.regions import RegionState
+from matchpod.web.endpoint import Response
+
+ALREADY_CREATED = (
+    "A match was created from this form before you changed it. Press Create again if you want another one."
+)
+
+
+async def form(visit: Visit) -> Response:
+    """Show the form, filled so that it can be sent at once in a sandbox."""
+    regions = await _active_regions(visit)
+    first = next((one for one in regions if one.is_sandbox), regions[0] if regions else None)
+    now = datetime.fromtimestamp(visit.deps.now_ms() / 1000, UTC)
+    values = match_form.default_values(
+        region=first.view.code if first else "",
+        is_sandbox=first is not None and first.is_sandbox,
+        external_id=f"demo-{now:%Y%m%d-%H%M%S}",
+    )
+    return await _page(visit, values, once=_new_once())
+
+
+async def create(visit: Visit) -> Response:
+    """Create the match; the same form creates it once, even if it is sent again."""
+    given = await visit.form()
+    values, once = match_form.given_values(given), given.get("once") or _new_once()
+    try:
+        created = await visit.deps.services.matches.create(visit.principal, _encode(values), once)
+    except IdempotencyConflictError as exc:
+        return await _page(
+            visit, values, once=_new_once(), faults=FormFaults({}, (ALREADY_CREATED,)), status=exc.status
+        )
+    except InvalidParamsError as exc:
+        return await _page(visit, values, once=once, faults=_faults(values, exc), status=exc.status)
+    except MatchpodError as exc:
+        return await _page(visit, values, once=once, faults=FormFaults({}, (str(exc),)), status=exc.status)
+    return visit.done(f"/console/matches/{created.server_id}", "created")
+
+
+async def as_curl(visit: Visit) -> Response:
+    """Show the request that the form would send, with its faults; create nothing."""
+    given = await visit.form()
+    values, faults = match_form.given_values(given), FormFaults()
+    try:
+        await visit.deps.services.matches.check(_encode(values))
+    except InvalidParamsError as exc:
+        faults = _faults(values, exc)
+    body = match_form.read_body(values)
+    request = {"json": msgspec.json.format(msgspec.json.encode(body), indent=2).decode(), "curl": _curl(visit, body)}
+    return await _page(visit, values, once=given.get("once") or _new_once(), faults=faults, request=request)
+
+
+async def _page(
+    visit: Visit,
+    values: Mapping[str, str],
+    *,
+    once: str,
+    faults: FormFaults | None = None,
+    request: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    faults = faults or FormFaults()
+    regions = await _active_regions(visit)
+    return visit.page(
+        "create.html",
+        status=status,
+        form=match_form,
+        fields=match_form.FIELDS,
+        values=values,
+        faults=faults,
+        once=once,
+        request=request,
+        regions=regions,
+        sandboxes=[one.view.code for one in regions if one.is_sandbox],
+        scenarios=visit.deps.scenarios,
+        is_more_open=any(values[name] or name in faults.by_field for name in match_form.MORE_FIELDS),
+    )
+
+
+async def _active_regions(visit: Visit) -> list[RegionState]:
+    return [one for one in await visit.deps.services.regions.states() if one.view.is_active]
+
+
+def _encode(values: Mapping[str, str]) -> bytes:
+    return msgspec.json.encode(match_form.read_body(values))
+
+
+def _faults(values: Mapping[str, str], error: InvalidParamsError) -> FormFaults:
+    if not error.faults:
+        return FormFaults({}, (str(error),))
+    return match_form.read_faults(values, error.faults)
+
+
+def _curl(visit: Visit, body: Mapping[str, object]) -> str:
+    url = shlex.quote(f"{visit.deps.doors.public_url}/api/v1/matches")
+    data = shlex.quote(msgspec.json.encode(body).decode())
+    return f"curl -s {url} -H \"Authorization: Bearer $KEY\" -H 'Content-Type: application/json' -d {data}"
+
+
+def _new_once() -> str:
+    """Return an idempotency key for one form."""
+    return f"console-{secrets.token_urlsafe(16)}"

@@ -1,0 +1,37 @@
+"""Operator: the whole installation, its processes and organizations."""
+
+from __future__ import annotations
+
+from matchpod.console.visit import Visit
+from matchpod.core.errors import InvalidParamsError
+from matchpod.service.access import MAX_NAME
+from matchpod.web.endpoint import Response
+
+PATH = "/console/operator"
+
+
+async def overview(visit: Visit) -> Response:
+    """Show the state of the installation."""
+    return await _page(visit)
+
+
+async def create_organization(visit: Visit) -> Response:
+    """Create an organization without keys."""
+    name = (await visit.form()).get("name", "")
+    try:
+        await visit.deps.keys.create_organization(name, actor=visit.user.session_id)
+    except InvalidParamsError as exc:
+        return await _page(visit, name=name, fault=str(exc), status=exc.status)
+    return visit.done(PATH, "organization-created")
+
+
+async def _page(visit: Visit, *, name: str = "", fault: str = "", status: int = 200) -> Response:
+    return visit.page(
+        "operator.html",
+        status=status,
+        installation=await visit.deps.installation.read(),
+        regions=await visit.deps.services.regions.states(),
+        name=name,
+        fault=fault,
+        max_name=MAX_NAME,
+    )

@@ -1,0 +1,30 @@
+"""Regions: which there are, whether they accept matches, and how many servers are free."""
+
+from __future__ import annotations
+
+from matchpod.console.visit import Visit
+from matchpod.web.endpoint import Response
+
+PATH = "/console/regions"
+
+
+async def table(visit: Visit) -> Response:
+    """Show all regions, with the last 24 hours of the organization; for operators of all organizations."""
+    days = {one.code: one for one in await visit.deps.region_statistics.last_day(visit.user.org_id)}
+    return visit.page("regions.html", regions=await visit.deps.services.regions.states(), days=days)
+
+
+async def switch_on(visit: Visit) -> Response:
+    """Accept new matches in a region."""
+    return await _switch(visit, is_active=True)
+
+
+async def switch_off(visit: Visit) -> Response:
+    """Accept no new matches in a region."""
+    return await _switch(visit, is_active=False)
+
+
+async def _switch(visit: Visit, *, is_active: bool) -> Response:
+    code = visit.call.params[0]
+    await visit.deps.installation.switch_region(code, is_active=is_active, actor=visit.user.session_id)
+    return visit.done(PATH, "region-on" if is_active else "region-off")
