@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -127,11 +129,11 @@ async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: li
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     detail = await history.map(principal, one.id)
     rounds = _ROUNDS.decode((await history.rounds(principal, one.id)).rounds)
-    return MapResult(
-        detail=detail,
-        teams=_by_team(_BOARD_PLAYERS.decode(detail.players), names),
-        charts=_round_charts(rounds, detail, items, names) if rounds else [_kills(items, names)],
-    )
+    charts = []
+    for title, draw in _charts(rounds, detail, items, names):
+        charts.append((title, draw()))
+        await asyncio.sleep(0)  # each takes some milliseconds: log posts and callers go first
+    return MapResult(detail=detail, teams=_by_team(_BOARD_PLAYERS.decode(detail.players), names), charts=charts)
 
 
 async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
@@ -156,19 +158,19 @@ def _text(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _round_charts(
+def _charts(
     rounds: Sequence[RoundEntry], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
-) -> list[tuple[str, Markup]]:
+) -> list[tuple[str, Callable[[], Markup]]]:
+    kills = ("Who killed whom", partial(kill_matrix, items, *names))
+    if not rounds:
+        return [kills]
+    players = _MAP_PLAYERS.decode(detail.players)
     return [
-        ("Rounds", round_strip(rounds, *names, is_linked=False, is_over=True)),
-        ("Damage per round and KAST", player_bars(_MAP_PLAYERS.decode(detail.players), *names)),
-        _kills(items, names),
-        ("Opening duels", opening_duels(rounds, *names)),
-        ("Economy", economy(rounds, *names)),
-        ("Lead by round", score_race(rounds, *names)),
-        ("Who damaged whom", damage_pairs(rounds, *names)),
+        ("Rounds", partial(round_strip, rounds, *names, is_linked=False, is_over=True)),
+        ("Damage per round and KAST", partial(player_bars, players, *names)),
+        kills,
+        ("Opening duels", partial(opening_duels, rounds, *names)),
+        ("Economy", partial(economy, rounds, *names)),
+        ("Lead by round", partial(score_race, rounds, *names)),
+        ("Who damaged whom", partial(damage_pairs, rounds, *names)),
     ]
-
-
-def _kills(items: Sequence[TimelineItem], names: tuple[str, str]) -> tuple[str, Markup]:
-    return "Who killed whom", kill_matrix(items, *names)

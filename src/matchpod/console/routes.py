@@ -5,6 +5,7 @@ To add a page: add a row here, its handler in `pages`, and its template.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -37,14 +38,16 @@ from matchpod.console.visit import (
     Who,
 )
 from matchpod.core.errors import ForbiddenError, MatchpodError
-from matchpod.service.console_sessions import ConsoleUser
 from matchpod.service.principals import Scope
+from matchpod.service.rate_limit import RateLimiter
 from matchpod.web.asgi import Scope as HttpScope
 from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, Tag
 
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
 LOGIN: Final = "/console/login"
+PER_MINUTE: Final = 600
+"""Requests of a session per minute: far more than a person sends."""
 
 Answer = Response | EventStream
 PageHandler = Callable[[Visit], Awaitable[Answer]]
@@ -103,6 +106,7 @@ ROUTES: Final = (
 
 def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
     """Return the endpoints of the console."""
+    limiter = RateLimiter(PER_MINUTE, time.monotonic, owner="this session", unit="requests")
     return tuple(
         Endpoint(
             method=route.method,
@@ -110,7 +114,7 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
             name=f"{route.method} {route.path}",
             tag=Tag.CONSOLE,
             summary="",
-            handler=partial(_handle, deps, route),
+            handler=partial(_handle, deps, route, limiter=limiter),
         )
         for route in ROUTES
     )
@@ -124,33 +128,35 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
     return page("error.html", status=error.status, error=error)
 
 
-async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call) -> Answer:
+async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:
     deps.doors.check(call)
     if route.who is Who.ANYONE:
         return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
     user = await deps.sessions.find(deps.doors.read_cookie(call))
     if user is None:
         return _to_login(call)
-    _require(user, route.who)
+    limiter.acquire(user.session_id)
     visit = Visit(deps=deps, call=call, user=user)
-    if route.who is Who.OWNER and not visit.is_owner:
-        raise ForbiddenError(ORGANIZATION_ONLY if user.is_operator else OWNER_ONLY)
+    fault = _fault(visit, route.who)
+    if fault is not None:
+        raise ForbiddenError(fault)
     return await route.handler(visit)  # type: ignore[arg-type, call-arg]
 
 
-def _require(user: ConsoleUser, who: Who) -> None:
-    if who is Who.OPERATOR and not user.is_operator:
-        raise ForbiddenError(OPERATOR_ONLY)
-    if who in (Who.MEMBER, Who.MANAGER) and user.principal is None:
-        raise ForbiddenError(ORGANIZATION_ONLY)
-    if (
-        who in (Who.MEMBER, Who.MANAGER)
-        and user.principal is not None
-        and Scope.SERVERS_READ not in user.principal.scopes
-    ):
-        raise ForbiddenError(READER_ONLY)
-    if who is Who.MANAGER and user.principal is not None and not user.principal.may_create:
-        raise ForbiddenError(MANAGER_ONLY)
+def _fault(visit: Visit, who: Who) -> str | None:
+    """Return why a person may not use a page; None if they may."""
+    principal = visit.user.principal
+    if who is Who.PERSON:
+        return None
+    if who is Who.OPERATOR:
+        return None if visit.user.is_operator else OPERATOR_ONLY
+    if principal is None:
+        return ORGANIZATION_ONLY
+    if who is Who.OWNER:
+        return None if visit.is_owner else OWNER_ONLY
+    if Scope.SERVERS_READ not in principal.scopes:
+        return READER_ONLY
+    return None if who is Who.MEMBER or principal.may_create else MANAGER_ONLY
 
 
 def _to_login(call: Call) -> Response:

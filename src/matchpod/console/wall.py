@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -16,6 +17,9 @@ from matchpod.service.overview import Overview, WallMatch, WallTotals, most_urge
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
 """Totals are read every fifth time: they change slowly, and cost more to read."""
+
+TURN: Final = 20
+"""Cards that are rendered in one go, within a few milliseconds."""
 
 _PREPARING: Final = (PublicPhase.ALLOCATING,)
 _WAITING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING)
@@ -49,7 +53,7 @@ class Wall:
             self._totals = await self._overview.totals(self._org_id)
         self._ticks += 1
         changed = self._change_around(matches, self._totals)
-        return changed + self._change_cards({one.server_id: one for one in matches})
+        return changed + await self._change_cards({one.server_id: one for one in matches})
 
     def everything(self) -> bytes:
         """Return all fragments."""
@@ -67,11 +71,17 @@ class Wall:
         self._around = around
         return b"".join(changed)
 
-    def _change_cards(self, matches: dict[str, WallMatch]) -> bytes:
-        cards = {
-            key: self._cards[key] if self._matches.get(key) == one else fragment(PARTS, "card", one)
-            for key, one in matches.items()
-        }
+    async def _change_cards(self, matches: dict[str, WallMatch]) -> bytes:
+        cards: dict[str, bytes] = {}
+        rendered = 0
+        for key, one in matches.items():
+            if self._matches.get(key) == one:
+                cards[key] = self._cards[key]
+                continue
+            cards[key] = fragment(PARTS, "card", one)
+            rendered += 1
+            if rendered % TURN == 0:
+                await asyncio.sleep(0)  # log posts and callers go first
         changed = card_changes(self._cards, cards)
         self._matches, self._cards = matches, cards
         return changed

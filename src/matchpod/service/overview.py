@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -33,6 +34,8 @@ GIVEN_UP_MS: Final = 24 * HOUR_MS
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Matches of other replicas whose log is read here; of the others only their row is shown."""
+TURN: Final = 50
+"""Matches that are summarized in one go, within a few milliseconds."""
 MAX_DECODED: Final = 2_000
 
 
@@ -94,6 +97,8 @@ class Overview:
             is_remote = not is_local and row.status is ServerStatus.RUNNING and folded < MAX_REMOTE
             folded += is_remote
             found.append(self._match(row, await self._card(row, is_remote=is_remote), now_ms))
+            if len(found) % TURN == 0:
+                await asyncio.sleep(0)  # log posts and callers go first
         return sorted(found, key=lambda one: (-one.urgency, one.created_ms, one.server_id))
 
     @unavailable_on_outage
