@@ -45,6 +45,7 @@ UNKNOWN = {
 WRONG_QUERIES = {
     "listServers": "?pageSize=0",
     "listCallbacks": "?state=lost",
+    "listAudit": "?pageSize=0",
     "listSeries": "?status=over",
     "listServerSeries": "?page=0",
     "listMaps": "?pageSize=1000",
@@ -137,6 +138,7 @@ def record(service: RecordedService) -> Recorder:
     record_history(recorder, series, deathmatch)
     record_streams(recorder, series)
     record_callbacks(recorder)
+    recorder.call("listAudit", "acts")
     record_errors(recorder, series)
     record_internal(recorder)
     return recorder

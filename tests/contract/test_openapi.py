@@ -219,6 +219,15 @@ def test_callbacks_are_as_documented(document: OpenApiSchema, site: Site) -> Non
         document["/api/v1/callbacks"]["GET"].validate_response(page)
 
 
+def test_audit_log_is_as_documented(document: OpenApiSchema, site: Site) -> None:
+    site.cancel(site.new_server())
+    for query, has_more in (("", False), ("?pageSize=1", True)):
+        page = site.get(f"/api/v1/audit{query}")
+        assert page.json()["items"]
+        assert (page.json()["nextBefore"] is not None) or not has_more
+        document["/api/v1/audit"]["GET"].validate_response(page)
+
+
 def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> Counter[tuple[str, int]]:
     """Follow the links of the document from response to response; count the operations and their statuses.
 

@@ -22,6 +22,7 @@ from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import (
+    audit_log,
     callback_lists,
     history,
     map_events,
@@ -43,7 +44,7 @@ PART_ROWS = 2_000
 
 TABLES = (
     "maps", "series", "history_counts", "map_events", "servers", "outcomes", "callbacks", "callback_attempts",
-    "organization_events",
+    "organization_events", "audit_log",
 )  # fmt: skip
 
 
@@ -72,6 +73,8 @@ BATCHES = 2_000
 BATCH_ITEMS = 3
 EVENTS = 5_000
 """Events of each of three organizations."""
+AUDIT_ENTRIES = 6_000
+"""Of two organizations and of operators, a third each."""
 CALLBACKS = 10_000
 DUE_EVERY = 20
 """One callback in 20 is due; of the others, one in 20 is given up, and the rest is delivered."""
@@ -169,6 +172,12 @@ async def fill(db: Database) -> None:
             EVENTS,
             "INSERT INTO organization_events (org_id, seq, at_ms, line) SELECT column1, n, n, CAST('{}' AS BLOB)"
             " FROM numbers CROSS JOIN (VALUES ('org_1'), ('org_2'), ('org_3')) AS chosen",
+        ),
+        *numbered(
+            AUDIT_ENTRIES,
+            "INSERT INTO audit_log (id, org_id, at_ms, actor, action, target, detail) SELECT"
+            " 'act_' || SUBSTR('0000000' || n, LENGTH('' || n)), CASE WHEN n % 3 > 0 THEN 'org_' || (n % 3) END, n,"
+            " 'key_1', 'match_canceled', '', '' FROM numbers",
         ),
         # PostgreSQL does this automatically in regular use, and only then supports index-only scans. SQLite does not.
         *(f"VACUUM ANALYZE {table}" for table in TABLES if db.is_shared),
@@ -444,6 +453,19 @@ async def test_matches_of_a_day_are_found_by_an_index(harness: databases.Harness
         elif org_id is not None:
             cost = await cost_of(harness, partial(read, org_id=org_id))(db)
             assert cost.rows <= 2 * MATCHES // DAYS, cost.plans
+
+
+async def test_audit_log_is_read_from_its_indexes(harness: databases.Harness, db: Database) -> None:
+    before_id = f"act_{AUDIT_ENTRIES // 2:08}"
+    for read in (
+        partial(audit_log.list, org_id="org_1", limit=PAGE),
+        partial(audit_log.list, org_id="org_1", limit=PAGE, before_id=before_id),
+        partial(audit_log.list, org_id=None, limit=PAGE, before_id=before_id),
+    ):
+        cost = await cost_of(harness, read)(db)
+        assert "audit_log_of_org" in cost.indexes or not harness.is_sqlite
+        # PostgreSQL skips the entries of others, if it expects few of them before it has found enough.
+        assert cost.rows <= 4 * PAGE, cost.plans
 
 
 async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.Harness, db: Database) -> None:

@@ -27,6 +27,7 @@ from matchpod.console.routes import error_page
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
+from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.console_sessions import ConsoleSessions
@@ -91,6 +92,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     readiness = Readiness(db=db, clock=clock, disk=disk)
     services = Services(
         access=access,
+        audit=Audit(db=db, clock=clock),
         matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake),
         history=History(db=db, live=deps.live, remote=remote),

@@ -6,7 +6,6 @@ from matchpod.app.resources import Resources
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps, ScenarioChoice
 from matchpod.console.doors import Doors
-from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.installation import Installation
 from matchpod.service.key_management import KeyManagement
@@ -27,7 +26,7 @@ def compose_console(
 ) -> ConsoleDeps:
     """Build what the pages of the console depend on."""
     db, clock = resources.db, resources.clock
-    audit, settings = Audit(db=db, clock=clock), resources.settings
+    audit, settings = services.audit, resources.settings
     codes = [region.code for region in deps.regions.all()]
     return ConsoleDeps(
         services=services,

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "regions": "regions:app",
     "match": "matches:app",
     "callbacks": "callbacks:app",
+    "audit": "audit:audit",
     "recompute": "recomputing:recompute",
     "prune": "pruning:prune",
     "listen": "listen:listen",

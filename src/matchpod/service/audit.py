@@ -6,13 +6,17 @@ recorded, one that changed nothing never is, and no act fails after it happened 
 
 from __future__ import annotations
 
+import builtins
 import secrets
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
+from matchpod.core.audit_query import AuditQuery
+from matchpod.core.result_shapes import IsoTime
 from matchpod.ports import Clock, Database, Statement
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_audit_id
@@ -50,14 +54,29 @@ class Action(StrEnum):
 
 
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One act, as shown."""
+    """One act: who did what, and when."""
 
-    id: str
-    at: str
-    actor: str
-    action: str
-    target: str
-    detail: str
+    id: Annotated[str, Meta(description="The id of the entry.")]
+    at: IsoTime
+    actor: Annotated[
+        str,
+        Meta(
+            description="The id of a key (`key_…`) or of a session of the console (`ses_…`), or `command line`: an "
+            "operator on the machine of the service."
+        ),
+    ]
+    action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]
+    target: Annotated[str, Meta(description="What it was done to: the id of a key, server or callback; or empty.")]
+    detail: Annotated[str, Meta(description="More about it, for people; or empty.")]
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of the audit log."""
+
+    items: Annotated[tuple[AuditItem, ...], Meta(description="The items of this page, newest first.")]
+    next_before: Annotated[
+        str | None, Meta(description="The `before` of the next page, with older entries; null if there are none.")
+    ]
 
 
 class LogIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -109,13 +128,15 @@ class Audit:
         await self._db.write([self.entry(action, org_id=org_id, actor=actor, target=target, detail=detail)])
 
     @unavailable_on_outage
-    async def page(self, org_id: str | None, *, before_id: str | None = None) -> list[AuditItem]:
+    async def page(
+        self, org_id: str | None, *, before_id: str | None = None, limit: int = PAGE_SIZE
+    ) -> builtins.list[AuditItem]:
         """The newest acts in an organization, or before an older one; without an organization, those of operators."""
-        found = await audit_log.list(self._db, org_id, before_id=before_id, limit=PAGE_SIZE)
+        found = await audit_log.list(self._db, org_id, before_id=before_id, limit=limit)
         return [view_of(AuditItem, row) for row in found]
 
     @unavailable_on_outage
-    async def log_ins(self) -> list[LogIn]:
+    async def log_ins(self) -> builtins.list[LogIn]:
         """The newest log-ins to all organizations and of operators."""
         found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
         return [view_of(LogIn, row, org_name=name) for row, name in found]
@@ -124,3 +145,9 @@ class Audit:
     async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
         """How each of these sessions was begun, by its id; without those that are no longer recorded."""
         return await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, actors)
+
+    async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
+        """The acts in the caller's organization, newest first. The web layer has checked scope and role."""
+        size = query.page_size
+        found = await self.page(principal.org_id, before_id=query.before, limit=size + 1)
+        return AuditPage(items=tuple(found[:size]), next_before=found[size - 1].id if len(found) > size else None)

@@ -77,6 +77,11 @@ async def details_of(db: Database, org_id: str | None, action: str, actors: Coll
     return dict(msgspec.convert(await db.read(sql, params), builtins.list[tuple[str, str]]))
 
 
+async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
+    """Return the newest acts of all organizations and of operators, newest first."""
+    return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
+
+
 async def prune(db: Database, before_ms: int) -> int:
     """Delete the acts before a time, in short transactions; return how many."""
     delete = (

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from matchpod.core import callback_query, history_query, server_query
+from matchpod.core import audit_query, callback_query, history_query, server_query
 from matchpod.core.callback_query import CallbackState
 from matchpod.core.played_map import MapStatus
 from matchpod.core.progress import PublicPhase
@@ -170,6 +170,13 @@ UNTIL: Final = _query(
     "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE
 )
 CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTIL)
+
+BEFORE: Final = _query(
+    "before",
+    "Only entries older than the one with this id: the `nextBefore` of the previous response.",
+    {"type": "string", "pattern": f"^{audit_query.AUDIT_ID}$", "example": "act_01hf7yat000000000000000000"},
+)
+AUDIT_LIST: Final = (BEFORE, PAGE_SIZE)
 
 # --- timelines and leaderboards -----------------------------------------------------------------------------------
 

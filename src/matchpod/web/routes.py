@@ -19,13 +19,14 @@ from matchpod.core.errors import (
     ServerNotRunningError,
     UnauthorizedError,
 )
+from matchpod.service.audit import AuditPage
 from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.principals import MANAGERS, Scope
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.service.regions import RegionView
 from matchpod.service.server_lists import ServersPage
 from matchpod.service.server_views import MatchView, ServerView
-from matchpod.web import ingest, matches, ops, parameters
+from matchpod.web import audit, ingest, matches, ops, parameters
 from matchpod.web.callback_routes import CALLBACKS
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError
@@ -131,6 +132,22 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     ),
     *CALLBACKS,
     *HISTORY,
+    Endpoint(
+        method="GET",
+        path="/api/v1/audit",
+        name="listAudit",
+        tag=Tag.API,
+        summary="List who did what",
+        text="The acts in the organization, newest first: keys and secrets that were changed, matches that were "
+        "canceled, callbacks that were sent again, log-ins to the console. Entries are kept for a year. To read on, "
+        "pass the `nextBefore` of the response as `before`.",
+        access=Scope.SERVERS_READ,
+        roles=MANAGERS,
+        parameters=parameters.AUDIT_LIST,
+        returns=AuditPage,
+        errors=(*WITH_KEY, InvalidParamsError),
+        handler=audit.list_audit,
+    ),
     # --- from game servers --------------------------------------------------------------------------------------------
     _ingest_post(
         path=LOGS_PATH,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.service.access import Access
+from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
@@ -26,6 +27,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that handlers use."""
 
     access: Access
+    audit: Audit
     matches: Matches
     callbacks: CallbackDeliveries
     history: History

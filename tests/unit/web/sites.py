@@ -24,6 +24,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
 from matchpod.service.access import Access
+from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.disk_space import DiskSpace
 from matchpod.service.end_match import end_match
@@ -164,6 +165,7 @@ class Site:
             self.db,
         )
         live, metrics = LocalMatches(), Metrics(self.metrics)
+        audit = Audit(db=self.db, clock=self.clock, random_bytes=CountingBytes())
         streams = Streams(db=self.db, live=live, max_of_org=self.max_streams)
         remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
@@ -175,15 +177,17 @@ class Site:
             remote=remote,
             read_cvars=read_custom_cvars,
             notify=lambda _: streams.organizations.wake(),
+            audit=audit,
             metrics=metrics,
             quotas=self.quotas,
             disk=self.disk,
             random_bytes=self.random_bytes,
         )
         return Services(
-            access=Access(db=self.db, clock=self.clock, vault=self.vault, random_bytes=self.random_bytes),
+            access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
+            audit=audit,
             matches=matches,
-            callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake),
+            callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
             history=History(db=self.db, live=live, remote=remote),
             streams=streams,
             ingest=Ingest(

@@ -155,11 +155,17 @@ def callbacks_redelivered(site: Site) -> bytes:
     return site.request("POST", "/api/v1/callbacks/redeliver", key=site.key, json={"since": "2026-09-21"}).content
 
 
+def audit_page(site: Site) -> bytes:
+    site.clock.at_ms += 1
+    site.cancel(site.new_server())
+    return site.get("/api/v1/audit?pageSize=1").content
+
+
 @pytest.mark.parametrize(
     "make",
     [created, live_server, servers_page, match_in_progress, finished_match, canceled, regions, invalid_params, not_found,
      series_page, series_detail, maps_page, map_detail, map_events, map_rounds, leaderboard, invalid_query,
-     callbacks_page, callback_detail, callback_redelivered, callbacks_redelivered],
+     callbacks_page, callback_detail, callback_redelivered, callbacks_redelivered, audit_page],
     ids=lambda make: make.__name__,
 )  # fmt: skip
 def test_resource_equals_its_golden_file(site: Site, make: Callable[[Site], bytes]) -> None:

@@ -256,12 +256,13 @@ const GROUPS = [
   ["Follow a match (streams)", (path) => path.endsWith("/stream")],
   ["Series, maps and statistics", (path) => path.startsWith("/api/v1/cs2/")],
   ["Deliveries of callbacks", (path) => path.startsWith("/api/v1/callbacks")],
+  ["Audit log", (path) => path === "/api/v1/audit"],
   ["Matches and servers", (path) => path.startsWith("/api/")],
   ["From game servers", (path) => path.startsWith("/ingest/")],
   ["For operators", () => true],
 ];
 const ORDER = ["Matches and servers", "Callbacks to your callbackUrl", "Series, maps and statistics",
-  "Follow a match (streams)", "Deliveries of callbacks", "From game servers", "For operators", "Deprecated"];
+  "Follow a match (streams)", "Deliveries of callbacks", "Audit log", "From game servers", "For operators", "Deprecated"];
 
 function groupsOf(operations, callbacks) {
   const groups = new Map(ORDER.map((title) => [title, []]));

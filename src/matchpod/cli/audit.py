@@ -1,0 +1,78 @@
+"""Show who did what: `matchpod audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from matchpod.app import Resources
+from matchpod.cli.organizations import find_organization
+from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.terminal import AsJson, Columns, print_listing, print_note
+from matchpod.service.access import Access, AccessError
+from matchpod.service.row_views import view_of
+from matchpod.storage import audit_log
+
+MAX_LISTED: Final = 10_000
+"""Largest `--limit`: more is not useful in a terminal."""
+
+
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One act, as printed."""
+
+    id: str
+    at: str
+    organization: str | None
+    actor: str
+    action: str
+    target: str
+    detail: str
+
+
+_COLUMNS: Final[Columns[AuditLine]] = {
+    "at": lambda line: line.at[:19].replace("T", " "),
+    "organization": lambda line: line.organization,
+    "actor": lambda line: line.actor,
+    "action": lambda line: line.action,
+    "target": lambda line: line.target,
+    "detail": lambda line: line.detail,
+}
+
+
+def audit(
+    *,
+    org: Annotated[str | None, typer.Option("--org", metavar="NAME", help="Only acts in this organization.")] = None,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="Only acts that concern the installation and no organization.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
+    json: AsJson = False,
+) -> None:
+    """Show who did what, newest first. Times are UTC. Entries are kept for a year.
+
+    The actor is `command line`, a key (key_…) or a session of the console (ses_…).
+    """
+    if org is not None and operator:
+        fail("Use either --org or --operator, not both.", code=2)
+    try:
+        lines = run_with_resources(lambda resources: _lines(resources, org, is_operator=operator, limit=limit))
+    except AccessError as exc:
+        fail(str(exc), code=2)
+    print_listing(lines, _COLUMNS, as_json=json)
+    if not lines:
+        print_note("no acts are recorded")
+
+
+async def _lines(resources: Resources, org: str | None, *, is_operator: bool, limit: int) -> list[AuditLine]:
+    db = resources.db
+    access = Access(db=db, clock=resources.clock, vault=resources.vault)
+    if org is not None:
+        rows = await audit_log.list(db, (await find_organization(access, org)).id, limit=limit)
+    elif is_operator:
+        rows = await audit_log.list(db, None, limit=limit)
+    else:
+        rows = await audit_log.newest(db, limit=limit)
+    names = {one.id: one.name for one in await access.organizations()}
+    return [view_of(AuditLine, row, organization=row.org_id and names.get(row.org_id, row.org_id)) for row in rows]
