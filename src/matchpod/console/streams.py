@@ -6,6 +6,7 @@ from functools import partial
 
 from matchpod.console.broadcasts import Broadcast
 from matchpod.console.deps import ConsoleDeps
+from matchpod.console.rendering import HEADERS
 from matchpod.console.visit import Visit
 from matchpod.core.errors import UnavailableError
 from matchpod.web.endpoint import Call, EventStream
@@ -16,7 +17,10 @@ def stream_of(visit: Visit, broadcast: Broadcast) -> EventStream:
     """Return the stream of a page; it ends with the session."""
     frames = visit.deps.broadcasts.view(broadcast, visit.user.org_id or "operator", position_of(visit.call))
     return EventStream(
-        call=visit.call, frames=frames, is_authorized=partial(_is_authorized, visit.deps, visit.call, visit.user.org_id)
+        call=visit.call,
+        frames=frames,
+        is_authorized=partial(_is_authorized, visit.deps, visit.call, visit.user.org_id),
+        headers=HEADERS,
     )
 
 

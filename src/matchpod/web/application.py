@@ -146,7 +146,7 @@ class Application:
     async def _stream(
         self, stream: EventStream, send: Send, request_id: str, *, route: str, cors: Sequence[Header]
     ) -> None:
-        headers = [*HEADERS, (b"x-request-id", request_id.encode()), *cors]
+        headers = [*HEADERS, (b"x-request-id", request_id.encode()), *stream.headers, *cors]
         start: Message = {"type": "http.response.start", "status": 200, "headers": headers}
         if stream.call.scope["method"] == "HEAD":
             stream.frames.close()

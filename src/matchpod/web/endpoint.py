@@ -114,6 +114,7 @@ class EventStream(msgspec.Struct, frozen=True, kw_only=True):
     frames: Frames
     is_authorized: Callable[[], Awaitable[bool]]
     """Called periodically: True while the caller may still read this stream."""
+    headers: tuple[Header, ...] = ()
 
 
 Handler = Callable[[Site, Call], Awaitable[Response | EventStream]]

@@ -155,13 +155,19 @@ async def test_reading_changes_nothing(site: ConsoleSite, route: Route) -> None:
 
 
 @of([*GETS, *POSTS])
-async def test_no_response_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
+async def test_no_page_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
     methods = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
     responses = [await site.request(method, address(route)) for method in methods]
     responses += [await send(site, route, who) for who in (MEMBER, OPERATOR) if route.path != "/console/logout"]
     responses.append(await site.request(route.method, address(route), who=OWNER, headers={"Host": "evil.example"}))
     for response in responses:
         check_headers(response, is_asset=route.path.startswith("/console/assets/"))
+
+
+@of([route for route in ROUTES if route.path.endswith("/stream")])
+async def test_no_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
+    for who in (OWNER, OPERATOR, None):
+        check_headers(await site.request("HEAD", address(route), who=who))
 
 
 @pytest.mark.parametrize("path", ["/console/unknown", "/console/", "/console//", "/console/%00", "/console/%0d%0aX:1"])
