@@ -20,13 +20,16 @@ PURE := tests/unit/core tests/unit/cs2
 MANY_CASES := hypothesis or law
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
+APT_OPTIONS := --quiet -o Acquire::http::Timeout=20 -o DPkg::Lock::Timeout=120
+APT_INSTALL := DEBIAN_FRONTEND=noninteractive apt-get install $(APT_OPTIONS) -y --no-install-recommends chromium fonts-dejavu-core
+
 export UV_PROJECT_ENVIRONMENT := .venv
 # Keep compiled modules even if the environment disables them: otherwise every test process compiles everything.
 export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests soak chaos check fix golden bench
+.PHONY: help run test unit-tests chromium soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -36,7 +39,7 @@ help: ## Show this help
 run: $(READY) ## Run the service, or another command: make run ARGS="replay file.log"
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
+test: $(READY) chromium ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
 	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
@@ -54,6 +57,16 @@ unit-tests: $(READY)
 	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+
+# Tests of the console in a browser use Debian's Chromium; without it they are skipped, so this never fails.
+chromium:
+	@if ! command -v chromium >/dev/null 2>&1 || [ ! -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; then \
+		if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+			echo "installing chromium and fonts-dejavu-core"; \
+			$(APT_INSTALL) >/dev/null 2>&1 || { apt-get update $(APT_OPTIONS) && $(APT_INSTALL); } >/dev/null 2>&1; \
+		fi; \
+		command -v chromium >/dev/null 2>&1 || echo "Chromium cannot be installed here, so tests in a browser are skipped."; \
+	fi
 
 soak: $(READY) ## Run the tests with random seeds and more cases for MINUTES (default 20)
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)

@@ -1,0 +1,100 @@
+"""Drive Debian's Chromium with Playwright, and record everything on a page that a user should never cause.
+
+Playwright's own browsers are never downloaded.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+MISSING = "Chromium is not installed; on Debian: apt-get install chromium fonts-dejavu-core"
+ARGUMENTS = ("--no-sandbox", "--disable-gpu")
+TIMEOUT_MS = 30_000
+AXE_TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+SERIOUS = ("serious", "critical")
+
+_REPORT_VIOLATIONS = """
+document.addEventListener("securitypolicyviolation", (event) =>
+  console.error(`policy violated: ${event.violatedDirective} by ${event.blockedURI} ${event.sourceFile}`));
+"""
+
+
+def executable() -> str | None:
+    """Return the path of Chromium; None if it is not installed."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Run a browser until the end of the block."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable(), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Faults:
+    """Console messages, errors of scripts, failed requests, violations of the policy, and dialogs."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._expected: list[str] = []
+
+    def expect(self, *parts: str) -> None:
+        """Do not count faults whose text contains one of these."""
+        self._expected += parts
+
+    def check(self) -> None:
+        """Fail if there was any."""
+        unexpected = [fault for fault in self.found if not any(part in fault for part in self._expected)]
+        assert not unexpected, "\n".join(unexpected)
+
+    def watch(self, context: BrowserContext) -> None:
+        """Record the faults of all pages of a context."""
+        context.add_init_script(_REPORT_VIOLATIONS)
+        context.on("console", self._on_console)
+        context.on("weberror", lambda error: self.found.append(f"script error: {error.error}"))
+        context.on("requestfailed", self._on_failed)
+        context.on("page", self._on_page)
+
+    def _on_page(self, page: Page) -> None:
+        def dismiss(dialog: Any) -> None:
+            self.found.append(f"dialog: {dialog.message}")
+            dialog.dismiss()
+
+        page.on("dialog", dismiss)
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        self.found.append(f"console {message.type}: {message.text} {message.location.get('url', '')}")
+
+    def _on_failed(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # its page was left
+            self.found.append(f"request failed: {request.url} {request.failure}")
+
+
+def axe_findings(page: Page) -> list[str]:
+    """Return serious and critical accessibility findings on a page; its context must bypass the security policy."""
+    script = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+    page.evaluate(script)
+    options = {"runOnly": {"type": "tag", "values": list(AXE_TAGS)}, "resultTypes": ["violations"]}
+    found = page.evaluate("(options) => axe.run(document, options)", options)
+    return [
+        f"{one['impact']}: {one['id']}: {one['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
+        for one in found["violations"]
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+
+
+def overflow(page: Page) -> int:
+    """Return by how many pixels the page is wider than its window."""
+    width: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width

@@ -1,0 +1,106 @@
+"""One service and one browser for the tests of a module; pages fail their test on anything that is not clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from matchpod.service.principals import Role, Scope
+from tests.browser import chromium
+from tests.browser.chromium import Faults
+from tests.browser.console_service import ConsoleService
+
+OWNER, MEMBER, STRANGER = "owner", "member", "stranger"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "browser":
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleService]:
+    """A service with people and with matches that stay open; all tests share it."""
+    if chromium.executable() is None:
+        pytest.skip(chromium.MISSING)
+    created = ConsoleService(tmp_path_factory.mktemp("console"))
+    with created.running:
+        created.create_hostile_matches()
+        yield created
+
+
+@pytest.fixture(scope="session")
+def keys(service: ConsoleService) -> Mapping[str, str]:
+    """A key of each person."""
+    return {
+        OWNER: service.running.key,
+        MEMBER: service.new_key(Role.MEMBER, scopes=(Scope.SERVERS_READ,)).text,
+        STRANGER: service.new_key(org="another").text,
+    }
+
+
+@pytest.fixture(scope="module")
+def browser(service: ConsoleService) -> Iterator[Browser]:
+    """A browser. Not for the whole session: its event loop would be in the way of asynchronous tests."""
+    with chromium.launched() as launched:
+        yield launched
+
+
+class Pages:
+    """Opens pages, each in a context of its own, and checks at the end that they were clean."""
+
+    def __init__(self, browser: Browser, service: ConsoleService, keys: Mapping[str, str]) -> None:
+        self._browser = browser
+        self._service = service
+        self._keys = keys
+        self._contexts: list[BrowserContext] = []
+        self.faults = Faults()
+
+    def open(
+        self, path: str | None = "/console", *, who: str | None = OWNER, base_url: str | None = None, **options: Any
+    ) -> Page:
+        """Open a page as this person; options are those of a browser context."""
+        url = base_url or self._service.url
+        context = self._browser.new_context(base_url=url, **options)
+        self._contexts.append(context)
+        context.set_default_timeout(chromium.TIMEOUT_MS)
+        self.faults.watch(context)
+        if who is not None:
+            cookie = self.cookie_of(self._keys[who])
+            context.add_cookies([{"name": "matchpod", "value": cookie, "domain": "127.0.0.1", "path": "/"}])
+        page = context.new_page()
+        if path is not None:
+            page.goto(path)
+        return page
+
+    def cookie_of(self, key: str) -> str:
+        """Log in without a browser; return the value of the cookie."""
+        form, headers = {"key": key}, {"Sec-Fetch-Site": "same-origin"}
+        response = httpx.post(f"{self._service.url}/console/login", data=form, headers=headers)
+        assert response.status_code == 303, response.text
+        return str(response.cookies["matchpod"])
+
+    def close(self) -> None:
+        """Close all pages; fail if one was not clean."""
+        for context in self._contexts:
+            context.close()
+        self.faults.check()
+
+
+@pytest.fixture
+def pages(browser: Browser, service: ConsoleService, keys: Mapping[str, str]) -> Iterator[Pages]:
+    """Opens pages. The test fails on any console message, script error, failed request, violation or dialog."""
+    opened = Pages(browser, service, keys)
+    yield opened
+    opened.close()
+
+
+def path_of(page: Page) -> str:
+    """Return the path of the address that a page shows."""
+    return urlsplit(page.url).path

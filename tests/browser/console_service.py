@@ -1,0 +1,179 @@
+"""A service with people and sandbox matches, for tests of the console in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+
+from matchpod.app.resources import Resources, open_resources
+from matchpod.service.access import Access
+from matchpod.service.audit import Audit
+from matchpod.service.console_sessions import ConsoleSessions
+from matchpod.service.ingest_tokens import open_tokens
+from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.principals import NewKey, Role, Scope
+from matchpod.settings import load_settings
+from matchpod.storage import organizations, servers
+from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region, short_match
+
+T = TypeVar("T")
+
+FAST, PATIENT = "sandbox", "patient"
+"""A region faster than real time, and one whose timeouts are longer than all tests take."""
+SERVERS = 3
+"""Servers per region; more matches wait for a free one, which takes no process."""
+TEAM1 = "<img src=x onerror=alert(1)>"
+TEAM2 = "<b onclick=alert(8)>'&' עברית"
+HOSTILE_IDS = (
+    '"><script>alert(2)</script>',
+    "{{7*7}} {% raw %} ${7*7} #{7*7}",
+    "\u202egnp.exe \u2066 \u200f right to left",
+    "'\" onmouseover=alert(3) x='",
+    "Z\u0338\u0322\u0341\u033f\u034fa\u0321\u0347 " + "W" * 245,
+)
+PLAYER_NAMES = (
+    '<img src=x onerror="alert(4)">',
+    "</title><script>alert(5)</script>",
+    "\u202ereversed",
+    '" onfocus=alert(6) autofocus x="',
+    "hx-get=/console/logout " + "Ж" * 40,
+)
+CHAT = '<svg onload=alert(7)> !admin " style="position:fixed'
+FIRST_ACCOUNT = int(players(1)[0]) - 76561197960265728
+
+
+class ConsoleService:
+    """The service, its people and its matches."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = free_port_range(2 * SERVERS)
+        regions = region(FAST, ports[:SERVERS], speed=30) + region(PATIENT, ports[SERVERS:], speed=1)
+        settings = {"callback_private": "allow", "max_creations_per_minute": "off", "max_live_matches": "off"}
+        self.running = RunningService(folder, regions=regions, settings=settings)
+        self.hostile: list[str] = []
+        self.ended_id = ""
+
+    @property
+    def url(self) -> str:
+        """The URL of the service."""
+        return self.running.url
+
+    # --- people ---------------------------------------------------------------------------------------------------
+
+    def with_resources(self, work: Callable[[Resources], Awaitable[T]]) -> T:
+        """Use the data of the service, as commands do; in a thread, because Playwright runs an event loop in ours."""
+        settings = load_settings(self.running.environment(), lambda path: path.read_bytes())
+
+        async def run() -> T:
+            resources = await open_resources(settings)
+            try:
+                return await work(resources)
+            finally:
+                await resources.db.close()
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, run()).result()
+
+    def new_key(
+        self, role: Role = Role.OWNER, *, org: str = "demo", scopes: tuple[Scope, ...] = tuple(Scope)
+    ) -> NewKey:
+        """Create a key; an organization that does not exist is created."""
+
+        async def create(resources: Resources) -> NewKey:
+            access = _access(resources)
+            if org not in {one.name for one in await access.organizations()}:
+                await access.create_organization(org)
+            return await access.create_key(org, role=role, scopes=scopes)
+
+        return self.with_resources(create)
+
+    def revoke(self, key: NewKey) -> None:
+        """Revoke a key."""
+
+        async def revoke(resources: Resources) -> None:
+            await _access(resources).revoke_key(key.view.id)
+
+        self.with_resources(revoke)
+
+    def new_link(self, org: str | None = "demo") -> str:
+        """Return a link that logs in as owner of an organization, or as operator."""
+
+        async def create(resources: Resources) -> str:
+            audit = Audit(db=resources.db, clock=resources.clock, random_bytes=os.urandom)
+            sessions = ConsoleSessions(db=resources.db, clock=resources.clock, access=_access(resources), audit=audit)
+            ids = {one.name: one.id for one in await organizations.list(resources.db)}
+            return await sessions.create_link(None if org is None else ids[org])
+
+        return f"{self.url}/console/login/{self.with_resources(create)}"
+
+    # --- matches --------------------------------------------------------------------------------------------------
+
+    def create_open_match(self, name: str, *, first: int = 0, **settings: object) -> str:
+        """Create a match that waits for players as long as the tests take; return the id of its server."""
+        return self.create_match(name, region=PATIENT, scenario="no_show", speed=1, first=first, **settings)
+
+    def create_match(
+        self,
+        name: str,
+        *,
+        scenario: str = "full_match",
+        speed: int = 100,
+        region: str = FAST,
+        first: int = 0,
+        **settings: object,
+    ) -> str:
+        """Create a short match; return the id of its server."""
+        given = {**short_match(customCvars=cvars(speed, scenario)), **settings}
+        created = self.running.create(given, region=region, externalMatchId=name)
+        return str(created["serverId"])
+
+    def create_hostile_matches(self) -> None:
+        """Create open matches with the worst texts that callers and players can send."""
+        listed = players(len(PLAYER_NAMES) * 2)
+        teams = {
+            "team1": {"name": TEAM1, "players": listed[: len(PLAYER_NAMES)]},
+            "team2": {"name": TEAM2, "players": listed[len(PLAYER_NAMES) :]},
+        }
+        self.ended_id = self.create_open_match("canceled")
+        self.running.cancel(self.ended_id)
+        self.hostile = [self.create_open_match(name, teams=teams) for name in HOSTILE_IDS]
+        self.running.wait_for_status(self.hostile[0], "running")
+        self.post_log(self.hostile[0], *_joining_lines())
+
+    def post_log(self, server_id: str, *lines: str) -> None:
+        """Send lines as the server of a match, far after what it has sent itself."""
+
+        async def read_token(resources: Resources) -> str:
+            row = await servers.get(resources.db, server_id)
+            assert row is not None
+            return open_tokens(row, resources.vault).log
+
+        body = "".join(f"{line}\n" for line in lines).encode()
+        begin = 10_000_000
+        headers = {"X-LogBytes-BeginOffset": str(begin), "X-LogBytes-EndOffset": str(begin + len(body))}
+        address = IngestUrls(self.url).logs(self.with_resources(read_token))
+        assert httpx.post(address, content=body, headers=headers).status_code == 200
+
+
+def _access(resources: Resources) -> Access:
+    return Access(db=resources.db, clock=resources.clock, vault=resources.vault)
+
+
+def _joining_lines() -> list[str]:
+    stamp = "11/17/2026 - 12:00:00.000 - "
+    lines = []
+    for number, name in enumerate(PLAYER_NAMES):
+        who = f"{name}<{number + 2}><[U:1:{FIRST_ACCOUNT + number}]>"
+        lines += [
+            f'{stamp}"{who}<>" connected, address ""',
+            f'{stamp}"{who}<>" entered the game',
+            f'{stamp}"{who}" switched from team <Unassigned> to <CT>',
+            f'{stamp}"{who}<CT>" say "{CHAT}"',
+        ]
+    return lines

@@ -1,0 +1,149 @@
+"""The wall in a browser: it follows matches without being loaded again, and says when it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from matchpod.service.principals import Role
+from tests.browser.conftest import Pages
+from tests.browser.console_service import HOSTILE_IDS, ConsoleService
+from tests.browser.proxy import CuttableProxy
+from tests.e2e.service.running_service import wait_until
+
+MATCH_MS = 60_000
+"""Longer than a short match takes on a slow machine."""
+NOTICE = "This page is not being updated."
+
+
+@pytest.fixture
+def proxy(service: ConsoleService) -> Iterator[CuttableProxy]:
+    """A network between the browser and the service."""
+    created = CuttableProxy(service.running.port)
+    yield created
+    created.close()
+
+
+def mark(page: Page) -> None:
+    """Mark the document, to see later that it was not loaded again."""
+    page.evaluate("window.marked = true")
+
+
+def is_marked(page: Page) -> bool:
+    return page.evaluate("window.marked === true") is True
+
+
+def order(page: Page) -> list[str]:
+    """Return the ids of all cards."""
+    ids: list[str] = page.locator("#cards > article").evaluate_all("(all) => all.map((one) => one.id)")
+    return ids
+
+
+def test_match_appears_plays_and_leaves_without_a_reload(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open()
+    mark(page)
+    server_id = service.create_match("quarter-final 3")
+    shown = page.locator(f"#card-{server_id}")
+    expect(shown).to_be_visible()
+    expect(shown.get_by_role("link", name="quarter-final 3")).to_be_visible()
+    expect(shown.get_by_text("sandbox", exact=True).last).to_be_visible()
+    expect(shown.locator(".phase")).to_contain_text("round", timeout=MATCH_MS)
+    expect(shown.locator("dd").first).not_to_have_text("–", timeout=MATCH_MS)
+    page.wait_for_function(
+        "(id) => [...document.querySelectorAll(`#card-${id} dd`)].some((one) => Number(one.textContent) > 0)",
+        arg=server_id,
+        timeout=MATCH_MS,
+    )
+    assert shown.locator(".side").all_text_contents() in (["CT", "T"], ["T", "CT"])
+    expect(shown).to_have_count(0, timeout=MATCH_MS)
+    assert is_marked(page)
+
+
+def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open()
+    first, second = (service.create_open_match(f"order {number}") for number in range(2))
+    expect(page.locator(f"#card-{second}")).to_be_visible()
+    shown = order(page)
+    assert shown.index(f"card-{first}") < shown.index(f"card-{second}")
+    assert len(shown) == len(set(shown))
+    for server_id in (first, second):
+        service.running.cancel(server_id)
+        expect(page.locator(f"#card-{server_id}")).to_have_count(0)
+    # The order may change between two readings, so they are compared until they agree.
+    wait_until(lambda: order(page) == order(pages.open()), "both pages have the same cards", within_s=10)
+
+
+def test_cut_stream_is_shown_and_resumed(pages: Pages, service: ConsoleService, proxy: CuttableProxy) -> None:
+    pages.faults.expect("/console/stream", "[object Event]")
+    page = pages.open(base_url=proxy.url)
+    mark(page)
+    expect(page.get_by_text(NOTICE)).to_be_hidden()
+    proxy.cut()
+    expect(page.get_by_text(NOTICE)).to_be_visible()
+    server_id = service.create_open_match("created while the stream was cut")
+    proxy.restore()
+    expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    expect(page.get_by_text(NOTICE)).to_be_hidden()
+    service.running.cancel(server_id)
+    expect(page.locator(f"#card-{server_id}")).to_have_count(0)
+    assert is_marked(page)
+
+
+def test_stream_is_not_resumed_with_a_revoked_key(pages: Pages, service: ConsoleService, proxy: CuttableProxy) -> None:
+    pages.faults.expect("/console/stream", "[object Event]")
+    key = service.new_key(Role.MEMBER)
+    page = pages.open(None, who=None, base_url=proxy.url)
+    page.goto("/console/login")
+    page.get_by_label("API key").fill(key.text)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/console")
+    service.revoke(key)
+    proxy.cut()
+    expect(page.get_by_text(NOTICE)).to_be_visible()
+    with page.expect_response(lambda response: response.status == 401):
+        proxy.restore()
+    server_id = service.create_open_match("not for those who are logged out")
+    page.wait_for_timeout(1500)
+    expect(page.get_by_text(NOTICE)).to_be_visible()
+    expect(page.locator(f"#card-{server_id}")).to_have_count(0)
+    service.running.cancel(server_id)
+
+
+def test_restarted_service_is_followed_again(pages: Pages, service: ConsoleService) -> None:
+    pages.faults.expect("/console/stream", "[object Event]")
+    page = pages.open()
+    mark(page)
+    service.running.terminate()
+    expect(page.get_by_text(NOTICE)).to_be_visible()
+    service.running.start()
+    server_id = service.create_open_match("after the restart")
+    expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    expect(page.get_by_text(NOTICE)).to_be_hidden()
+    assert is_marked(page)
+    service.running.cancel(server_id)
+
+
+def test_search_hides_other_matches_also_those_that_come_later(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open()
+    search = page.get_by_role("searchbox")
+    search.fill("7*7")
+    expect(page.locator("#cards > article:visible")).to_have_count(1)
+    server_id = service.create_open_match("something else")
+    expect(page.locator(f"#card-{server_id}")).to_be_attached()
+    expect(page.locator(f"#card-{server_id}")).to_be_hidden()
+    search.fill("")
+    expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    service.running.cancel(server_id)
+
+
+def test_wall_can_be_read_without_scripts(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(java_script_enabled=False)
+    for server_id in service.hostile:
+        expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    expect(page.get_by_role("link", name=HOSTILE_IDS[1])).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_have_count(0)
+    expect(page.get_by_text(NOTICE)).to_be_hidden()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_text("You are logged out.")).to_be_visible()
