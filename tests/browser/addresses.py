@@ -13,8 +13,19 @@ PUBLIC: Final = {
 
 OF_AN_OWNER: Final = {
     "live": "/console",
+    "match": "/console/matches/{serverId}",
+    "match-ended": "/console/matches/{endedId}",
+    "matches": "/console/matches",
+    "deliveries": "/console/deliveries",
+    "create": "/console/create",
+    "regions": "/console/regions",
+    "access": "/console/access",
 }
 """Pages of an organization, by name; `{serverId}` is an open match, `{endedId}` one that has ended."""
 
-OF_AN_OPERATOR: Final[dict[str, str]] = {}
+OF_AN_OPERATOR: Final = {
+    "operator": "/console/operator",
+    "regions-of-operator": "/console/regions",
+    "access-of-operator": "/console/access",
+}
 """Pages for operators, by name."""

@@ -1,0 +1,153 @@
+"""The page of a match in a browser: followed live to its result, with every action, and its overlay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import chromium
+from tests.browser.conftest import MEMBER, STRANGER, Pages, path_of
+from tests.browser.console_service import CHAT, PLAYER_NAMES, TEAM1, ConsoleService
+from tests.browser.test_wall import MATCH_MS, NOTICE, is_marked, mark
+from tests.e2e.service.running_service import wait_until
+
+PHONE = {"width": 390, "height": 844}
+
+
+def act(page: Page, title: str, button: str) -> None:
+    """Open an action, read what it will do, and do it."""
+    page.locator("summary", has_text=title).click()
+    expect(page.get_by_role("button", name=button)).to_be_visible()
+    page.get_by_role("button", name=button).click()
+
+
+def test_match_is_followed_to_its_result_and_callback(pages: Pages, service: ConsoleService) -> None:
+    server_id = service.create_match("semi-final", scenario="full_match", speed=60)
+    page = pages.open(f"/console/matches/{server_id}")
+    mark(page)
+    expect(page.locator("#roster .dot.connected")).to_have_count(4, timeout=MATCH_MS)
+    expect(page.locator("#actions code")).to_contain_text("connect 127.0.0.1:")
+    expect(page.locator("#feed .kill").first).to_be_visible(timeout=MATCH_MS)
+    expect(page.locator("#strip td.ct, #strip td.t, #strip .won").first).to_be_attached(timeout=MATCH_MS)
+    assert is_marked(page)
+    page.get_by_label("kills and deaths").uncheck()
+    expect(page.locator("#feed .kill").first).to_be_hidden()
+    expect(page.locator(".board").first).to_be_visible(timeout=MATCH_MS)  # it loads itself again at the end
+    expect(page.locator("#heading")).to_contain_text("finished")
+    expect(page.get_by_role("link", name="Result as JSON")).to_be_visible()
+    with page.expect_download() as downloaded:
+        page.get_by_role("link", name="Log of the server").click()
+    assert "Game Over" in downloaded.value.path().read_text()
+    check_result_page(pages, f"/console/matches/{server_id}")
+
+
+def check_result_page(pages: Pages, path: str) -> None:
+    """Check the page with all charts open."""
+    for options in ({"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}):
+        page = pages.open(path, bypass_csp=True, **options)
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert chromium.axe_findings(page) == []
+        assert chromium.overflow(page) <= 0
+    expect(page.locator("figure.chart")).not_to_have_count(0)
+
+
+def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(f"/console/matches/{service.hostile[0]}")
+    expect(page.locator("#roster").get_by_text(PLAYER_NAMES[0], exact=True)).to_be_visible()
+    expect(page.locator("#feed").get_by_text(CHAT, exact=True).first).to_be_visible()
+    expect(page.locator("#heading").get_by_text(TEAM1, exact=True)).to_be_visible()
+    expect(page.locator("#heading")).to_contain_text("a player asked for an admin")
+    assert page.locator("main img, main script, main svg[onload]").count() == 0
+
+
+def test_round_of_the_strip_filters_the_feed(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(f"/console/matches/{service.hostile[0]}?round=3")
+    expect(page.get_by_role("heading", name=re.compile("Round 3"))).to_be_visible()
+    page.get_by_role("link", name="Show the whole feed").click()
+    expect(page.get_by_role("heading", name="Feed")).to_be_visible()
+
+
+def test_password_is_shown_once_and_recorded(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(f"/console/matches/{service.hostile[0]}")
+    act(page, "Show the RCON password", "Show the password")
+    shown = page.locator(".notice code").inner_text()
+    assert re.fullmatch("[0-9a-f]{32}", shown)
+    page.goto(f"/console/matches/{service.hostile[0]}")
+    assert shown not in page.content()
+    page.goto("/console/access")
+    expect(page.get_by_text("looked at the RCON password").first).to_be_visible()
+    assert shown not in page.content()
+
+
+def test_cancel_asks_once_and_ends_the_match(pages: Pages, service: ConsoleService) -> None:
+    server_id = service.create_open_match("to be canceled")
+    page = pages.open(f"/console/matches/{server_id}")
+    watching = pages.open(f"/console/matches/{server_id}")
+    expect(page.get_by_role("button", name="Cancel the match")).to_be_hidden()
+    act(page, "Cancel the match", "Cancel the match")
+    expect(page.get_by_role("status")).to_contain_text("The match is canceled.")
+    expect(page.locator("#heading")).to_contain_text("canceled by user")
+    expect(watching.locator("#heading")).to_contain_text("canceled by user")
+
+
+def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
+    server_id = service.create_open_match("with a callback", callback="http://127.0.0.1:9/")
+    service.running.cancel(server_id)
+    page = pages.open(f"/console/matches/{server_id}")
+
+    def is_given_up() -> bool:
+        page.reload()
+        return page.get_by_text("given up").count() > 0
+
+    wait_until(is_given_up, "the callback is given up", within_s=60)
+    act(page, "Send the callback again", "Send the callback")
+    expect(page.get_by_role("status")).to_contain_text("The callback is being sent again.")
+    page.get_by_role("link", name="Callback match canceled").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert path_of(page).startswith("/console/deliveries/cb")
+
+
+def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, service: ConsoleService) -> None:
+    server_id = service.create_open_match("streamed")
+    page = pages.open(f"/console/matches/{server_id}")
+    act(page, "Overlay for OBS", "Create the link")
+    address = page.locator(".notice code").inner_text()
+    overlay = pages.open(address, who=None)
+    expect(overlay.locator("#board")).to_contain_text("waiting for players", timeout=MATCH_MS)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert overlay.evaluate(ground) == "rgba(0, 0, 0, 0)"
+    service.running.cancel(server_id)
+    expect(overlay.locator("#board")).to_contain_text("final score")
+    page.goto(f"/console/matches/{server_id}")
+    act(page, "End overlay links", "End the links")
+    pages.faults.expect("404")
+    overlay.reload()
+    expect(overlay.get_by_role("alert")).to_contain_text("does not exist, or its links were ended")
+
+
+@pytest.mark.parametrize(("who", "sees"), [(MEMBER, True), (STRANGER, False)])
+def test_others_see_what_they_may(pages: Pages, service: ConsoleService, who: str, sees: bool) -> None:
+    if not sees:
+        pages.faults.expect("403")
+    page = pages.open(f"/console/matches/{service.hostile[0]}", who=who)
+    expect(page.locator("#roster")).to_have_count(int(sees))
+    assert page.locator("details.action").count() == 0
+    if not sees:
+        expect(page.get_by_role("alert")).to_contain_text("belongs to another organization")
+
+
+def test_newcomer_creates_a_match_and_sees_its_result(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(service.new_link(), who=None)
+    page.get_by_role("button", name="Open the console").click()
+    page.get_by_role("link", name="Create", exact=True).click()
+    page.get_by_text("More settings").click()
+    page.get_by_label("Console variables").fill("mp_maxrounds 4; sim_speed 100")
+    page.get_by_label("Callback URL").fill("http://127.0.0.1:9/")
+    page.get_by_role("button", name="Create the match").click()
+    page.wait_for_url("**/console/matches/srv_*")
+    expect(page.get_by_role("status")).to_contain_text("The match was created.")
+    expect(page.locator(".board").first).to_be_visible(timeout=MATCH_MS)
+    expect(page.get_by_role("link", name="Callback match over")).to_be_visible()
+    assert NOTICE not in page.inner_text("main")
