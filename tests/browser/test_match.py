@@ -9,9 +9,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import chromium
 from tests.browser.conftest import MEMBER, STRANGER, Pages, path_of
-from tests.browser.console_service import CHAT, PLAYER_NAMES, TEAM1, ConsoleService
+from tests.browser.console_service import CHAT, PATIENT, PLAYER_NAMES, TEAM1, ConsoleService
 from tests.browser.test_wall import MATCH_MS, NOTICE, is_marked, mark
-from tests.e2e.service.running_service import wait_until
+from tests.e2e.service.running_service import cvars, short_match, wait_until
 
 PHONE = {"width": 390, "height": 844}
 
@@ -77,7 +77,7 @@ def test_password_is_shown_once_and_recorded(pages: Pages, service: ConsoleServi
     page.goto(f"/console/matches/{service.hostile[0]}")
     assert shown not in page.content()
     page.goto("/console/access")
-    expect(page.get_by_text("looked at the RCON password").first).to_be_visible()
+    expect(page.get_by_text("revealed a password").first).to_be_visible()
     assert shown not in page.content()
 
 
@@ -93,7 +93,8 @@ def test_cancel_asks_once_and_ends_the_match(pages: Pages, service: ConsoleServi
 
 
 def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
-    server_id = service.create_open_match("with a callback", callback="http://127.0.0.1:9/")
+    settings, url = short_match(customCvars=cvars(1, "no_show")), "http://127.0.0.1:9/"
+    server_id = service.running.create(settings, region=PATIENT, externalMatchId="called back", callbackUrl=url)["serverId"]
     service.running.cancel(server_id)
     page = pages.open(f"/console/matches/{server_id}")
 
@@ -115,7 +116,7 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     act(page, "Overlay for OBS", "Create the link")
     address = page.locator(".notice code").inner_text()
     overlay = pages.open(address, who=None)
-    expect(overlay.locator("#board")).to_contain_text("waiting for players", timeout=MATCH_MS)
+    expect(overlay.locator("#board")).to_contain_text("starting soon")
     ground = "getComputedStyle(document.body).backgroundColor"
     assert overlay.evaluate(ground) == "rgba(0, 0, 0, 0)"
     service.running.cancel(server_id)
@@ -143,7 +144,7 @@ def test_newcomer_creates_a_match_and_sees_its_result(pages: Pages, service: Con
     page.get_by_role("button", name="Open the console").click()
     page.get_by_role("link", name="Create", exact=True).click()
     page.get_by_text("More settings").click()
-    page.get_by_label("Console variables").fill("mp_maxrounds 4; sim_speed 100")
+    page.get_by_label("Console variables").fill("mp_maxrounds 4\nsim_speed 100")
     page.get_by_label("Callback URL").fill("http://127.0.0.1:9/")
     page.get_by_role("button", name="Create the match").click()
     page.wait_for_url("**/console/matches/srv_*")

@@ -74,8 +74,8 @@ class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_ended(self) -> bool:
-        """True once it has an outcome."""
-        return self.phase is PublicPhase.ENDED
+        """True once its outcome is stored; shortly before, its phase is `ended` already."""
+        return self.ended_ms is not None
 
 
 class MatchDetails:
