@@ -60,6 +60,9 @@ async def test_inserted_match_is_found_by_each_of_its_ids(db: Database) -> None:
     assert await history.get_series(db, "x") is None
     assert await history.maps_of(db, "x") == []
     assert await history.series_of(db, "srv_2") is None
+    several = await history.maps_of_servers(db, ["srv_2", "x", "srv_1"])
+    assert [row.map_number for row in several] == [1, 1, 2]
+    assert [row for row in several if row.server_id == "srv_1"] == list(first.maps)
 
 
 async def test_match_cannot_be_inserted_twice(db: Database) -> None:

@@ -371,6 +371,7 @@ async def test_deep_page_skips_whole_days(harness: databases.Harness, db: Databa
 async def test_single_maps_and_series_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
     calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
         ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
+        ("maps_of_server", lambda db: history.maps_of_servers(db, ["srv_77", "srv_78"]), 2 * MAPS_OF_MATCH),
         ("series_of_server", lambda db: history.series_of(db, "srv_77"), 1),
         ("maps_of_server", lambda db: list_maps(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH),
         ("series_of_server", lambda db: list_series(db, ORG, ListQuery(server_id="srv_77")), MAPS_OF_MATCH + 3),

@@ -55,7 +55,7 @@ async def download(site: ConsoleSite, query: str = "") -> list[dict[str, str]]:
 
 def listed(text: str) -> list[str]:
     """Return the server ids of the rows, in their order."""
-    return re.findall(r'<a href="/console/matches/(srv_\w+)">', text)
+    return re.findall(r'<a class="clamp" href="/console/matches/(srv_\w+)"', text)
 
 
 async def score(site: ConsoleSite, server_id: str, number: int, scores: tuple[int, int], winner: str) -> None:
@@ -105,6 +105,7 @@ async def test_text_of_callers_is_escaped(site: ConsoleSite) -> None:
     text = await show(site, "externalMatchId=%3Cimg+src%3Dx%3E%E2%80%AE")
     assert "<bdi>&lt;img src=x&gt;\u202e</bdi>" in text
     assert '<bdi class="name">&lt;b&gt;bold&lt;/b&gt;</bdi>' in text
+    assert 'title="&lt;img src=x&gt;\u202e"' in text
     assert "<img src=x" not in text
     assert "<b>bold" not in text
     (line,) = (unescape(found) for found in re.findall(r'data-copy="([^"]+)"', text))
@@ -141,6 +142,7 @@ async def test_pages_keep_their_filters_and_csv_has_all_pages(site: ConsoleSite)
     assert 'rel="prev" href="?region=sandbox&amp;pageSize=2&amp;page=1"' in text
     assert 'href="/console/matches.csv?region=sandbox&amp;pageSize=2"' in text
     assert len(await download(site, "region=sandbox&pageSize=2&page=2")) == 3
+    assert "This page is past the end of the list." in await show(site, "page=9")
 
 
 @pytest.mark.parametrize(
