@@ -107,7 +107,7 @@ def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
     expect(page.get_by_role("status")).to_contain_text("The callback is being sent again.")
     page.get_by_role("link", name="Callback match canceled").click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert path_of(page).startswith("/console/deliveries/cb")
+    assert path_of(page).startswith("/console/deliveries/msg_")
 
 
 def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, service: ConsoleService) -> None:
