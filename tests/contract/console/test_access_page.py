@@ -1,0 +1,283 @@
+"""Keys, the webhook secret, sessions and the audit log: who sees and does what, and that secrets are shown once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from matchpod.service.audit import PAGE_SIZE, Action, Audit
+from tests.contract.console.console_site import (
+    ADMIN,
+    MEMBER,
+    OPERATOR,
+    OWNER,
+    STRANGER,
+    WRITER,
+    ConsoleSite,
+    open_site,
+)
+
+PATH = "/console/access"
+NEW_KEY = {"name": "ci", "role": "admin", "servers:read": "on", "servers:write": "on", "days": "90"}
+KEY_TEXT = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
+
+
+async def show(site: ConsoleSite, who: str = OWNER, path: str = PATH) -> str:
+    response = await site.request("GET", path, who=who)
+    assert response.status_code == 200, response.text
+    return response.text
+
+
+async def post(site: ConsoleSite, path: str, *, who: str = OWNER, **form: str) -> httpx.Response:
+    return await site.request("POST", f"{PATH}/{path}", who=who, form=form)
+
+
+async def create(site: ConsoleSite, **form: str) -> str:
+    """Create a key in the console; return its text."""
+    response = await site.request("POST", f"{PATH}/keys", who=OWNER, form={**NEW_KEY, **form})
+    assert response.status_code == 200, response.text
+    assert response.headers["cache-control"] == "no-store"
+    texts: set[str] = set(KEY_TEXT.findall(response.text))
+    (text,) = texts
+    return text
+
+
+async def actions(site: ConsoleSite, org_id: str | None) -> list[tuple[str, str, str]]:
+    audit = Audit(db=site.resources.db, clock=site.resources.clock)
+    return [(item.action, item.target, item.detail) for item in await audit.page(org_id)]
+
+
+async def session_id(site: ConsoleSite, who: str) -> str:
+    user = await site.sessions.find(site.cookies[who])
+    assert user is not None
+    return user.session_id
+
+
+# --- who sees what ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("who", "may_manage"), [(OWNER, True), (ADMIN, False), (MEMBER, False)])
+async def test_keys_are_listed_for_all_and_managed_by_owners(site: ConsoleSite, who: str, *, may_manage: bool) -> None:
+    text = await show(site, who)
+    for one in (OWNER, ADMIN, MEMBER, WRITER):
+        assert f"{site.keys[one].view.prefix}…" in text
+        assert site.keys[one].text not in text
+    assert f"{site.keys[STRANGER].view.prefix}…" not in text
+    assert ("/revoke" in text, "/rotate" in text, "Create a key" in text, "/secret/" in text) == (may_manage,) * 4
+
+
+@pytest.mark.parametrize("who", [ADMIN, MEMBER, WRITER, OPERATOR])
+@pytest.mark.parametrize("path", ["keys", "keys/{key}/rotate", "keys/{key}/revoke", "secret/reveal", "secret/replace"])
+async def test_only_owners_with_all_scopes_manage_keys_and_secrets(site: ConsoleSite, who: str, path: str) -> None:
+    before = site.stored()
+    response = await post(site, path.format(key=site.keys[MEMBER].view.id), who=who, **NEW_KEY)
+    assert response.status_code == 403
+    assert site.stored() == before
+
+
+async def test_key_without_the_scope_to_read_shows_nothing(site: ConsoleSite) -> None:
+    assert (await site.request("GET", PATH, who=WRITER)).status_code == 403
+
+
+async def test_operators_see_their_own_sessions_and_all_log_ins(site: ConsoleSite) -> None:
+    text = await show(site, OPERATOR)
+    assert "Sessions of operators" in text
+    assert "API keys" not in text
+    assert await session_id(site, OPERATOR) in text
+    for who in (OWNER, STRANGER):
+        assert f"<code>{await session_id(site, who)}</code>" in text
+    assert "ours" in text
+    assert "theirs" in text
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+async def test_new_key_works_and_is_shown_once(site: ConsoleSite, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    text = await create(site, name=HOSTILE)
+    principal = await site.service.access.authenticate(f"Bearer {text}")
+    assert (principal.org_id, principal.role, len(principal.scopes)) == (site.org_ids["ours"], "admin", 2)
+    listed = await show(site)
+    assert text not in listed
+    assert f"{text[:12]}…" in listed
+    assert HOSTILE not in listed
+    assert not any(text in line for line in site.stored())
+    assert text not in caplog.text
+    assert not any(text in str(vars(record)) for record in caplog.records)
+    assert ("key_created", principal.key_id) in {one[:2] for one in await actions(site, site.org_ids["ours"])}
+    assert "created a key" in listed
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"role": "king"}, "The role must be one of owner, admin, member."),
+        ({"name": "x" * 65}, "must have 0 to 64 characters"),
+        ({"name": "a\u202eb"}, "control or format characters"),
+        ({"days": "0"}, "The lifetime of a key must be"),
+        ({"days": "-1"}, "The lifetime must be 1 to 3650 days."),
+        ({"days": "9" * 5000}, "The lifetime must be 1 to 3650 days."),
+        ({"days": "99999"}, "The lifetime of a key must be"),
+    ],
+)
+async def test_invalid_keys_are_rejected_with_what_was_entered(
+    site: ConsoleSite, form: dict[str, str], message: str
+) -> None:
+    response = await site.request("POST", f"{PATH}/keys", who=OWNER, form={**NEW_KEY, **form})
+    assert response.status_code == 400
+    assert message in response.text
+    assert not KEY_TEXT.search(response.text)
+    assert "<details" in response.text.partition('id="new-key"')[0][-60:]
+
+
+async def test_key_without_scopes_is_rejected(site: ConsoleSite) -> None:
+    response = await site.request("POST", f"{PATH}/keys", who=OWNER, form={"name": "x", "role": "member"})
+    assert "A key needs at least one scope." in response.text
+
+
+async def test_revoked_key_ends_its_sessions(site: ConsoleSite) -> None:
+    key = site.keys[ADMIN]
+    assert (await show(site)).count("(mk_live_") == 0
+    response = await post(site, f"keys/{key.view.id}/revoke")
+    assert response.headers["location"] == f"{PATH}?done=key-revoked"
+    ended = await site.request("GET", PATH, who=ADMIN)
+    assert ended.status_code == 303
+    assert ended.headers["location"].startswith("/console/login")
+    assert [one.key_id for one in await site.sessions.list(site.org_ids["ours"])].count(key.view.id) == 0
+    assert ("key_revoked", key.view.id, "") in await actions(site, site.org_ids["ours"])
+    await post(site, f"keys/{key.view.id}/revoke")
+    assert [one[0] for one in await actions(site, site.org_ids["ours"])].count("key_revoked") == 1
+
+
+async def test_owner_who_revokes_their_own_key_is_logged_out(site: ConsoleSite) -> None:
+    await post(site, f"keys/{site.keys[OWNER].view.id}/revoke")
+    assert (await site.request("GET", PATH, who=OWNER)).status_code == 303
+
+
+async def test_rotated_key_is_replaced_and_still_works_for_the_overlap(site: ConsoleSite) -> None:
+    old = site.keys[MEMBER]
+    response = await post(site, f"keys/{old.view.id}/rotate", overlap="3600")
+    (text,) = set(KEY_TEXT.findall(response.text))
+    assert (await site.service.access.authenticate(f"Bearer {text}")).role == "member"
+    await site.service.access.authenticate(f"Bearer {old.text}")
+    views = {key.id: key for key in await site.service.access.keys("ours")}
+    assert views[old.view.id].expires_at is not None
+    assert text not in await show(site)
+    await post(site, f"keys/{old.view.id}/revoke")
+    assert (await post(site, f"keys/{old.view.id}/rotate", overlap="0")).status_code == 400
+
+
+@pytest.mark.parametrize("act", ["rotate", "revoke"])
+async def test_keys_of_other_organizations_do_not_exist(site: ConsoleSite, act: str) -> None:
+    before = site.stored()
+    for key_id in (site.keys[STRANGER].view.id, "key_unknown", "%00"):
+        response = await post(site, f"keys/{key_id}/{act}", overlap="0")
+        assert response.status_code == 404
+    assert site.stored() == before
+
+
+# --- the webhook secret -------------------------------------------------------------------------------------------
+
+
+async def test_secret_is_revealed_on_request_and_recorded(site: ConsoleSite) -> None:
+    secret = await site.service.access.webhook_secret("ours")
+    assert secret not in await show(site)
+    response = await post(site, "secret/reveal")
+    assert secret in response.text
+    assert response.headers["cache-control"] == "no-store"
+    assert (await actions(site, site.org_ids["ours"]))[0][0] == Action.SECRET_REVEALED
+    assert not any(secret in line for line in site.stored())
+
+
+async def test_secret_is_replaced(site: ConsoleSite) -> None:
+    old = await site.service.access.webhook_secret("ours")
+    assert "The old one signs too for 24 hours" in await show(site)
+    response = await post(site, "secret/replace")
+    new = await site.service.access.webhook_secret("ours")
+    assert new != old
+    assert new in response.text
+    assert (await actions(site, site.org_ids["ours"]))[0][0] == Action.SECRET_REPLACED
+
+
+# --- sessions -----------------------------------------------------------------------------------------------------
+
+
+async def test_owners_end_all_sessions_of_their_organization(site: ConsoleSite) -> None:
+    text = await show(site)
+    assert text.count("this one") == 1
+    response = await post(site, f"sessions/{await session_id(site, MEMBER)}/end")
+    assert response.headers["location"] == f"{PATH}?done=session-ended"
+    assert await site.sessions.find(site.cookies[MEMBER]) is None
+
+
+async def test_others_end_only_sessions_of_their_own_key(site: ConsoleSite) -> None:
+    second = (await site.sessions.open_by_key(site.keys[MEMBER].text, user_agent=HOSTILE)).session_id
+    text = await show(site, MEMBER)
+    assert text.count("/end") == 2
+    assert HOSTILE not in text
+    assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=MEMBER)).status_code == 403
+    assert await site.sessions.find(site.cookies[OWNER]) is not None
+    assert (await post(site, f"sessions/{second}/end", who=MEMBER)).status_code == 303
+
+
+async def test_own_session_is_ended_like_a_log_out(site: ConsoleSite) -> None:
+    response = await post(site, f"sessions/{await session_id(site, ADMIN)}/end", who=ADMIN)
+    assert response.headers["location"] == "/console/login?done=logged-out"
+    assert "Max-Age=0" in response.headers["set-cookie"]
+
+
+async def test_sessions_of_others_do_not_exist(site: ConsoleSite) -> None:
+    before = site.stored()
+    for who in (STRANGER, OPERATOR):
+        assert (await post(site, f"sessions/{await session_id(site, who)}/end")).status_code == 404
+    assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=OPERATOR)).status_code == 404
+    assert site.stored() == before
+
+
+# --- the audit log ------------------------------------------------------------------------------------------------
+
+
+async def test_log_is_paged_and_its_texts_are_harmless(site: ConsoleSite) -> None:
+    audit = Audit(db=site.resources.db, clock=site.resources.clock)
+    for number in range(PAGE_SIZE + 5):
+        await audit.record(
+            Action.CALLBACK_REDELIVERED,
+            org_id=site.org_ids["ours"],
+            actor="ses_x",
+            target=f"msg_{number:03}",
+            detail=HOSTILE,
+        )
+    text = await show(site)
+    assert HOSTILE not in text
+    assert text.count("sent a callback again") == PAGE_SIZE
+    assert 'href="/console/deliveries/msg_104"' in text
+    (older,) = re.findall(r'href="(\?before=act_\w+)#audit"', text)
+    rest = await show(site, path=PATH + older)
+    assert rest.count("sent a callback again") == 5
+    assert "Older" not in rest
+    assert "Newest" in rest
+
+
+async def test_log_of_other_organizations_is_not_shown(site: ConsoleSite) -> None:
+    audit = Audit(db=site.resources.db, clock=site.resources.clock)
+    await audit.record(Action.MATCH_CANCELED, org_id=site.org_ids["theirs"], actor="ses_x", target="srv_theirs")
+    for who in (OWNER, OPERATOR):
+        assert "srv_theirs" not in await show(site, who)
+
+
+@pytest.mark.parametrize("before", ["x", "%00", "act_" + "z" * 26, "act_" + "0" * 26, "'"])
+async def test_any_position_in_the_log_can_be_asked_for(site: ConsoleSite, before: str) -> None:
+    await show(site, path=f"{PATH}?before={before}")

@@ -1,0 +1,210 @@
+"""The page that creates a match: who may use it, faults beside fields, and one match per form."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from html import unescape
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, WRITER, ConsoleSite, open_site
+
+PATH = "/console/create"
+CURL = "/console/create/curl"
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
+
+
+async def new_form(site: ConsoleSite) -> dict[str, str]:
+    """Return the fields of a new form, as a browser sends them."""
+    text = (await site.request("GET", PATH, who=OWNER)).text
+    fields = {
+        name: unescape(value) for name, value in re.findall(r'<input[^>]* name="(\w+)"[^>]*? value="([^"]*)"', text)
+    }
+    for name, content in re.findall(r'<textarea[^>]* name="(\w+)"[^>]*>\n(.*?)</textarea>', text, re.DOTALL):
+        fields[name] = unescape(content).replace("\n", "\r\n")
+    for name, content in re.findall(r'<select[^>]* name="(\w+)"[^>]*>(.*?)</select>', text, re.DOTALL):
+        options = re.findall(r'<option value="([^"]*)"( selected)?>', content)
+        fields[name] = next((value for value, is_selected in options if is_selected), options[0][0])
+    return fields
+
+
+async def send(site: ConsoleSite, form: Mapping[str, str], *, path: str = PATH, who: str = OWNER) -> httpx.Response:
+    return await site.request("POST", path, who=who, form=form)
+
+
+async def matches(site: ConsoleSite) -> list[tuple[object, ...]]:
+    """Return the id, the external id and the settings of all matches."""
+    rows = await site.resources.db.read("SELECT id, external_match_id, settings FROM servers ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
+async def acts(site: ConsoleSite) -> list[tuple[object, ...]]:
+    sql = "SELECT action, target FROM audit_log WHERE action = 'match_created'"
+    return [tuple(row) for row in await site.resources.db.read(sql)]
+
+
+# --- who ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [MEMBER, WRITER, OPERATOR])
+async def test_only_managers_create_matches(site: ConsoleSite, who: str) -> None:
+    form = await new_form(site)
+    assert (await site.request("GET", PATH, who=who)).status_code == 403
+    for path in (PATH, CURL):
+        assert (await send(site, form, path=path, who=who)).status_code == 403
+    assert await matches(site) == []
+
+
+@pytest.mark.parametrize("who", [OWNER, ADMIN])
+async def test_new_form_creates_a_match_at_once(site: ConsoleSite, who: str) -> None:
+    form = await new_form(site)
+    response = await send(site, form, who=who)
+    ((server_id, external_id, settings),) = await matches(site)
+    assert response.status_code == 303
+    assert response.headers["location"] == f"/console/matches/{server_id}?done=created"
+    assert str(external_id).startswith("demo-")
+    decoded = json.loads(settings if isinstance(settings, str | bytes) else "")
+    assert [len(decoded[team]["players"]) for team in ("team1", "team2")] == [5, 5]
+    assert await acts(site) == [("match_created", server_id)]
+
+
+# --- once ---------------------------------------------------------------------------------------------------------
+
+
+async def test_form_that_is_sent_twice_creates_one_match(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    first, second = await send(site, form), await send(site, form)
+    assert first.headers["location"] == second.headers["location"]
+    assert len(await matches(site)) == 1
+    assert len(await acts(site)) == 1
+
+
+async def test_changed_form_that_created_a_match_asks_before_it_creates_another(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    await send(site, form)
+    response = await send(site, {**form, "externalMatchId": "another"})
+    assert response.status_code == 409
+    assert "A match was created from this form before you changed it." in response.text
+    assert 'value="another"' in response.text
+    (once,) = re.findall(r'name="once" value="([^"]+)"', response.text)
+    assert once != form["once"]
+    assert len(await matches(site)) == 1
+    await send(site, {**form, "externalMatchId": "another", "once": once})
+    assert len(await matches(site)) == 2
+
+
+async def test_every_form_has_its_own_key(site: ConsoleSite) -> None:
+    assert (await new_form(site))["once"] != (await new_form(site))["once"]
+
+
+async def test_forms_of_two_organizations_do_not_meet(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    await send(site, form)
+    await send(site, form, who="stranger")
+    assert len(await matches(site)) == 2
+
+
+# --- faults -------------------------------------------------------------------------------------------------------
+
+
+async def test_faults_are_shown_beside_their_fields_and_values_are_kept(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    wrong = {"map1": "De Dust", "team1Players": f"{HOSTILE}\r\n[U:1:0]", "freezeTime": "soon", "team2Name": HOSTILE}
+    response = await send(site, {**form, **wrong})
+    assert response.status_code == 400
+    text = response.text
+    for name in ("map1", "team1Players", "freezeTime"):
+        assert re.search(rf'id="{name}" name="{name}" aria-invalid="true" aria-describedby="[^"]*{name}-wrong"', text)
+        assert f'id="{name}-wrong"' in text
+        assert f'href="#{name}"' in text
+    assert 'aria-invalid="true"' not in re.findall(r"<select[^>]*matchType[^>]*>", text)[0]
+    assert 'value="De Dust"' in text
+    assert "Line 2: “[U:1:0]” is not a SteamID." in text
+    assert HOSTILE not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\n[U:1:0]</textarea>" in text
+    assert form["once"] in text
+    assert await matches(site) == []
+
+
+async def test_form_that_was_corrected_creates_a_match(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    await send(site, {**form, "map1": ""})
+    assert (await send(site, form)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "form", [{"x": ""}, {"once": "é"}, {"region": "x" * 10_000}, {"matchType": "[]", "map1": "\x00"}]
+)
+async def test_forms_of_other_programs_get_faults(site: ConsoleSite, form: Mapping[str, str]) -> None:
+    response = await send(site, form)
+    assert response.status_code == 400
+    assert "The match was not created." in response.text
+    assert await matches(site) == []
+
+
+async def test_limit_of_matches_is_reported_with_the_form(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data", max_live_matches="1") as site:
+        await send(site, await new_form(site))
+        response = await send(site, {**await new_form(site), "map1": "de_nuke"})
+        assert response.status_code == 429
+        assert "matches that have not ended, its limit" in response.text
+        assert 'value="de_nuke"' in response.text
+
+
+async def test_region_that_is_off_is_not_offered(site: ConsoleSite) -> None:
+    form = await new_form(site)
+    await site.request("POST", "/console/regions/sandbox/off", who=OPERATOR, form={})
+    text = (await site.request("GET", PATH, who=OWNER)).text
+    assert "No region accepts matches at present." in text
+    assert '<option value="sandbox"' not in text
+    response = await send(site, form)
+    assert response.status_code == 400
+    assert "Is not accepting new servers." in response.text
+
+
+async def test_scenarios_of_the_simulator_are_offered_and_played(site: ConsoleSite) -> None:
+    text = (await site.request("GET", PATH, who=OWNER)).text
+    assert "pauses: tactical timeouts and a technical pause" in text
+    await send(site, {**await new_form(site), "scenario": "pauses"})
+    ((_, _, settings),) = await matches(site)
+    assert "sim_scenario" in str(settings)
+
+
+# --- curl ---------------------------------------------------------------------------------------------------------
+
+
+async def test_request_is_shown_without_creating_anything(site: ConsoleSite) -> None:
+    form = {**await new_form(site), "team1Name": "O'Brien", "callbackUrl": "https://example.com/?a=1&b=2"}
+    before = site.stored()
+    response = await send(site, form, path=CURL)
+    assert response.status_code == 200
+    assert site.stored() == before
+    curl, body = (unescape(one) for one in re.findall(r"<pre[^>]*>(.*?)</pre>", response.text, re.DOTALL))
+    words = shlex.split(curl)
+    assert words[:3] == ["curl", "-s", "http://127.0.0.1:8080/api/v1/matches"]
+    assert "Authorization: Bearer $KEY" in words
+    assert json.loads(words[-1]) == json.loads(body)
+    assert json.loads(body)["gameSettings"]["teams"]["team1"]["name"] == "O'Brien"
+    transport = httpx.ASGITransport(app=site.service.web)
+    async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+        headers = {"Authorization": f"Bearer {site.keys[OWNER].text}"}
+        created = await client.post("/api/v1/matches", content=words[-1], headers=headers)
+    assert created.status_code == 201
+    assert (await send(site, form)).status_code == 303
+
+
+async def test_faults_are_shown_with_the_request(site: ConsoleSite) -> None:
+    response = await send(site, {**await new_form(site), "map1": "De Dust"}, path=CURL)
+    assert "The service would reject this request." in response.text
+    assert "Must be a map name" in response.text

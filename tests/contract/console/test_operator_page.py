@@ -1,0 +1,135 @@
+"""Regions and the page of operators."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from matchpod.service.audit import Action, Audit
+from matchpod.storage import servers
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[ConsoleSite]:
+    async with open_site(tmp_path / "data") as opened:
+        yield opened
+
+
+async def show(site: ConsoleSite, path: str, who: str) -> str:
+    response = await site.request("GET", path, who=who)
+    assert response.status_code == 200, response.text
+    return response.text
+
+
+async def newest_act(site: ConsoleSite) -> tuple[str, str, str]:
+    newest = (await Audit(db=site.resources.db, clock=site.resources.clock).page(None))[0]
+    return newest.action, newest.target, newest.detail
+
+
+# --- regions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [OWNER, ADMIN, MEMBER, WRITER, STRANGER, OPERATOR])
+async def test_everyone_sees_the_regions_and_operators_switch_them(site: ConsoleSite, who: str) -> None:
+    text = await show(site, "/console/regions", who)
+    assert "<code>sandbox</code>" in text
+    assert "ready, 0 in use" in text
+    assert ("/console/regions/sandbox/off" in text) == (who == OPERATOR)
+
+
+async def test_region_is_switched_off_and_on(site: ConsoleSite) -> None:
+    response = await site.request("POST", "/console/regions/sandbox/off", who=OPERATOR, form={})
+    assert response.headers["location"] == "/console/regions?done=region-off"
+    assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "deactivated")
+    assert "switched off" in await show(site, "/console/regions", MEMBER)
+    assert not (await site.service.regions.views())[0].is_active
+    await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
+    assert (await site.service.regions.views())[0].is_active
+    assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "activated")
+
+
+@pytest.mark.parametrize("who", [OWNER, ADMIN, MEMBER, WRITER])
+async def test_organizations_do_not_switch_regions(site: ConsoleSite, who: str) -> None:
+    assert (await site.request("POST", "/console/regions/sandbox/off", who=who, form={})).status_code == 403
+    assert (await site.service.regions.views())[0].is_active
+
+
+@pytest.mark.parametrize("code", ["mars", "%00", "%3Cscript%3E"])
+async def test_unknown_region_is_not_found(site: ConsoleSite, code: str) -> None:
+    before = site.stored()
+    assert (await site.request("POST", f"/console/regions/{code}/off", who=OPERATOR, form={})).status_code == 404
+    assert site.stored() == before
+
+
+async def test_last_day_is_that_of_the_own_organization(site: ConsoleSite) -> None:
+    await site.create_match()
+    counts = {}
+    for who in (OWNER, STRANGER, OPERATOR):
+        text = await show(site, "/console/regions", who)
+        counts[who] = text.partition("<dt>Matches created</dt><dd>")[2].partition("<")[0]
+    assert counts == {OWNER: "1", STRANGER: "0", OPERATOR: "1"}
+
+
+# --- the page of operators ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", [OWNER, ADMIN, MEMBER, WRITER])
+async def test_organizations_do_not_see_the_installation(site: ConsoleSite, who: str) -> None:
+    before = site.stored()
+    assert (await site.request("GET", "/console/operator", who=who)).status_code == 403
+    form = {"name": "new"}
+    assert (await site.request("POST", "/console/operator/organizations", who=who, form=form)).status_code == 403
+    assert site.stored() == before
+
+
+async def test_installation_shows_processes_organizations_and_readiness(site: ConsoleSite) -> None:
+    await site.create_match()
+    text = await show(site, "/console/operator", OPERATOR)
+    assert "<code>test</code>" in text
+    assert 'data-label="Live matches">1<' in text
+    assert 'data-label="Active keys">4<' in text
+    assert ">ready<" in text
+    now_ms = site.resources.clock.now_ms()
+    await servers.claim_due(site.resources.db, owner="other:1", now_ms=now_ms + 1, limit=5)
+    text = await show(site, "/console/operator", OPERATOR)
+    assert "<code>other:1</code>" in text
+    assert "leases expired" not in text
+    await servers.renew(site.resources.db, owner="other:1", until_ms=now_ms - 1)
+    assert "leases expired" in await show(site, "/console/operator", OPERATOR)
+
+
+async def test_warnings_are_shown(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data", min_free_disk_mb="1000000000") as site:
+        text = await show(site, "/console/operator", OPERATOR)
+        assert "ready, with warnings" in text
+        assert "New matches are rejected" in text
+
+
+async def test_organization_is_created(site: ConsoleSite) -> None:
+    form = {"name": HOSTILE}
+    response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form=form)
+    assert response.status_code == 303
+    action, target, detail = await newest_act(site)
+    assert (action, detail) == (Action.ORGANIZATION_CREATED, HOSTILE)
+    assert target in {one.id for one in await site.service.access.organizations()}
+    text = await show(site, "/console/operator?done=organization-created", OPERATOR)
+    assert HOSTILE not in text
+    assert "The organization was created." in text
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "must have 1 to 64"), ("ours", "already exists"), ("a\x00", "control or format")]
+)
+async def test_name_that_cannot_be_used_is_reported_beside_its_field(
+    site: ConsoleSite, name: str, message: str
+) -> None:
+    form = {"name": name}
+    response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form=form)
+    assert response.status_code == 400
+    assert message in response.text
+    assert 'aria-invalid="true" aria-describedby="name-wrong"' in response.text

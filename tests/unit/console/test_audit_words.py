@@ -1,0 +1,49 @@
+"""The audit log in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.console.audit_words import WORDS, AuditLine, audit_lines
+from matchpod.service.audit import COMMAND_LINE, Action, AuditItem
+
+KEYS = {"key_1": "ci (mk_live_abcd…)"}
+
+
+def line(**fields: str) -> AuditLine:
+    item = AuditItem(
+        **{"id": "act_1", "at": "2026", "actor": "ses_1", "action": "", "target": "", "detail": "", **fields}
+    )
+    return audit_lines([item], log_ins={"ses_1": "with key_1", "ses_2": "with a link"}, key_names=KEYS)[0]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_every_act_has_words(action: Action) -> None:
+    assert line(action=action).what == WORDS[action]
+
+
+def test_act_of_a_newer_version_is_shown_too() -> None:
+    assert line(action="coffee_made", target="cup_1").what == "coffee made"
+    assert line(action="coffee_made", target="cup_1").address == ""
+
+
+@pytest.mark.parametrize(
+    ("actor", "who", "session_id"),
+    [
+        ("ses_1", "ci (mk_live_abcd…)", "ses_1"),
+        ("ses_2", "a link", "ses_2"),
+        ("ses_3", "", "ses_3"),
+        ("key_1", "ci (mk_live_abcd…)", ""),
+        ("key_2", "key_2", ""),
+        (COMMAND_LINE, COMMAND_LINE, ""),
+    ],
+)
+def test_actor_is_named_by_what_they_logged_in_with(actor: str, who: str, session_id: str) -> None:
+    found = line(actor=actor, action=Action.MATCH_CANCELED)
+    assert (found.who, found.session_id) == (who, session_id)
+
+
+def test_targets_have_addresses() -> None:
+    assert line(action=Action.MATCH_CREATED, target="srv_1").address == "/console/matches/srv_1"
+    assert line(action=Action.KEY_REVOKED, target="key_1").address == "/console/access#key_1"
+    assert line(action=Action.MATCH_CREATED).address == ""
