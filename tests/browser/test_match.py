@@ -94,7 +94,9 @@ def test_cancel_asks_once_and_ends_the_match(pages: Pages, service: ConsoleServi
 
 def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
     settings, url = short_match(customCvars=cvars(1, "no_show")), "http://127.0.0.1:9/"
-    server_id = service.running.create(settings, region=PATIENT, externalMatchId="called back", callbackUrl=url)["serverId"]
+    server_id = service.running.create(settings, region=PATIENT, externalMatchId="called back", callbackUrl=url)[
+        "serverId"
+    ]
     service.running.cancel(server_id)
     page = pages.open(f"/console/matches/{server_id}")
 

@@ -87,7 +87,7 @@ class Broadcast:
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=MAX_KEPT)
         self._everything: bytes | None = None
         self._task: asyncio.Task[None] | None = None
-        self._ready = asyncio.Lock()
+        self._reading = asyncio.Lock()
         self._is_read = False
 
     @property
@@ -114,12 +114,20 @@ class Broadcast:
 
     async def ready(self) -> None:
         """Read the subject, unless it is being read every second already; then read it every second."""
-        async with self._ready:
-            if not self._is_read:
-                await self.subject.changes()
-                self._is_read = True
+        if not self._is_read:
+            async with self._reading:
+                if not self._is_read:
+                    await self.subject.changes()
+                    self._is_read = True
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"broadcast {self._key}")
+
+    async def refresh(self) -> None:
+        """Read the subject now, and send what has changed: something was just done to it."""
+        async with self._reading:
+            changed = await self.subject.changes()
+            if changed:
+                self._publish(changed)
 
     def leave(self, viewer: Viewer) -> None:
         """Remove a viewer."""
@@ -137,15 +145,11 @@ class Broadcast:
             await asyncio.sleep(TICK_S)
             idle = 0 if self.viewers else idle + 1
             try:
-                changed = await self.subject.changes()
+                await self.refresh()
             except MatchpodError as exc:  # an outage of the database; try again
                 _log.debug("page not updated", extra={"page": self._key, "reason": str(exc)})
-                continue
             except Exception:  # noqa: BLE001 - otherwise its viewers would wait forever
                 _log.exception("page not updated", extra={"page": self._key})
-                continue
-            if changed:
-                self._publish(changed)
         self._broadcasts.remove(self._key)
 
     def _publish(self, changed: bytes) -> None:

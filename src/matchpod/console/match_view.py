@@ -152,9 +152,9 @@ class MatchView:
         shown = match if card is None else replace(match, card=replace(card, heard_ms=None))
         heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
         roster = expected_roster(settings) if card is None else card.roster
-        has_news = match.has_ended and bool(self._parts)
+        news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
-            "ended": self._part("ended", has_news),
+            "ended": self._part("ended", news),
             "heading": self._part("heading", shown, score_of(match), is_scored),
             "heard": self._part("heard", heard_ms),
             "strip": self._strip(self._rounds, team_names(match), match.has_ended)

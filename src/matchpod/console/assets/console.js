@@ -26,7 +26,8 @@
     for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;
     const label = document.getElementById("sound-label");
     if (label) label.hidden = false;
-    for (const mark of root.querySelectorAll("[data-reload]")) { mark.removeAttribute("data-reload"); location.reload(); }
+    const next = root.querySelector("[data-open]");
+    if (next) location.replace(next.dataset.open);  // not reload(): the page may be the answer to a form
   }
 
   function run() {

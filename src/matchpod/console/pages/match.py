@@ -44,6 +44,7 @@ async def act(visit: Visit) -> Response:
     if not action.is_allowed(match):
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
     done = await action.perform(visit, match)
+    await (await _broadcast(visit)).refresh()
     if done.revealed is not None:
         return await _page(visit, revealed=done.revealed)
     return visit.done(f"/console/matches/{match.server_id}", done.notice)
