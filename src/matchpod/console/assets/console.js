@@ -14,6 +14,8 @@
     return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
   }
 
+  let isSending = false;
+
   function prepare(root) {
     for (const time of root.querySelectorAll("time.local:not([data-done])")) {
       time.textContent = exact.format(new Date(time.dateTime));
@@ -27,7 +29,8 @@
     const label = document.getElementById("sound-label");
     if (label) label.hidden = false;
     const next = root.querySelector("[data-open]");
-    if (next) location.replace(next.dataset.open);  // not reload(): the page may be the answer to a form
+    // Not reload(): the page may be the answer to a form. Not while a form is sent: its answer is what people wait for.
+    if (next && !isSending) location.replace(next.dataset.open);
   }
 
   function run() {
@@ -93,6 +96,7 @@
     refresh();
     formParts();
     setInterval(run, 1000);
+    document.addEventListener("submit", () => { isSending = true; });
     document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filter(); });
     document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(); });
     document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(); });
