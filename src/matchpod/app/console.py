@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from matchpod.app.first_run import LISTENER
 from matchpod.app.resources import Resources
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps, ScenarioChoice
@@ -46,6 +47,7 @@ def compose_console(
         ),
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
         scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
+        sandbox_callback=LISTENER if settings.allows_private_callbacks else "",
         doors=Doors(deps.ingest.base),
         broadcasts=Broadcasts(),
         now_ms=clock.now_ms,

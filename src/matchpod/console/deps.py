@@ -39,6 +39,8 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     installation: Installation
     region_statistics: RegionStatistics
     scenarios: tuple[ScenarioChoice, ...]
+    sandbox_callback: str
+    """The callback URL that the form of a sandbox suggests; empty if callbacks cannot go there."""
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

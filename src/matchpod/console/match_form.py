@@ -123,7 +123,7 @@ def _team_label(team: str) -> str:
 FIELDS: Final = _fields()
 NUMBERS: Final = ("dmRoundMinutes", "freezeTime", "maxRounds")
 MORE_FIELDS: Final = (
-    "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackUrl", "callbackAuthToken",
+    "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -131,7 +131,7 @@ MORE_FIELDS: Final = (
 # --- values -------------------------------------------------------------------------------------------------------
 
 
-def default_values(*, region: str, is_sandbox: bool, external_id: str) -> dict[str, str]:
+def default_values(*, region: str, is_sandbox: bool, external_id: str, callback_url: str = "") -> dict[str, str]:
     """Return what a new form contains: in a sandbox two teams of made-up players, so that it can be sent at once."""
     values = dict.fromkeys(FIELDS, "")
     values |= {
@@ -142,7 +142,7 @@ def default_values(*, region: str, is_sandbox: bool, external_id: str) -> dict[s
         "externalMatchId": external_id,
     }
     if is_sandbox:
-        values |= {"team1Name": "Night Owls", "team2Name": "Blue Foxes"}
+        values |= {"team1Name": "Night Owls", "team2Name": "Blue Foxes", "callbackUrl": callback_url}
         for at, team in enumerate(Team):
             first = _FIRST_PLAYER + at * _TEAM_SIZE
             values[f"{team}Players"] = "\n".join(str(first + number) for number in range(_TEAM_SIZE))

@@ -30,6 +30,7 @@ async def form(visit: Visit) -> Response:
         region=first.view.code if first else "",
         is_sandbox=first is not None and first.is_sandbox,
         external_id=f"demo-{now:%Y%m%d-%H%M%S}",
+        callback_url=visit.deps.sandbox_callback,
     )
     return await _page(visit, values, once=_new_once())
 
