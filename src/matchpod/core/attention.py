@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.events import ChatMessage, GameEvent, Paused, Unpaused
+from matchpod.core.events import ChatMessage, GameEvent, MapEnded, Paused, Unpaused
 from matchpod.core.progress import PublicPhase
 
 ROSTER_MS: Final = 120_000
@@ -20,6 +20,7 @@ CALL_MS: Final = 600_000
 """How long a player's call for an admin is shown."""
 CALL_WORD: Final = "!admin"
 
+_SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
 _IN_PLAY: Final = (PublicPhase.LIVE, PublicPhase.PAUSED)
 _WITH_SERVER: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING, *_IN_PLAY, PublicPhase.BETWEEN_MAPS)
 
@@ -53,12 +54,14 @@ class Signals(msgspec.Struct):
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
         """Note what these events say."""
         for event in events:
+            if type(event) not in _SIGNALS:  # nearly all of them: this runs for every line of the log
+                continue
             if isinstance(event, Paused):
                 self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
-            elif isinstance(event, Unpaused):
+            elif isinstance(event, ChatMessage):
+                self.called_ms = now_ms if CALL_WORD in event.text.lower().split() else self.called_ms
+            else:
                 self.paused_ms = None
-            elif isinstance(event, ChatMessage) and CALL_WORD in event.text.lower().split():
-                self.called_ms = now_ms
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):

@@ -384,3 +384,10 @@ async def test_sessions_are_stored_as_hashes(site: ConsoleSite) -> None:
     found = await console_sessions.list(site.resources.db, site.org_ids["ours"])
     assert found
     assert all(re.fullmatch(r"[0-9a-f]{64}", one.token_hash) for one, *_ in found)
+
+
+async def test_console_can_be_turned_off(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data", console="off") as opened:
+        for path in ("/console", "/console/login", "/overlay/x"):
+            answer = await opened.request("GET", path, who=OWNER)
+            assert (answer.status_code, answer.json()["error"]) == (404, "NOT_FOUND")

@@ -116,6 +116,14 @@ def test_pause_is_noted_from_its_first_request_to_its_end() -> None:
     assert signals.paused_ms is None
 
 
+def test_pause_ends_with_its_map() -> None:
+    signals = Signals()
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 5)
+    signals.update([ev.MapEnded(NOW_MS, "de_nuke", 13, 5)], 6)
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 9)
+    assert signals.paused_ms == 9
+
+
 @pytest.mark.parametrize(
     ("text", "is_call"),
     [("!admin", True), ("please !ADMIN now", True), ("!administrator", False), ("admin", False), ("x!admin", False)],
