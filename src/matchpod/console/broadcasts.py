@@ -141,7 +141,7 @@ class Broadcast:
 
     async def _run(self) -> None:
         idle = 0
-        while idle < IDLE_TICKS:
+        while idle < IDLE_TICKS or self.viewers:  # one may have come during the last reading
             await asyncio.sleep(TICK_S)
             idle = 0 if self.viewers else idle + 1
             try:

@@ -153,3 +153,26 @@ def test_fragment_replaces_the_element_with_its_id() -> None:
 
 def test_lines_of_a_fragment_become_lines_of_an_event() -> None:
     assert frame("b.1", b"<p>\none\r\n\n</p>") == b"id: b.1\ndata: <p>\ndata: one\ndata: </p>\n\n"
+
+
+async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(
+    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "IDLE_TICKS", 1)
+    is_reading, may_go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Counter):
+        async def changes(self) -> bytes:
+            if self.reads == 1:
+                is_reading.set()
+                await may_go_on.wait()
+            return await super().changes()
+
+    subject = Slow()
+    broadcast = await find(broadcasts, subject)
+    await is_reading.wait()
+    viewer = broadcasts.view(await find(broadcasts, subject), "org", broadcast.position)
+    may_go_on.set()
+    await asyncio.sleep(0.05)
+    subject.number = 1
+    assert await next_data(viewer) == ["changed to 1"]
