@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +21,15 @@ from matchpod.core.model import MatchType
 from matchpod.core.progress import RosterPlayer, expected_roster
 from matchpod.core.result_shapes import MapPlayer
 from matchpod.core.round_shapes import RoundEntry
-from matchpod.core.timeline_items import AssistItem, DeathItem, KillItem, TimelineItem
+from matchpod.core.timeline_items import (
+    MapEndItem,
+    MapLiveItem,
+    RoundEndItem,
+    RoundRestoredItem,
+    RoundStartItem,
+    SideSwapItem,
+    TimelineItem,
+)
 from matchpod.service.history.reading import History
 from matchpod.service.match_details import MatchDetail, MatchDetails, MatchMap
 from matchpod.service.matches import Matches
@@ -29,10 +39,12 @@ PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300
 """Lines in the feed of a page; older ones are shown with their round."""
 PAGE: Final = 1_000
+TURN: Final = 20
+"""Lines that are rendered in one go, within a few milliseconds."""
 
 _ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
 _PLAYERS: Final = msgspec.json.Decoder(tuple[MapPlayer, ...])
-_FIGHTS: Final = (KillItem, AssistItem, DeathItem)
+_OF_ROUNDS: Final = (MapLiveItem, RoundStartItem, RoundEndItem, SideSwapItem, RoundRestoredItem, MapEndItem)
 
 
 class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +73,7 @@ class MatchView:
         self._complete: set[str] = set()
         """The maps that are over, and of which all items were read."""
         self._items: list[tuple[int, TimelineItem]] = []
+        self._lines: deque[bytes] = deque(maxlen=MAX_LINES)
         self._rounds: tuple[RoundEntry, ...] = ()
         self._players: dict[str, MapPlayer] = {}
         self._connect: str | None = None
@@ -100,8 +113,9 @@ class MatchView:
         parts = self._render(match)
         changed = [swapped(one) for name, one in parts.items() if self._parts.get(name) != one]
         self._parts = parts
-        if new:
-            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + self._lines(new) + b"</ol>")
+        lines = await self._draw_lines(new[-MAX_LINES:])
+        if lines:
+            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + b"".join(reversed(lines)) + b"</ol>")
         return b"".join(changed)
 
     def everything(self) -> bytes:
@@ -139,7 +153,7 @@ class MatchView:
         if not self._map_id:
             return
         history = self._services.history
-        if not self._rounds or any(not isinstance(item, _FIGHTS) for _, item in new):
+        if not self._rounds or any(isinstance(item, _OF_ROUNDS) for _, item in new):
             self._rounds = _ROUNDS.decode((await history.rounds(self._principal, self._map_id)).rounds)
         detail = await history.map(self._principal, self._map_id)
         if detail.game_mode != MatchType.DEATHMATCH:
@@ -195,11 +209,17 @@ class MatchView:
         return before[1]
 
     def _feed(self) -> bytes:
-        return b'<ol id="feed" class="feed">' + self._lines(self._items[-MAX_LINES:]) + b"</ol>"
+        return b'<ol id="feed" class="feed">' + b"".join(reversed(self._lines)) + b"</ol>"
 
-    def _lines(self, items: list[tuple[int, TimelineItem]]) -> bytes:
-        names = team_names(self.match)
-        return b"".join(feed_line(item, number, names) for number, item in reversed(items))
+    async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> list[bytes]:
+        """Add lines to the feed, oldest first, and return them."""
+        names, lines = team_names(self.match), []
+        for number, item in items:
+            lines.append(feed_line(item, number, names))
+            if len(lines) % TURN == 0:
+                await asyncio.sleep(0)  # log posts and callers go first
+        self._lines.extend(lines)
+        return lines
 
 
 def team_names(match: MatchDetail) -> tuple[str, str]:
