@@ -16,7 +16,7 @@ from matchpod.console.rendering import POLICY
 from matchpod.console.routes import ROUTES, Route
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
-from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -95,12 +95,18 @@ async def test_api_keys_do_not_open_the_console(site: ConsoleSite, route: Route)
     assert response.status_code == (303 if route.method == "GET" else 401)
 
 
-@of([route for route in ROUTES if route.who is Who.MANAGER])
+@of([route for route in ROUTES if route.who in (Who.MANAGER, Who.OWNER)])
 async def test_members_may_not_act(site: ConsoleSite, route: Route) -> None:
     await check_forbidden(site, route, MEMBER)
 
 
-@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER)])
+@of([route for route in ROUTES if route.who is Who.OWNER])
+@pytest.mark.parametrize("who", [ADMIN, MEMBER])
+async def test_only_owners_manage_access(site: ConsoleSite, route: Route, who: str) -> None:
+    await check_forbidden(site, route, who)
+
+
+@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER, Who.OWNER)])
 async def test_operators_see_no_organization(site: ConsoleSite, route: Route) -> None:
     await check_forbidden(site, route, OPERATOR)
 
