@@ -91,12 +91,13 @@ golden: $(READY) ## Write the golden files again; review the difference before c
 	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
 	@git --no-pager diff --stat -- tests/golden
 
-bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, callbacks, a farm of simulated servers, and pods
+bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, console, callbacks, a farm of simulated servers, and pods
 	@$(BIN)/python tests/bench/run.py
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/streams.py
 	@$(BIN)/python tests/bench/organization_stream.py
+	@$(BIN)/python tests/bench/console.py
 	@$(BIN)/python tests/bench/callbacks.py
 	@$(BIN)/python tests/bench/farm.py
 	@$(BIN)/python tests/bench/agones.py

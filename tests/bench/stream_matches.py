@@ -50,6 +50,10 @@ class MeasuredProcess(PinnedProcess):
         """Return the CPU time of its first thread, which runs the event loop."""
         return sum(self._times(f"task/{self._process.pid}/"))
 
+    def waited_s(self) -> float:
+        """Return how long its first thread could run but had no core."""
+        return int(Path(f"/proc/{self._process.pid}/schedstat").read_text().split()[1]) / 1e9
+
     def kernel_cpu_s(self) -> float:
         """Return its CPU time in the kernel."""
         return self._times()[1]
