@@ -24,7 +24,7 @@ from tests.e2e.service.running_service import RunningService, cvars, free_port_r
 
 T = TypeVar("T")
 
-FAST, PATIENT = "sandbox", "patient"
+FAST, PATIENT = "sandbox", "stockholm"
 """A region faster than real time, and one whose timeouts are longer than all tests take."""
 SERVERS = 3
 """Servers per region; more matches wait for a free one, which takes no process."""
@@ -51,9 +51,9 @@ FIRST_ACCOUNT = int(players(1)[0]) - 76561197960265728
 class ConsoleService:
     """The service, its people and its matches."""
 
-    def __init__(self, folder: Path) -> None:
-        ports = free_port_range(2 * SERVERS)
-        regions = region(FAST, ports[:SERVERS], speed=30) + region(PATIENT, ports[SERVERS:], speed=1)
+    def __init__(self, folder: Path, *, servers: int = SERVERS) -> None:
+        ports = free_port_range(2 * servers)
+        regions = region(FAST, ports[:servers], speed=30) + region(PATIENT, ports[servers:], speed=1)
         settings = {"callback_private": "allow", "max_creations_per_minute": "off", "max_live_matches": "off"}
         self.running = RunningService(folder, regions=regions, settings=settings)
         self.hostile: list[str] = []
