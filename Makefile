@@ -29,7 +29,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests chromium soak chaos check fix golden bench
+.PHONY: help run test unit-tests browser-tests chromium soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -44,10 +44,10 @@ test: $(READY) chromium ## Run all tests with fixed seeds, and measure the cover
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
 	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
 		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
-	@# Unit tests use the cores while the others wait. Their output is printed at the end.
-	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & \
-		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit -m "not soak" \
-			--durations=10; status=$$?; \
+	@# Unit tests, then those in a browser, use the cores while the others wait. Their output is printed at the end.
+	@nice -n 10 $(MAKE) --no-print-directory --keep-going unit-tests browser-tests >$(UNIT_OUTPUT) 2>&1 & \
+		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit --ignore=tests/browser \
+			-m "not soak" --durations=10; status=$$?; \
 		wait $$! || status=1; cat $(UNIT_OUTPUT); exit $$status
 
 unit-tests: $(READY)
@@ -57,6 +57,10 @@ unit-tests: $(READY)
 	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+
+browser-tests: $(READY)
+	@echo "tests of the console in a browser"
+	@$(PYTEST) -n 0 tests/browser -m "not soak" --durations=3
 
 # Tests of the console in a browser use Debian's Chromium; without it they are skipped, so this never fails.
 chromium:

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 MISSING = "Chromium is not installed; on Debian: apt-get install chromium fonts-dejavu-core"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu")
 TIMEOUT_MS = 30_000
+expect.set_options(timeout=TIMEOUT_MS)
 AXE_TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 SERIOUS = ("serious", "critical")
 
