@@ -96,6 +96,7 @@ class Pages:
 @pytest.fixture
 def pages(browser: Browser, service: ConsoleService, keys: Mapping[str, str]) -> Iterator[Pages]:
     """Opens pages. The test fails on any console message, script error, failed request, violation or dialog."""
+    service.keep_open()
     opened = Pages(browser, service, keys)
     yield opened
     opened.close()

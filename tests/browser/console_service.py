@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,6 +45,8 @@ PLAYER_NAMES = (
     '" onfocus=alert(6) autofocus x="',
     "hx-get=/console/logout " + "Ж" * 40,
 )
+KEPT_S = 150.0
+"""Half of the time that players have to join."""
 CHAT = '<svg onload=alert(7)> !admin " style="position:fixed'
 FIRST_ACCOUNT = int(players(1)[0]) - 76561197960265728
 
@@ -58,6 +61,7 @@ class ConsoleService:
         self.running = RunningService(folder, regions=regions, settings=settings)
         self.hostile: list[str] = []
         self.ended_id = ""
+        self._created_s = 0.0
 
     @property
     def url(self) -> str:
@@ -133,8 +137,16 @@ class ConsoleService:
         created = self.running.create(given, region=region, externalMatchId=name)
         return str(created["serverId"])
 
+    def keep_open(self) -> None:
+        """Replace the open matches before their time to join ends."""
+        if time.monotonic() - self._created_s > KEPT_S:
+            for server_id in self.hostile:
+                self.running.cancel(server_id)
+            self.create_hostile_matches()
+
     def create_hostile_matches(self) -> None:
         """Create open matches with the worst texts that callers and players can send."""
+        self._created_s = time.monotonic()
         listed = players(len(PLAYER_NAMES) * 2)
         teams = {
             "team1": {"name": TEAM1, "players": listed[: len(PLAYER_NAMES)]},
