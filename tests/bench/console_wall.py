@@ -129,7 +129,7 @@ async def _repeat(what: str, act: Callable[[], Awaitable[tuple[float, int]]]) ->
 
 
 async def _first_page(site: ConsoleSite, local: Sequence[LocalMatch]) -> tuple[float, int]:
-    site.service.broadcasts.remove(f"wall of {site.org_ids['ours']}")
+    site.service.broadcasts.forget()
     for one in local:
         one.applied(one.seq)  # its card has to be made again
     return await _page(site)

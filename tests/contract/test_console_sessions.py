@@ -11,7 +11,7 @@ from matchpod.ports import Database, Statement
 from matchpod.service import console_sessions as rules
 from matchpod.service.access import Access
 from matchpod.service.audit import COMMAND_LINE, Audit
-from matchpod.service.console_sessions import ConsoleSessions, ConsoleUser
+from matchpod.service.console_sessions import IDLE_MS, MAX_SESSIONS, ConsoleSessions, ConsoleUser
 from matchpod.service.principals import Role, Scope
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
@@ -216,3 +216,22 @@ async def test_user_agent_is_kept_short_and_printable(world: World) -> None:
     assert session.id == opened.session_id
     assert len(session.user_agent) < 300
     assert session.user_agent.isprintable()
+
+
+async def test_many_log_ins_with_one_key_end_its_oldest_sessions_only(world: World) -> None:
+    linked = await world.log_in(world.org_id)
+    cookies = []
+    for _ in range(MAX_SESSIONS + 2):
+        world.clock.at_ms += 1
+        cookies.append((await world.sessions.open_by_key(world.key.text, user_agent="a monitor")).cookie)
+    valid = [await world.sessions.find(cookie) is not None for cookie in cookies]
+    assert valid == [False, False] + [True] * MAX_SESSIONS
+    assert await world.sessions.find(linked) is not None
+
+
+async def test_open_page_alone_does_not_keep_a_session(world: World) -> None:
+    cookie = await world.log_in(world.org_id)
+    for _ in range(2):
+        world.clock.at_ms += IDLE_MS // 2
+        found = await world.sessions.find(cookie, is_use=False)
+    assert found is None

@@ -19,6 +19,8 @@ from matchpod.service.history.stream_readers import OpenReaders, StreamReader
 
 TICK_S: Final = 1.0
 MAX_VIEWERS: Final = 5_000
+MAX_OF_OWNER: Final = 500
+"""Open pages of one organization, and of the overlay of one match."""
 MAX_KEPT: Final = 60
 """Changes that are kept for viewers that reconnect: about a minute."""
 IDLE_TICKS: Final = 15
@@ -79,7 +81,7 @@ class Broadcast:
 
     def __init__(self, broadcasts: Broadcasts, key: str, subject: Subject) -> None:
         self._broadcasts = broadcasts
-        self._key = key
+        self.key = key
         self.subject = subject
         self.viewers: set[Viewer] = set()
         self._boot = secrets.token_hex(4)
@@ -120,7 +122,7 @@ class Broadcast:
                     await self.subject.changes()
                     self._is_read = True
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name=f"broadcast {self._key}")
+            self._task = asyncio.create_task(self._run(), name=f"broadcast {self.key}")
 
     async def refresh(self) -> None:
         """Read the subject now, and send what has changed: something was just done to it."""
@@ -147,10 +149,10 @@ class Broadcast:
             try:
                 await self.refresh()
             except MatchpodError as exc:  # an outage of the database; try again
-                _log.debug("page not updated", extra={"page": self._key, "reason": str(exc)})
+                _log.debug("page not updated", extra={"page": self.key, "reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise its viewers would wait forever
-                _log.exception("page not updated", extra={"page": self._key})
-        self._broadcasts.remove(self._key)
+                _log.exception("page not updated", extra={"page": self.key})
+        self._broadcasts.remove(self)
 
     def _publish(self, changed: bytes) -> None:
         self._number += 1
@@ -164,21 +166,24 @@ class Broadcasts:
     """All subjects that are being viewed."""
 
     def __init__(self) -> None:
-        self.readers = OpenReaders(max_readers=MAX_VIEWERS, max_of_org=None)
+        self.readers = OpenReaders(max_readers=MAX_VIEWERS, max_of_org=MAX_OF_OWNER)
         self._broadcasts: dict[str, Broadcast] = {}
 
     async def find(self, key: str, create: Callable[[], Subject]) -> Broadcast:
         """Return the broadcast of a subject, which is up to date within a second; begin it if there is none."""
-        broadcast = self._broadcasts.get(key)
-        if broadcast is None:
-            broadcast = self._broadcasts[key] = Broadcast(self, key, create())
-        try:
-            await broadcast.ready()
-        except BaseException:
-            if self._broadcasts.get(key) is broadcast and not broadcast.viewers:
-                self.remove(key)
-            raise
-        return broadcast
+        while True:
+            broadcast = self._broadcasts.get(key)
+            if broadcast is None:
+                broadcast = self._broadcasts[key] = Broadcast(self, key, create())
+            try:
+                await broadcast.ready()
+            except BaseException:
+                if not broadcast.viewers:
+                    self.remove(broadcast)
+                raise
+            if self._broadcasts.get(key) is broadcast:
+                return broadcast
+            broadcast.stop()  # it was removed meanwhile, because another request could not read it
 
     def view(self, broadcast: Broadcast, owner: str, position: str) -> Viewer:
         """Return a viewer that gets what changed after a position."""
@@ -187,17 +192,21 @@ class Broadcasts:
         self.readers.add(viewer)
         return viewer
 
-    def remove(self, key: str) -> None:
-        """Forget a subject."""
-        broadcast = self._broadcasts.pop(key, None)
-        if broadcast is not None:
-            broadcast.stop()
+    def remove(self, broadcast: Broadcast) -> None:
+        """Stop reading a subject, and forget it."""
+        if self._broadcasts.get(broadcast.key) is broadcast:
+            del self._broadcasts[broadcast.key]
+        broadcast.stop()
 
     def close(self) -> None:
         """Close all viewers and accept no new ones: the process is stopping."""
         self.readers.close()
-        for key in tuple(self._broadcasts):
-            self.remove(key)
+        self.forget()
+
+    def forget(self) -> None:
+        """Stop reading all subjects, and forget them."""
+        for broadcast in tuple(self._broadcasts.values()):
+            self.remove(broadcast)
 
 
 def joined(fragments: Iterable[bytes]) -> bytes:

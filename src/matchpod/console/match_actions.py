@@ -60,7 +60,7 @@ async def _cancel(visit: Visit, match: MatchDetail) -> Done:
 async def _reveal(visit: Visit, match: MatchDetail) -> Done:
     server = await visit.deps.services.matches.get(visit.principal, match.server_id)
     if server.rcon_password is None:
-        raise ServerNotRunningError("The RCON password of this server is not ours to show, or the match has ended.")
+        raise ServerNotRunningError("The RCON password is not available: the match has ended, or operators keep it.")
     await visit.record(Action.PASSWORD_REVEALED, target=match.server_id, detail=match.external_match_id or "")
     return Done(revealed=Revealed("RCON password", server.rcon_password))
 
@@ -112,8 +112,8 @@ ACTIONS: Final = (
     MatchAction(
         name="password",
         title="Show the RCON password …",
-        what="Shows the password of the server's console once. Who has it controls the server. That you looked at"
-        " it is recorded.",
+        what="Shows the password of the server's console once. Anyone with this password controls the server."
+        " Showing it is recorded in the audit log.",
         button="Show the password",
         is_allowed=_has_server,
         perform=_reveal,

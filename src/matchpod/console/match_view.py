@@ -18,7 +18,7 @@ from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
-from matchpod.core.progress import RosterPlayer, expected_roster
+from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
 from matchpod.core.result_shapes import MapPlayer
 from matchpod.core.round_shapes import RoundEntry
 from matchpod.core.timeline_items import (
@@ -97,7 +97,7 @@ class MatchView:
         """The lines of a round of the map whose rounds are shown, oldest first."""
         shown = [
             item for map_number, item in self._items if map_number == self.map_number and item.round_number == number
-        ]
+        ][:MAX_LINES]
         return [Markup(feed_line(item, self.map_number, team_names(self.match)).decode()) for item in shown]
 
     async def changes(self) -> bytes:
@@ -106,9 +106,15 @@ class MatchView:
         match = await services.details.get(self._principal, self._server_id)
         if match.card is not None and self._connect is None and self._principal.may_create:
             self._connect = (await services.matches.get(self._principal, self._server_id)).connect or None
-        new = await self._read_items(match)
-        if new or self._match is None or len(self._match.maps) != len(match.maps):
-            await self._read_numbers(new)
+        before = dict(self._seqs), set(self._complete), len(self._items)
+        try:
+            new = await self._read_items(match)
+            if new or self._match is None:
+                await self._read_numbers(new)
+        except BaseException:  # read the same items again, or they would be missing in the feed
+            self._seqs, self._complete = before[:2]
+            del self._items[before[2] :]
+            raise
         self._match = match
         parts = self._render(match)
         changed = [swapped(one) for name, one in parts.items() if self._parts.get(name) != one]
@@ -125,13 +131,17 @@ class MatchView:
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
         """Read the items that were added since the last time, of all maps that have begun."""
         new: list[tuple[int, TimelineItem]] = []
-        for one in _begun(match):
-            self._map_id, self.map_number = one.id, one.number
+        begun = current_map(match)
+        shown = begun or next(iter(match.maps), None)
+        if shown is not None:
+            self._map_id, self.map_number = shown.id, shown.number
+        for one in _readable(match):
             if one.id in self._complete:
                 continue
             found = await self._read_map(one.id)
             new += [(one.number, item) for item in found]
-            if one.finished_ms is not None and not found:
+            is_passed = begun is not None and begun.number > one.number
+            if one.finished_ms is not None and is_passed and not found:
                 self._complete.add(one.id)
         self._items += new
         return new
@@ -230,11 +240,12 @@ def team_names(match: MatchDetail) -> tuple[str, str]:
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     """Return the score to show: of the current map while one is played, else of the series or its only map."""
-    if match.card is not None and match.card.score is not None:
-        return match.card.score
-    played = _begun(match)
-    if not played:
+    played = [one for one in match.maps if one.started_ms is not None]
+    if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return "–", "–"
+    is_over = match.phase is PublicPhase.ENDED
+    if match.card is not None and match.card.score is not None and not (is_over and len(match.maps) > 1):
+        return match.card.score
     if len(match.maps) > 1:
         winners = [one.winner for one in played]
         return winners.count("team1"), winners.count("team2")
@@ -247,9 +258,10 @@ def current_map(match: MatchDetail) -> MatchMap | None:
     return begun[-1] if begun else None
 
 
-def _begun(match: MatchDetail) -> list[MatchMap]:
-    begun = [one for one in match.maps if one.started_ms is not None]
-    return begun or list(match.maps[:1])  # players join before the first map begins
+def _readable(match: MatchDetail) -> list[MatchMap]:
+    """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
+    number = 1 if match.card is None else match.card.map_number
+    return [one for one in match.maps if one.started_ms is not None or one.number <= number]
 
 
 def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, MapPlayer]) -> list[RosterPlayer]:

@@ -60,8 +60,8 @@ class OverlayView:
         shown = (match.phase, score_of(match), None if card is None else (card.round, card.team1_side, card.map_number))
         if shown == self._shown:
             return b""
-        self._shown = shown
         board = fragment("overlay_parts.html", "board", await self._read(match))
+        self._shown = shown
         if board == self._board:
             return b""
         self._board = board
@@ -87,6 +87,8 @@ class OverlayView:
 
 
 def _text(match: MatchDetail) -> str:
+    if match.ending.reason is not None:
+        return "canceled"
     playing = current_map(match)
     parts = [
         playing.name if playing else "",

@@ -31,7 +31,7 @@ def position_of(call: Call) -> str:
 
 async def _is_authorized(deps: ConsoleDeps, call: Call, org_id: str | None) -> bool:
     try:
-        user = await deps.sessions.find(deps.doors.read_cookie(call))
+        user = await deps.sessions.find(deps.doors.read_cookie(call), is_use=False)
     except UnavailableError:
         return True  # the session cannot be checked now, and nothing new is read during an outage
     return user is not None and user.org_id == org_id

@@ -17,7 +17,7 @@ from matchpod.web.bodies import read_body
 from matchpod.web.endpoint import Call, Header, Response
 from matchpod.web.query_strings import query_of
 
-MAX_FORM_BYTES = 256 * 1024
+MAX_FORM_BYTES = 64 * 1024
 MAX_FORM_FIELDS = 200
 FORM_TYPE = "application/x-www-form-urlencoded"
 

@@ -35,6 +35,8 @@ LINK_MS: Final = 5 * 60 * 1000
 RECORD_USE_MS: Final = 60_000
 """Precision of the time of a session's last use: a write per request would be expensive."""
 MAX_USER_AGENT: Final = 200
+MAX_SESSIONS: Final = 50
+"""Sessions of one key, or begun with links for one organization; a new one ends the oldest."""
 LOGIN_PATH: Final = "/console/login/"
 """Followed by the token of a link."""
 LINK_INVALID: Final = (
@@ -127,15 +129,16 @@ class ConsoleSessions:
             user_agent=printable(user_agent[:MAX_USER_AGENT]),
         )
         record = self._audit.entry(Action.LOGGED_IN, org_id=org_id, actor=session.id, detail=detail)
-        await self._db.write([console_sessions.insert(session), record])
+        surplus = console_sessions.end_oldest(org_id, key_id, keep=MAX_SESSIONS - 1)
+        await self._db.write([surplus, console_sessions.insert(session), record])
         _log.info("logged in", extra={"session_id": session.id, "org_id": org_id, "key_id": key_id})
         return NewSession(cookie, session.id)
 
     # --- sessions -------------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
-    async def find(self, cookie: str) -> ConsoleUser | None:
-        """Return who the cookie belongs to; None if its session has ended."""
+    async def find(self, cookie: str, *, is_use: bool = True) -> ConsoleUser | None:
+        """Return who the cookie belongs to; None if its session has ended. An open page alone is no use of it."""
         found = await console_sessions.by_hash(self._db, _hash(cookie)) if is_token(cookie) else None
         if found is None:
             return None
@@ -143,7 +146,7 @@ class ConsoleSessions:
         now_ms = self._clock.now_ms()
         if not is_active(session, key, now_ms):
             return None
-        if now_ms - session.seen_at_ms >= RECORD_USE_MS:
+        if is_use and now_ms - session.seen_at_ms >= RECORD_USE_MS:
             await console_sessions.mark_seen(self._db, session.id, now_ms)
         return await self._user(session, key)
 

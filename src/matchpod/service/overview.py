@@ -135,7 +135,7 @@ class Overview:
             created_ms=row.created_at_ms,
             # When it was last heard would make it differ with every line of the log.
             card=msgspec.structs.replace(shown, heard_ms=None),
-            is_followed=card is not None,
+            is_followed=card is not None or row.status is not ServerStatus.RUNNING,
             is_heard=all(reason.kind != "silence" for reason in attention),
             attention=attention,
         )

@@ -6,7 +6,7 @@ import builtins
 
 import msgspec
 
-from matchpod.ports import Database, Row, Statement
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import rows
 from matchpod.storage.api_keys import ApiKey
 
@@ -62,8 +62,22 @@ async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:
 async def list(db: Database, org_id: str | None) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
     """Return the sessions of an organization or of operators with their keys, including expired ones, newest first."""
     condition = "console_sessions.org_id IS NULL" if org_id is None else "console_sessions.org_id = :org_id"
-    sql = f"{_SELECT} WHERE {condition} ORDER BY console_sessions.created_at_ms DESC, console_sessions.id"
+    sql = f"{_SELECT} WHERE {condition} ORDER BY console_sessions.created_at_ms DESC, console_sessions.id LIMIT 200"
     return [_session_and_key(row) for row in await db.read(sql, {} if org_id is None else {"org_id": org_id})]
+
+
+def end_oldest(org_id: str | None, key_id: str | None, *, keep: int) -> Statement:
+    """End the oldest sessions that were begun with a key, or with links, except the newest ones."""
+    conditions = ["org_id IS NULL" if org_id is None else "org_id = :org_id"]
+    conditions.append("key_id IS NULL" if key_id is None else "key_id = :key_id")
+    params: dict[str, Value] = {"keep": keep}
+    params |= {} if org_id is None else {"org_id": org_id}
+    params |= {} if key_id is None else {"key_id": key_id}
+    return Statement(
+        "DELETE FROM console_sessions WHERE id IN (SELECT id FROM console_sessions"
+        f" WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, id LIMIT 1000 OFFSET :keep)",
+        params,
+    )
 
 
 def end(session_id: str) -> Statement:

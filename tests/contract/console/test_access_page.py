@@ -68,8 +68,18 @@ async def session_id(site: ConsoleSite, who: str) -> str:
 # --- who sees what ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("who", "may_manage"), [(OWNER, True), (ADMIN, False), (MEMBER, False)])
-async def test_keys_are_listed_for_all_and_managed_by_owners(site: ConsoleSite, who: str, *, may_manage: bool) -> None:
+async def test_members_see_their_own_key_and_sessions_and_no_audit_log(site: ConsoleSite) -> None:
+    text = await show(site, MEMBER)
+    assert f"{site.keys[MEMBER].view.prefix}…" in text
+    assert all(f"{site.keys[one].view.prefix}…" not in text for one in (OWNER, ADMIN, WRITER))
+    assert "Audit log" not in text
+    assert "Audit log" in await show(site, ADMIN)
+
+
+@pytest.mark.parametrize(("who", "may_manage"), [(OWNER, True), (ADMIN, False)])
+async def test_keys_are_listed_for_managers_and_managed_by_owners(
+    site: ConsoleSite, who: str, *, may_manage: bool
+) -> None:
     text = await show(site, who)
     for one in (OWNER, ADMIN, MEMBER, WRITER):
         assert f"{site.keys[one].view.prefix}…" in text
@@ -228,7 +238,7 @@ async def test_others_end_only_sessions_of_their_own_key(site: ConsoleSite) -> N
     text = await show(site, MEMBER)
     assert text.count("/end") == 2
     assert HOSTILE not in text
-    assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=MEMBER)).status_code == 403
+    assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=MEMBER)).status_code == 404
     assert await site.sessions.find(site.cookies[OWNER]) is not None
     assert (await post(site, f"sessions/{second}/end", who=MEMBER)).status_code == 303
 

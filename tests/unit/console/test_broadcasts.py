@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from matchpod.console import broadcasts as module
 from matchpod.console.broadcasts import Broadcast, Broadcasts, Viewer, frame, swapped
-from matchpod.core.errors import UnavailableError
+from matchpod.core.errors import RateLimitError, UnavailableError
 
 
 class Counter:
@@ -131,6 +131,39 @@ async def test_subject_that_cannot_be_read_is_not_kept(broadcasts: Broadcasts) -
     with pytest.raises(UnavailableError):
         await find(broadcasts, subject)
     assert (await find(broadcasts, Counter())).subject is not subject
+
+
+async def test_page_that_could_not_be_read_does_not_stop_a_later_one(broadcasts: Broadcasts) -> None:
+    may_go_on = asyncio.Event()
+
+    class Failing(Counter):
+        async def changes(self) -> bytes:
+            if self.reads == 0:
+                await may_go_on.wait()
+            self.is_down = self.reads == 0
+            return await super().changes()
+
+    requests = [asyncio.create_task(find(broadcasts, subject)) for subject in (Failing(), Counter())]
+    await asyncio.sleep(0)
+    may_go_on.set()
+    with pytest.raises(UnavailableError):
+        await requests[0]
+    broadcast = await requests[1]
+    assert await find(broadcasts, Counter()) is broadcast
+    shown = broadcast.subject
+    assert isinstance(shown, Counter)
+    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    shown.number = 7
+    assert await next_data(viewer) == ["changed to 7"]
+
+
+async def test_streams_of_one_owner_are_limited(broadcasts: Broadcasts) -> None:
+    broadcast = await find(broadcasts, Counter())
+    for _ in range(module.MAX_OF_OWNER):
+        broadcasts.view(broadcast, "overlay", broadcast.position)
+    with pytest.raises(RateLimitError):
+        broadcasts.view(broadcast, "overlay", broadcast.position)
+    broadcasts.view(broadcast, "another organization", broadcast.position)
 
 
 async def test_closing_ends_all_streams_and_admits_no_new_ones(broadcasts: Broadcasts) -> None:

@@ -1,8 +1,8 @@
 """Access: keys, the webhook secret, sessions and the audit log of an organization; sessions and log of operators.
 
-Keys and secrets are managed by owners with all scopes only: admins and members see them without buttons. So no key can
-be used to create one with more rights than it has. A new key and a revealed secret are in one response only, which
-browsers do not store.
+Keys and secrets are managed by owners with all scopes only: admins see them without buttons, members see only their
+own key. So no key can be used to create one with more rights than it has. A new key and a revealed secret are in one
+response only, which browsers do not store.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
 from matchpod.service.access import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
 from matchpod.service.audit import PAGE_SIZE, Action
-from matchpod.service.principals import KeyView, NewKey, Role, Scope
+from matchpod.service.principals import MANAGERS, KeyView, NewKey, Role, Scope
 from matchpod.web.endpoint import Response
 
 PATH = "/console/access"
@@ -154,6 +154,7 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> list[SessionL
             may_end=user.is_operator or visit.is_owner or one.id == user.session_id or one.key_id == own_key,
         )
         for one in await visit.deps.sessions.list(user.org_id)
+        if user.principal is None or user.principal.role in MANAGERS or one.key_id == own_key
     ]
 
 
@@ -166,15 +167,20 @@ async def _page(
     user = visit.user
     if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
         raise ForbiddenError(READER_ONLY)
+    sees_all = user.principal is None or user.principal.role in MANAGERS
     keys: Sequence[KeyView] = () if user.is_operator else await visit.deps.keys.keys(user.org_name)
+    if not sees_all:
+        keys = [key for key in keys if user.principal is not None and key.id == user.principal.key_id]
     key_names = {key.id: f"{key.name} ({key.prefix}…)" if key.name else f"{key.prefix}…" for key in keys}
     before = visit.query().get("before", "")
-    acts = await visit.deps.audit.page(user.org_id, before_id=before if _AUDIT_ID.fullmatch(before) else None)
+    before_id = before if _AUDIT_ID.fullmatch(before) else None
+    acts = await visit.deps.audit.page(user.org_id, before_id=before_id) if sees_all else []
     log_ins = await visit.deps.audit.log_in_details(user.org_id, {act.actor for act in acts})
     return visit.page(
         "access.html",
         status=status,
         is_owner=visit.is_owner,
+        sees_all=sees_all,
         keys=keys,
         sessions=await _sessions(visit, key_names),
         acts=audit_lines(acts, log_ins=log_ins, key_names=key_names),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -14,7 +15,7 @@ from matchpod.console.match_view import MatchServices, MatchView
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.streams import stream_of
 from matchpod.console.visit import Visit
-from matchpod.core.errors import NotFoundError, ServerNotRunningError
+from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
 from matchpod.web.endpoint import EventStream, Response
 
@@ -44,7 +45,8 @@ async def act(visit: Visit) -> Response:
     if not action.is_allowed(match):
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
     done = await action.perform(visit, match)
-    await (await _broadcast(visit)).refresh()
+    with suppress(MatchpodError):  # it is done; the page follows within a second
+        await (await _broadcast(visit)).refresh()
     if done.revealed is not None:
         return await _page(visit, revealed=done.revealed)
     return visit.done(f"/console/matches/{match.server_id}", done.notice)

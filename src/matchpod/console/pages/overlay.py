@@ -25,7 +25,7 @@ async def show(deps: ConsoleDeps, call: Call) -> Response:
 async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
     """Send what changes on the overlay, until its token is ended."""
     overlay = await _find(deps, call)
-    frames = deps.broadcasts.view(await _broadcast(deps, overlay), overlay.org_id, position_of(call))
+    frames = deps.broadcasts.view(await _broadcast(deps, overlay), f"overlay {overlay.server_id}", position_of(call))
     return EventStream(call=call, frames=frames, is_authorized=partial(_is_valid, deps, call))
 
 
