@@ -122,8 +122,9 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     ground = "getComputedStyle(document.body).backgroundColor"
     assert overlay.evaluate(ground) == "rgba(0, 0, 0, 0)"
     service.running.cancel(server_id)
-    expect(overlay.locator("#board")).to_contain_text("final score")
-    page.goto(f"/console/matches/{server_id}")
+    expect(overlay.locator("#board")).to_contain_text("canceled")
+    # Not the page from before: it loads itself again at the end of the match.
+    page = pages.open(f"/console/matches/{server_id}")
     act(page, "End overlay links", "End the links")
     pages.faults.expect("404")
     overlay.reload()
