@@ -9,7 +9,7 @@ from tests.browser import chromium
 from tests.browser.conftest import Pages
 from tests.browser.console_service import HOSTILE_IDS, PLAYER_NAMES, TEAM1, TEAM2, ConsoleService
 
-LIVE_MS = 60_000
+LIVE_MS = 180_000
 
 
 def followed_card(page: Page, service: ConsoleService) -> str:

@@ -13,7 +13,7 @@ from tests.browser.console_service import HOSTILE_IDS, ConsoleService
 from tests.browser.proxy import CuttableProxy
 from tests.e2e.service.running_service import wait_until
 
-MATCH_MS = 60_000
+MATCH_MS = 180_000
 """Longer than a short match takes on a slow machine."""
 NOTICE = "This page is not being updated."
 
@@ -72,7 +72,7 @@ def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: Conso
         service.running.cancel(server_id)
         expect(page.locator(f"#card-{server_id}")).to_have_count(0)
     # The order may change between two readings, so they are compared until they agree.
-    wait_until(lambda: order(page) == order(pages.open()), "both pages have the same cards", within_s=10)
+    wait_until(lambda: order(page) == order(pages.open()), "both pages have the same cards", within_s=90)
 
 
 def test_cut_stream_is_shown_and_resumed(pages: Pages, service: ConsoleService, proxy: CuttableProxy) -> None:
