@@ -27,6 +27,7 @@ SIZES: Final[Sequence[ViewportSize]] = ({"width": 1280, "height": 860}, {"width"
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"live": "live", "match": "match", "match-ended": "result"}
 """The pages shown in the README, and the names of their pictures."""
+README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """How long the matches are played before the first screenshot."""
 DRAW_MS: Final = 1_500
@@ -150,7 +151,7 @@ def photograph_for_readme(browser: Browser, service: ConsoleService, ids: Mappin
     context = log_in(browser, service, is_operator=False)
     for name, picture in IN_README.items():
         address = addresses.OF_AN_OWNER[name].format(**ids)
-        photograph(context, address, folder / f"{picture}.png", size=SIZES[0], scheme="light")
+        photograph(context, address, folder / f"{picture}.png", size=README_SIZE, scheme="light")
 
 
 def main() -> None:
