@@ -28,7 +28,7 @@ def test_match_is_followed_to_its_result_and_callback(pages: Pages, service: Con
     page = pages.open(f"/console/matches/{server_id}")
     mark(page)
     expect(page.locator("#roster .dot.connected")).to_have_count(4, timeout=MATCH_MS)
-    expect(page.locator("#actions code")).to_contain_text("connect 127.0.0.1:")
+    expect(page.locator("#actions .copy code").first).to_contain_text("connect 127.0.0.1:")
     expect(page.locator("#feed .kill").first).to_be_visible(timeout=MATCH_MS)
     expect(page.locator("#strip td.ct, #strip td.t, #strip .won").first).to_be_attached(timeout=MATCH_MS)
     assert is_marked(page)
