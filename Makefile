@@ -78,6 +78,7 @@ soak: $(READY) ## Run the tests with random seeds and more cases for MINUTES (de
 chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATABASE=sqlite, postgres or both; SEED repeats one
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos matches --minutes $(MINUTES) --database $(DATABASE) \
 		$(if $(SEED),--seed $(SEED)) --write
+	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos stalls --database $(DATABASE) --write
 
 check: $(READY) ## Check format, lint, types, import contracts, layout and words
 	$(BIN)/ruff format --check .
@@ -95,8 +96,13 @@ golden: $(READY) ## Write the golden files again; review the difference before c
 	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
 	@git --no-pager diff --stat -- tests/golden
 
-bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, console, callbacks, a farm of simulated servers, and pods
+# AGAINST=/path/of/another/checkout compares with it: reading, the cost of a match, and the latency of callbacks.
+bench: AGAINST_OPTION = $(if $(AGAINST),--against $(AGAINST))
+bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, console, callbacks, farms of simulated servers, and pods
 	@$(BIN)/python tests/bench/run.py
+	@$(if $(AGAINST),$(BIN)/python tests/bench/reading.py $(AGAINST_OPTION))
+	@$(BIN)/python tests/bench/cadence.py $(AGAINST_OPTION)
+	@$(BIN)/python tests/bench/callback_latency.py $(AGAINST_OPTION)
 	@$(BIN)/python tests/bench/api.py
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/streams.py

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MAX_MODULE_LINES = 400
-"""Lines of a module; a longer one usually has more than one responsibility."""
+MAX_MODULE_LINES = 600
+"""Lines of a module; a longer one usually has more than one responsibility. Most modules have at most 400."""
 
 MAX_FUNCTION_LINES = 40
 """Lines of a function, without its docstring: one screen, so that it is read without scrolling."""

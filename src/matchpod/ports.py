@@ -10,6 +10,8 @@ from typing import Protocol
 
 import msgspec
 
+from matchpod.core.server_loss import FleetReport
+
 Value = str | int | float | bytes | None
 """A column value. Booleans are stored as 0 and 1, times as milliseconds since the epoch."""
 
@@ -111,6 +113,18 @@ class Capacity(msgspec.Struct, frozen=True):
     total: int
 
 
+class ListedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A running server of a fleet, as a sweep needs to know it."""
+
+    server_id: str
+    is_own: bool | None
+    """Whether this installation started it; None if its start recorded no installation, as in early versions."""
+    owner: str = ""
+    """The id of the installation that started it, as far as it is known."""
+    age_s: float
+    """Seconds since it was started for its match."""
+
+
 class FleetError(Exception):
     """A fleet operation failed; the message says why. An OSError is its cause (`raise … from`), if there was one."""
 
@@ -149,13 +163,19 @@ class Fleet(Protocol):
         """
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is known to be gone, and return why. A fleet that is not notified waits for ever."""
+        """Wait until the server is known to be gone, and return why, within 2 s if the fleet sees its servers.
+
+        A fleet that does not see them waits until it is cancelled.
+        """
 
     def holds(self, server_id: str) -> bool:
         """True if a fleet without slots knows of a server that is allocated to a match."""
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
-        """False if the server is known to be gone; True if it runs or its state is unknown."""
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
+        """Report whether the process or pod of a server exists. GONE is final: its match ends at once.
+
+        A server that does not answer, or refuses connections, is UNKNOWN to a fleet that cannot see its process.
+        """
 
     async def release(self, server_id: str, slot: str) -> None:
         """Stop the server and wait until it is gone, or clean up a static one. Releasing an unknown server succeeds.
@@ -163,8 +183,8 @@ class Fleet(Protocol):
         `slot` is empty if a sweep releases the server: find it by its id.
         """
 
-    async def servers(self) -> Sequence[str]:
-        """Return the ids of all servers that this fleet started and that still run, for sweeps."""
+    async def servers(self) -> Sequence[ListedServer]:
+        """Return all servers that were started for matches and still run, also by other installations, for sweeps."""
 
     async def close(self) -> None:
         """Close the fleet; its servers keep running."""

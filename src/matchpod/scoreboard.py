@@ -41,13 +41,15 @@ _ROUND_COLUMNS: tuple[_Column, ...] = (
     ("Trd", lambda line: f"{line.trade_kills}"),
     ("1vX", lambda line: f"{line.clutch_wins}"),
     ("P:D", lambda line: f"{line.bomb_plants}:{line.bomb_defuses}"),
-    ("MVP", lambda line: "-" if line.mvps is None else f"{line.mvps}"),
+    ("MVP", lambda line: "-" if line.mvps is None else f"{line.mvps}{'' if line.are_mvps_complete else '+'}"),
 )
 _DEATHMATCH_COLUMNS: tuple[_Column, ...] = (
     ("K/D", lambda line: f"{derived.kd_ratio(line.kills, line.deaths):.2f}"),
     ("Damage", lambda line: f"{line.damage}"),
 )
-_LEGEND = "KAST: rounds with a kill, assist, survival or trade, in percent. P:D: bombs planted and defused."
+_LEGEND = (
+    "KAST: rounds with a kill, assist, survival or trade, in percent. P:D: bombs planted and defused. 3+: 3 or more."
+)
 
 
 def scoreboard(reader: MatchReader) -> RenderableType:

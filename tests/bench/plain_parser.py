@@ -222,6 +222,13 @@ class PauseChanged(LogLine):
 
 
 @dataclass(slots=True)
+class Vote(LogLine):
+    step: str
+    issue: str
+    player: str
+
+
+@dataclass(slots=True)
 class MatchUnpaused(LogLine):
     pass
 
@@ -399,6 +406,7 @@ def _patterns(name: str) -> list[tuple[str, type[LogLine]]]:
         (r"Starting Freeze period$", FreezeStarted),
         (r"Match pause is (?P<change>enabled|disabled) - (?P<by>\w+)$", PauseChanged),
         (r"Match unpaused$", MatchUnpaused),
+        (r'Vote (?P<step>[a-z]+) "(?P<issue>[^"]*)" from #\d+ "(?P<player>.*)"(?: option\d+)?$', Vote),
         (r'Loading map "(?P<map_name>[^"]*)"$', LoadingMap),
         (r"server cvars (?P<what>start|end)$", CvarsListed),
         (r'"(?P<name>\w+)" = "(?P<value>.*)"$', CvarListed),

@@ -12,13 +12,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from matchpod.service.history.naming import map_id
+from tests.bench.checkouts import THIS, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores
 from tests.bench.watched_service import PUBLICATIONS, SAMPLES
@@ -130,9 +131,22 @@ def ended_streams(metrics: bytes) -> dict[str, int]:
 
 
 class Site:
-    """A farm of simulated servers and a service that uses it; call `end` afterwards."""
+    """A farm of simulated servers and a service that uses it; call `end` afterwards.
 
-    def __init__(self, folder: Path, servers: int, *, speed: float, is_sampled: bool = False) -> None:
+    The farm is always that of this checkout, so that services of different checkouts have the same load.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        servers: int,
+        *,
+        speed: float,
+        is_sampled: bool = False,
+        checkout: Checkout | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """A service of a given `checkout` runs unchanged: its publications are not recorded."""
         self.folder = folder
         command = [sys.executable, "-m", "matchpod"]
         arguments = f"simulate --farm {servers} -port 0 --speed {speed} +map de_inferno +rcon_password {RCON_PASSWORD}"
@@ -146,8 +160,13 @@ class Site:
                 settings[SAMPLES] = str(self.samples)
             # Run as a module, so that `tests` is importable from the checkout.
             program = [sys.executable, "-m", "tests.bench.watched_service"]
+            if checkout is not None:
+                program = [checkout.python, "-m", "matchpod", "serve"]
             self.service = MeasuredProcess(
-                program, folder / "matchpod.log", environment=settings, cwd=Path(__file__).resolve().parents[2]
+                program,
+                folder / "matchpod.log",
+                environment={**settings, **(environment or {})},
+                cwd=THIS if checkout is None else checkout.folder,
             )
         except BaseException:
             self.farm.end()
@@ -180,13 +199,16 @@ class Site:
     async def create(self, number: int, *, rounds: int, quiet_s: int) -> Match:
         """Create a match with ten listed players, who connect `quiet_s` simulated seconds after its setup."""
         settings = game_settings(number, rounds)
-        body = {
-            "region": REGION,
-            "gameType": "cs2",
-            "gameSettings": with_simulator_cvars(settings, number, quiet_s=quiet_s),
-        }
-        created = json.loads(await self._request("POST /api/v1/matches", b"201", json.dumps(body).encode()))
+        created = await self.create_with(with_simulator_cvars(settings, number, quiet_s=quiet_s))
         return Match.of(created, settings)
+
+    async def create_with(self, settings: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        """Create a match with these game settings and other fields of its body; return the response."""
+        body = {"region": REGION, "gameType": "cs2", "gameSettings": settings, **fields}
+        created: dict[str, Any] = json.loads(
+            await self._request("POST /api/v1/matches", b"201", json.dumps(body).encode())
+        )
+        return created
 
     async def get(self, path: str) -> Any:
         """Return the JSON at a path."""
@@ -201,10 +223,15 @@ class Site:
         """Wait until all matches are running."""
         async with asyncio.timeout(START_S):
             for match in matches:
-                while (status := (await self.get(f"/api/v1/servers/{match.server_id}"))["status"]) != "running":
-                    if status in ("failed", "stopped"):
-                        raise RuntimeError(f"{match.server_id} is {status}")
-                    await asyncio.sleep(0.1)
+                await self.running_server(match.server_id)
+
+    async def running_server(self, server_id: str) -> Any:
+        """Wait until a match is running; return what the API shows of its server."""
+        while (server := await self.get(f"/api/v1/servers/{server_id}"))["status"] != "running":
+            if server["status"] in ("failed", "stopped"):
+                raise RuntimeError(f"{server_id} is {server['status']}")
+            await asyncio.sleep(0.1)
+        return server
 
     async def timeline(self, polled_map: str) -> list[bytes]:
         """Poll all items of a map."""

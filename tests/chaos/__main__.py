@@ -1,4 +1,4 @@
-"""Run chaos and measure its figures: `python -m tests.chaos matches|restarts|handovers|flood|receivers|pods`.
+"""Run chaos and measure its figures: matches, restarts, handovers, flood, receivers, pods, copies, stalls, strangers.
 
 The exit code is 0 if nothing was violated, 1 if something was, and 2 for wrong arguments.
 """
@@ -17,6 +17,7 @@ from random import SystemRandom
 
 import msgspec
 
+from tests.chaos.copies import measure_copies
 from tests.chaos.flood import measure_flood
 from tests.chaos.handovers import measure_handovers
 from tests.chaos.hanging import measure_receivers
@@ -25,6 +26,8 @@ from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.report import heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
+from tests.chaos.stalls import measure_stalls
+from tests.chaos.strangers import measure_strangers
 
 DATABASES = ("sqlite", "postgres")
 
@@ -114,6 +117,25 @@ async def run_pods(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "pods", await play_on_pods(folder, Size(matches=args.matches, pods=args.pods), seed, say))
 
 
+async def run_copies(args: argparse.Namespace, folder: Path) -> bool:
+    """Play matches with copies of the database beside their original."""
+    return _finish(args, "copies", await measure_copies(folder, args.matches, say))
+
+
+async def run_stalls(args: argparse.Namespace, folder: Path) -> bool:
+    """Stall hosts, refuse consoles and end single servers."""
+    for database in DATABASES if args.database == "both" else (args.database,):
+        measured = await measure_stalls(folder / database, database, args.servers, say)
+        if not _finish(args, f"stalls-{database}", measured):
+            return False
+    return True
+
+
+async def run_strangers(args: argparse.Namespace, folder: Path) -> bool:
+    """Start services on other databases beside one that plays matches."""
+    return _finish(args, "strangers", await measure_strangers(folder, say))
+
+
 def _finish(args: argparse.Namespace, name: str, measured: tuple[bool, list[str]]) -> bool:
     is_clean, lines = measured
     if args.write:
@@ -150,6 +172,15 @@ def _parser() -> argparse.ArgumentParser:
     pods.add_argument("--pods", type=int, default=Size().pods, help=f"size of the fleet; default: {Size().pods}")
     pods.add_argument("--seed", type=int, help="seed of the faults; default: random")
     pods.set_defaults(run=run_pods)
+    copies = commands.add_parser("copies", help="copies of a database beside their original, on both databases")
+    copies.add_argument("--matches", type=int, default=20, help="default: 20")
+    copies.set_defaults(run=run_copies)
+    stalls = commands.add_parser("stalls", help="hosts that stall, consoles that refuse, servers that end")
+    stalls.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
+    stalls.add_argument("--servers", type=int, default=20, help="servers on the host that stalls; default: 20")
+    stalls.set_defaults(run=run_stalls)
+    strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
+    strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into docs/reliability.md")
     return parser

@@ -31,6 +31,8 @@ SERVER_COMMAND = (*SIMULATOR_COMMAND, "+sim_roster_delay", "3000")
 """Players come late unless the match says otherwise, which is its last setting: if the service is killed between two
 settings, no game begins with half of them."""
 CALL_S = 60.0
+SILENCE_S = 30
+"""The default: other tests give up a silent server earlier."""
 
 
 class Cluster:
@@ -45,6 +47,7 @@ class Cluster:
         static_servers: int = 0,
         seed: int = 0,
         regions: str | None = None,
+        bugs: Path | None = None,
     ) -> None:
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
@@ -53,8 +56,15 @@ class Cluster:
         self.log_faults = LogFaults(seed)
         self.static = StaticServers(static_servers)
         self._own_regions = regions
+        self._bugs = bugs
         self._services = [
-            RunningService(folder / f"replica{number}", regions="", database_url=store.url, data_dir=self.data_dir)
+            RunningService(
+                folder / f"replica{number}",
+                regions="",
+                database_url=store.url,
+                data_dir=self.data_dir,
+                settings={"silence_s": str(SILENCE_S)},
+            )
             for number in range(replicas)
         ]
         self._stack = AsyncExitStack()
@@ -78,7 +88,7 @@ class Cluster:
         regions = self._own_regions or _regions([server.address for server in self.static.servers])
         for number, service in enumerate(self._services):
             service.configure(regions, public_url=self.balancer.url)
-            replica = Replica(number, service, self.deaths)
+            replica = Replica(number, service, self.deaths, self._bugs)
             self.replicas.append(await self._stack.enter_async_context(replica))
         self.key = self.replicas[0].first_key()
         await self.balancer.wait_until_ready(len(self.replicas))

@@ -7,7 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from tests.chaos.plan import LOG_FAULTS, FaultKind, PlannedFault
+from tests.buggy_service import put_bug
+from tests.chaos.plan import BUGS, LOG_FAULTS, FaultKind, PlannedFault
 from tests.chaos.stores import PostgresStore
 
 if TYPE_CHECKING:
@@ -93,6 +94,15 @@ async def _tamper(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _put_bug(fault: PlannedFault, target: Round) -> str | None:
+    assert fault.match is not None
+    server_id = target.server_id(fault.match)
+    if server_id is None:
+        return "the match was not created"
+    put_bug(target.bugs, BUGS[fault.kind], server_id)
+    return None
+
+
 async def _signal_server(fault: PlannedFault, target: Round) -> str | None:
     assert fault.match is not None
     game = target.game_process(fault.match)
@@ -117,6 +127,7 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.CLOCK_STEP: _step_clock,
     FaultKind.DISK_FULL: _fill_disk,
     **dict.fromkeys(LOG_FAULTS, _tamper),
+    **dict.fromkeys(BUGS, _put_bug),
     FaultKind.SERVER_KILL: _signal_server,
     FaultKind.SERVER_HANG: _signal_server,
     FaultKind.SERVER_PAUSE: _signal_server,

@@ -11,7 +11,7 @@ import msgspec
 
 from tests.chaos.observed import Death, Delivery, MatchSeen, Observations
 from tests.chaos.plan import ACCEPTING, CANCELED_BY_USER, MATCH_OVER, SERVER_LOST, GameSpec, Plan, PlannedMatch
-from tests.contract.same_result import differences
+from tests.contract.same_result import differences, incomplete_mvps
 
 MAX_ATTEMPTS = 2
 """Attempts per callback as documented for callers."""
@@ -177,12 +177,12 @@ def compare_numbers(
 ) -> tuple[list[Violation], list[Difference]]:
     """Compare a result with that of the undisturbed run: return unmarked differences and marked ones."""
     callback = comparable(json.loads(seen.deliveries[0].body))
-    incomplete = paths_of_incomplete_maps(callback)
+    incomplete, mvps = paths_of_incomplete_maps(callback), incomplete_mvps(callback)
     unmarked, marked = [], []
     for path, (found, expected) in differences(callback, dict(reference)).items():
         # Unknown is null or left out. An end is never wrong, whatever is missing of the log.
         is_partial = path.startswith(incomplete) and not path.rpartition(".")[2].startswith("winner")
-        if found is None or is_partial:
+        if found is None or is_partial or path in mvps:
             marked.append(Difference(match.name, path, str(found)[:200], str(expected)[:200]))
         else:
             text = f"{path} is {str(found)[:200]}, but {str(expected)[:200]} in the undisturbed run"

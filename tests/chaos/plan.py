@@ -199,6 +199,10 @@ class FaultKind(StrEnum):
     """Log posts of a match are acknowledged and lost."""
     LOG_REORDER = "log_reorder"
     """Log posts of a match are acknowledged and arrive in another order."""
+    ENTRY_RAISE = "entry_raise"
+    """A bug in a replica: applying a log post of a match raises an error, each time."""
+    ENTRY_STALL = "entry_stall"
+    """A bug in a replica: applying a log post of a match takes two seconds, once."""
 
 
 LOG_FAULTS = {
@@ -208,7 +212,8 @@ LOG_FAULTS = {
     FaultKind.LOG_LOSE: Tampering.LOSE,
     FaultKind.LOG_REORDER: Tampering.REORDER,
 }
-LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER})
+BUGS = {FaultKind.ENTRY_RAISE: "raise", FaultKind.ENTRY_STALL: "stall"}
+LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER, FaultKind.ENTRY_RAISE})
 """Faults after which lines of a match are missing for good. They hit one match."""
 LOG_FAULT_S = 8.0
 SERVER_FAULTS = frozenset({FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE})
@@ -274,8 +279,8 @@ FREEZE_S = 33.0
 CLOCK_STEPS_S = (-3600.0, -120.0, 120.0, 3600.0)
 CLOCK_STEP_S = 10.0
 """How long a clock is wrong."""
-PAUSE_S = 5.0
-"""Shorter than the 10 s without a sign of life after which a server is lost."""
+PAUSE_S = 12.0
+"""Shorter than the 30 s without a sign of life after which a server is lost."""
 
 
 def make_plan(seed: int, mix: Mix) -> Plan:
@@ -321,7 +326,7 @@ def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMa
     replica = rng.randrange(mix.replicas)
     if kind in LOG_FAULTS and kind not in LOSING:
         return PlannedFault(kind=kind, at_s=round(rng.random() * mix.length_s, 2), lasts_s=LOG_FAULT_S)
-    if kind in SERVER_FAULTS | LOSING:
+    if kind in SERVER_FAULTS | LOSING | BUGS.keys():
         match = rng.choice([one for one in matches if one.game.kind in PLAYED])
         on = rng.choice((Moment.CREATED, Moment.RUNNING, Moment.PLAYERS, Moment.SCORE))
         lasts_s = {FaultKind.SERVER_PAUSE: PAUSE_S}.get(kind, LOG_FAULT_S if kind in LOSING else 0.0)

@@ -12,10 +12,13 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
+from tests.buggy_service import BUG_FOLDER
 from tests.chaos.http_messages import format_request, send
 from tests.chaos.observed import Death
 from tests.chaos.set_clock import SetClock
+from tests.e2e.serve_process import SOURCES
 from tests.e2e.service.running_service import RunningService
 from tests.first_key import first_key
 
@@ -35,7 +38,9 @@ UNLIMITED = {"MATCHPOD_MAX_CREATIONS_PER_MINUTE": "off"}
 class Replica:
     """One replica, which is started again whenever it exits."""
 
-    def __init__(self, number: int, service: RunningService, deaths: list[Death]) -> None:
+    def __init__(self, number: int, service: RunningService, deaths: list[Death], bugs: Path | None = None) -> None:
+        self._module = "matchpod" if bugs is None else "tests.buggy_service"
+        self._environment = UNLIMITED if bugs is None else {**UNLIMITED, **SOURCES, BUG_FOLDER: str(bugs)}
         self.number = number
         self.service = service
         self._deaths = deaths
@@ -66,12 +71,12 @@ class Replica:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "matchpod",
+                self._module,
                 "serve",
                 stdout=out_file,
                 stderr=err_file,
                 stdin=subprocess.DEVNULL,
-                env={**self.service.environment(), **self.clock.environment, **UNLIMITED},
+                env={**self.service.environment(), **self.clock.environment, **self._environment},
                 cwd=self.service.folder,
             )
 

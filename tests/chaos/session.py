@@ -40,6 +40,8 @@ _COMMON = (
     FaultKind.LOG_DOUBLE,
     FaultKind.LOG_LOSE,
     FaultKind.LOG_REORDER,
+    FaultKind.ENTRY_RAISE,
+    FaultKind.ENTRY_STALL,
     FaultKind.CLOCK_STEP,
     FaultKind.RESTART,
     FaultKind.FREEZE,

@@ -21,7 +21,7 @@ class StaticServer:
     """One simulated server and the proxy in front of it."""
 
     def __init__(self) -> None:
-        self._port = free_port_range(1)[0]
+        self.port = free_port_range(1)[0]
         self._connections: set[asyncio.StreamWriter] = set()
         self._may_pass = asyncio.Event()
         self._may_pass.set()
@@ -35,12 +35,12 @@ class StaticServer:
         await self._spawn()
 
     async def _spawn(self) -> None:
-        args = f"-port {self._port} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay 3000".split()
+        args = f"-port {self.port} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay 3000".split()
         self._process = await asyncio.create_subprocess_exec(*SIMULATE, *args, stdout=subprocess.DEVNULL)
         async with asyncio.timeout(START_S):
             while True:
                 with suppress(OSError):
-                    _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                    _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                     writer.close()
                     return
                 await asyncio.sleep(0.1)
@@ -61,6 +61,20 @@ class StaticServer:
         await self._process.wait()
         await self._spawn()
 
+    async def kill(self) -> None:
+        """Kill the server for good; connections to its console are closed."""
+        self._process.kill()
+        await self._process.wait()
+
+    async def refuse(self, lasts_s: float) -> None:
+        """Close all connections to its console and listen no longer for a while, so that new ones are refused."""
+        port = int(self.address.rpartition(":")[2])
+        self._proxy.close()
+        for writer in tuple(self._connections):
+            writer.transport.abort()
+        await asyncio.sleep(lasts_s)
+        self._proxy = await asyncio.start_server(self._serve, "127.0.0.1", port)
+
     async def cut(self, lasts_s: float) -> None:
         """Close all connections to its console, and refuse new ones for a while."""
         self._is_refusing = True
@@ -77,7 +91,7 @@ class StaticServer:
 
     async def leftovers(self) -> list[str]:
         """Return what a match left on the server."""
-        found = await asyncio.to_thread(execute_at, self._port, PASSWORD, "logaddress_list_http", "status_json")
+        found = await asyncio.to_thread(execute_at, self.port, PASSWORD, "logaddress_list_http", "status_json")
         listeners, status = found
         left = [f"log listener {listeners}"] if "http://" in listeners else []
         is_empty = '"clients_human":0' in status.replace(" ", "")
@@ -99,7 +113,7 @@ class StaticServer:
             writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.port)
         ways = [
             asyncio.create_task(self._pass_on(reader, server_writer)),
             asyncio.create_task(self._pass_on(server_reader, writer)),

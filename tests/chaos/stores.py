@@ -68,7 +68,7 @@ class PostgresStore(Store):
 
     def __init__(self, server: PostgresServer, schema: str) -> None:
         self.server = server
-        self.url = f"{server.url}&search_path={schema}"
+        self.url: str = f"{server.url}&search_path={schema}"
 
     def vault(self) -> KeyFileVault:
         return VAULT
@@ -99,6 +99,11 @@ class PostgresServer:
     def close(self) -> None:
         """Stop it."""
         self._server.cleanup()
+
+    async def run(self, program: str, *args: str) -> None:
+        """Run a program that comes with the server, such as `pg_dump`."""
+        process = await asyncio.create_subprocess_exec(self._server.bin_path / program, *args)
+        assert await process.wait() == 0, program
 
     async def create_store(self) -> PostgresStore:
         """Create an empty schema."""

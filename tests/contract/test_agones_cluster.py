@@ -10,12 +10,14 @@ import msgspec
 import pytest
 
 from matchpod.adapters.kubernetes.api_errors import ConflictError, NotFoundError
+from matchpod.core.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
 from tests.contract.agones_api import FakeAgones
 from tests.contract.agones_cluster import following, write_kubeconfig
 from tests.contract.agones_dev_servers import DevServers, dev_servers, given_kubeconfig
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
+from tests.contract.listed_servers import own_ids
 from tests.contract.test_fleet import allocated, answer_of
 
 
@@ -81,7 +83,7 @@ async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
         await servers.kill("srv_1")
         assert await waiting
-        assert not await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
 
 
 async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: DevServers) -> None:
@@ -99,11 +101,11 @@ async def test_sweep_finds_servers_of_this_owner_only(servers: DevServers) -> No
     await allocated(other, order("srv_other"))
     fleet = servers.create()
     await allocated(fleet, order("srv_1"))
-    assert list(await fleet.servers()) == ["srv_1"]
+    assert await own_ids(fleet) == ["srv_1"]
     await fleet.release("srv_other", "")
     await fleet.release("srv_1", "")
-    assert list(await fleet.servers()) == []
-    assert list(await other.servers()) == ["srv_other"]
+    assert await own_ids(fleet) == []
+    assert await own_ids(other) == ["srv_other"]
     await other.release("srv_other", "")
 
 

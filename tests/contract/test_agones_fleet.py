@@ -12,8 +12,9 @@ import pytest
 
 from matchpod.adapters.fleets.agones_console import first_password
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL, read_fleet_secret
-from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL
+from matchpod.adapters.fleets.agones_servers import EARLY_OWNER, OWNER_LABEL, REGION_LABEL, SERVER_LABEL
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
+from matchpod.core.server_loss import FleetReport
 from matchpod.ports import (
     Capacity,
     ConsoleAuthError,
@@ -24,8 +25,9 @@ from matchpod.ports import (
     ServerOrder,
 )
 from tests.contract.agones_api import FLEET, Fault
-from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following, write_kubeconfig
+from tests.contract.agones_cluster import OPTIONS, AgonesCluster, agones_cluster, following, write_kubeconfig
 from tests.contract.agones_game_servers import SECRET
+from tests.contract.listed_servers import own_ids
 from tests.contract.test_fleet import answer_of
 
 ALLOCATE = "create gameserverallocations"
@@ -80,7 +82,7 @@ async def test_allocation_selects_the_fleet_and_puts_ids_and_no_secret_into_labe
     assert call.headers["content-type"] == "application/json"
     spec = json.loads(call.body)["spec"]
     assert spec["selectors"] == [{"matchLabels": {FLEET_LABEL: FLEET}, "gameServerState": "Ready"}]
-    assert spec["metadata"] == {"labels": {SERVER_LABEL: "srv_1", REGION_LABEL: "eu", OWNER_LABEL: "matchpod"}}
+    assert spec["metadata"] == {"labels": {SERVER_LABEL: "srv_1", REGION_LABEL: "eu", OWNER_LABEL: OPTIONS.owner}}
     secrets = (PASSWORD, SECRET.decode(), first_password(SECRET, name))
     assert not any(secret.encode() in call.body for call in cluster.api.calls for secret in secrets)
 
@@ -153,8 +155,8 @@ async def test_invalid_server_id_is_rejected_and_counts_as_gone(cluster: AgonesC
     fleet = cluster.create()
     with pytest.raises(FleetError, match="not a valid value of a label"):
         await fleet.allocate(order("../srv_1"))
-    assert not await fleet.is_alive("../srv_1", "cs2-eu-1")
-    assert not await fleet.is_alive("srv_1", "../fleets/cs2-eu")
+    assert await fleet.observe("../srv_1", "cs2-eu-1") is FleetReport.GONE
+    assert await fleet.observe("srv_1", "../fleets/cs2-eu") is FleetReport.GONE
     await fleet.release("../srv_1", "")
     assert cluster.api.calls == []
 
@@ -415,7 +417,7 @@ async def test_other_secret_is_reported_without_being_banned(cluster: AgonesClus
     assert not isinstance(failed.value, FleetUnavailableError)
     assert len(consoles.passwords) == 1
     assert PASSWORD not in str(failed.value)
-    assert await fleet.servers() == ["srv_1"]
+    assert await own_ids(fleet) == ["srv_1"]
 
 
 class DeafConsoles:
@@ -463,15 +465,15 @@ async def test_crashed_server_is_reported_as_gone(cluster: AgonesCluster, is_fol
     if not is_followed:
         cluster.kill("srv_1")
         assert await fleet.wait_gone("srv_1", slot)
-        assert not await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
         return
     async with following(fleet):
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        assert await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
         cluster.kill("srv_1")
         assert await waiting == "the GameServer is in state Unhealthy"
         assert cluster.api.count_calls(GET) == 0  # the watch told it at once
-        assert not await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
 
 
 async def test_server_that_is_being_deleted_is_gone_although_the_end_of_it_is_late(cluster: AgonesCluster) -> None:
@@ -483,9 +485,9 @@ async def test_server_that_is_being_deleted_is_gone_although_the_end_of_it_is_la
         cluster.api.delete(slot)
         assert await waiting == "the GameServer is being deleted"
         assert cluster.api.count_calls(GET) == 0
-        assert not await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
         await fleet.release("srv_1", slot)
-        assert await fleet.servers() == []
+        assert await own_ids(fleet) == []
 
 
 @pytest.mark.parametrize("is_event", [False, True])
@@ -543,30 +545,30 @@ async def test_watch_that_never_opens_does_not_hide_that_a_server_is_gone(cluste
         assert fleet.fault is not None
         assert "lacks the right to watch gameservers.agones.dev" in fleet.fault
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
-        assert await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
         cluster.kill("srv_1")
         assert await waiting
-        assert not await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
 
 
-async def test_server_counts_as_alive_while_its_state_is_unknown(cluster: AgonesCluster) -> None:
+async def test_server_is_not_gone_while_its_state_is_unknown(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
     slot = slot_of(await fleet.allocate(order()))
     cluster.kill("srv_1")
     for fault in (Fault.CLOSE, Fault.TEXT_500, Fault.TEXT_503, Fault.GARBAGE):
         cluster.api.outage = fault
-        assert await fleet.is_alive("srv_1", slot)
+        assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
     cluster.api.outage = None
-    assert not await fleet.is_alive("srv_1", slot)
+    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
 
 
 async def test_server_of_another_match_is_not_that_of_this_one(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
     slot = slot_of(await fleet.allocate(order("srv_2")))
-    assert not await fleet.is_alive("srv_1", slot)
-    assert await fleet.is_alive("srv_2", slot)
-    assert await fleet.is_alive("srv_2", "")
-    assert not await fleet.is_alive("srv_1", "")
+    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+    assert await fleet.observe("srv_2", slot) is FleetReport.ALIVE
+    assert await fleet.observe("srv_2", "") is FleetReport.ALIVE
+    assert await fleet.observe("srv_1", "") is FleetReport.GONE
     assert await fleet.wait_gone("srv_1", slot)
     await fleet.release("srv_1", slot)
     assert cluster.names_of("srv_2") == [slot]
@@ -579,7 +581,7 @@ async def test_state_of_a_followed_server_costs_no_call(cluster: AgonesCluster) 
         await until(lambda: fleet.capacity_now.allocated == 1)
         before = cluster.api.count_calls(GET)
         for _ in range(10):
-            assert await fleet.is_alive("srv_1", slot)
+            assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
         assert cluster.api.count_calls(GET) == before
 
 
@@ -639,19 +641,43 @@ async def test_sweep_finds_servers_of_this_region_and_owner_only(cluster: Agones
     await cluster.create(owner="another").allocate(order("srv_other"))
     fleet = cluster.create()
     await fleet.allocate(order("srv_1"))
-    assert await fleet.servers() == ["srv_1"]
+    assert await own_ids(fleet) == ["srv_1"]
+    assert [(one.server_id, one.owner) for one in await fleet.servers() if not one.is_own] == [("srv_other", "another")]
     for server_id in ("srv_us", "srv_other", "srv_1"):
         await fleet.release(server_id, "")
     assert cluster.names_of("srv_us")
     assert cluster.names_of("srv_other")
-    assert await fleet.servers() == []
+    assert await own_ids(fleet) == []
 
 
 async def test_sweep_finds_servers_of_a_fleet_that_is_no_longer_configured(cluster: AgonesCluster) -> None:
     await cluster.create().allocate(order())
     successor = cluster.create(fleet="cs2-new")
-    assert await successor.servers() == ["srv_1"]
+    assert await own_ids(successor) == ["srv_1"]
     await successor.release("srv_1", "")
+    assert cluster.names_of("srv_1") == []
+
+
+async def test_other_installation_with_another_region_is_seen_in_the_same_fleet(cluster: AgonesCluster) -> None:
+    await cluster.create(region="laptop", owner="another").allocate(order("srv_other"))
+    (seen,) = await cluster.create().servers()
+    assert (seen.server_id, seen.is_own, seen.owner) == ("srv_other", False, "another")
+    assert seen.age_s < 60
+
+
+async def test_match_that_an_early_version_started_goes_on_after_an_upgrade(cluster: AgonesCluster) -> None:
+    """All servers had the same owner then; their matches know them by name."""
+    slot = slot_of(await cluster.create(owner=EARLY_OWNER).allocate(order()))
+    fleet = cluster.create()
+    assert [(one.server_id, one.is_own) for one in await fleet.servers()] == [("srv_1", None)]
+    assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
+    again = msgspec.structs.replace(order(), is_repeated=True, slot=slot)
+    assert slot_of(await fleet.allocate(again)) == slot
+    async with following(fleet):
+        assert fleet.holds("srv_1")
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await fleet.release("srv_1", slot)
+        assert await waiting
     assert cluster.names_of("srv_1") == []
 
 
@@ -740,7 +766,7 @@ async def test_cluster_without_agones_is_reported(cluster: AgonesCluster) -> Non
     for call in (fleet.allocate(order()), fleet.servers(), fleet.capacity(), fleet.release("srv_1", "")):
         with pytest.raises(FleetUnavailableError, match="is Agones installed there"):
             await call
-    assert await fleet.is_alive("srv_1", "cs2-eu-1")
+    assert await fleet.observe("srv_1", "cs2-eu-1") is FleetReport.UNKNOWN
 
 
 async def test_check_reports_a_cluster_that_cannot_be_used(cluster: AgonesCluster) -> None:

@@ -306,7 +306,9 @@ async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
         assert reader is not None
         streaming = asyncio.create_task(read_to_end(reader))
         with monkeypatch.context() as patched:
-            await break_reading(db, patched)
+            break_finalizing(patched)
+            await world.cancel()
+            process.supervisor.notify("srv_1")
             world.region.is_paused = False
             await world.until_phase(ServerPhase.RELEASED)
             stored = await count_items(db, world)
@@ -332,16 +334,13 @@ def fail_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor, "POLL_S", 0.05)
 
 
-async def break_reading(db: Database, patched: pytest.MonkeyPatch) -> None:
-    """Raise an error for each log entry from now on."""
-    read, newest = Fold._read, await raw_log.newest_seq(db, "srv_1")
+def break_finalizing(patched: pytest.MonkeyPatch) -> None:
+    """Raise an error when the history of an ended match is built."""
 
-    def broken_read(fold: Fold, entry: RawEntry) -> object:
-        if entry.kind == EntryKind.LOG and entry.seq > newest:
-            raise RuntimeError("a bug")
-        return read(fold, entry)
+    def broken(*_args: object, **_options: object) -> object:
+        raise RuntimeError("a bug")
 
-    patched.setattr(Fold, "_read", broken_read)
+    patched.setattr("matchpod.service.history.finalize.history_of", broken)
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------

@@ -19,11 +19,13 @@ from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, RecordFolder
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles, probe_port
+from matchpod.core.server_loss import FleetReport
 from matchpod.cs2.console_answers import StatusPlayer, parse_status
 from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.agones_cluster import agones_cluster
 from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig
+from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
 
 HOST = "127.0.0.1"
@@ -41,6 +43,8 @@ class FleetHarness:
         self.kill = kill
         self.is_owner = is_owner
         """True if the fleet owns its servers: it starts, stops and lists them."""
+        self.seen = FleetReport.ALIVE if is_owner else FleetReport.UNKNOWN
+        """What it reports of a running server: it sees only its own processes."""
         self.fleet = create()
 
 
@@ -167,7 +171,7 @@ async def players_on(server: GameServer) -> tuple[StatusPlayer, ...]:
 
 
 async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:
-    while await fleet.is_alive(server_id, slot):
+    while await fleet.observe(server_id, slot) is not FleetReport.GONE:
         await asyncio.sleep(0.05)
 
 
@@ -178,10 +182,10 @@ async def test_allocated_server_can_be_reached_and_is_listed_until_it_is_release
     fleet = harness.fleet
     server, slot = await allocated(fleet, order(fleet))
     assert "hello" in await answer_of(server, "echo hello")
-    assert await fleet.is_alive("srv_1", slot)
-    assert list(await fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+    assert await fleet.observe("srv_1", slot) is harness.seen
+    assert await own_ids(fleet) == (["srv_1"] if harness.is_owner else [])
     await fleet.release("srv_1", slot)
-    assert list(await fleet.servers()) == []
+    assert await own_ids(fleet) == []
     await fleet.close()
 
 
@@ -203,8 +207,8 @@ async def test_two_matches_have_different_servers(harness: FleetHarness) -> None
     )
     assert first.port != second.port
     await harness.fleet.release("srv_0", first_slot)
-    assert await harness.fleet.is_alive("srv_1", second_slot)
-    assert list(await harness.fleet.servers()) == (["srv_1"] if harness.is_owner else [])
+    assert await harness.fleet.observe("srv_1", second_slot) is harness.seen
+    assert await own_ids(harness.fleet) == (["srv_1"] if harness.is_owner else [])
     await harness.fleet.release("srv_1", second_slot)
 
 
@@ -220,16 +224,24 @@ async def test_release_can_be_repeated_and_an_unknown_server_can_be_released(har
 async def test_server_is_released_without_its_slot_only_if_the_fleet_owns_it(harness: FleetHarness) -> None:
     _, slot = await allocated(harness.fleet, order(harness.fleet))
     await harness.fleet.release("srv_1", "")
-    assert list(await harness.fleet.servers()) == []
-    assert await harness.fleet.is_alive("srv_1", slot) is not harness.is_owner
+    assert await own_ids(harness.fleet) == []
+    assert await harness.fleet.observe("srv_1", slot) is not FleetReport.ALIVE
 
 
 async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:
     _, slot = await allocated(harness.fleet, order(harness.fleet))
+    waiting = asyncio.create_task(harness.fleet.wait_gone("srv_1", slot))
+    await asyncio.sleep(0)
     await harness.kill("srv_1")
-    await until_gone(harness.fleet, "srv_1", slot)
+    if harness.is_owner:
+        async with asyncio.timeout(60):  # 2 s, on a busy machine
+            assert await waiting
+        await until_gone(harness.fleet, "srv_1", slot)
+    else:
+        assert await harness.fleet.observe("srv_1", slot) is FleetReport.UNKNOWN, "it may come back"
+        waiting.cancel()
     await harness.fleet.release("srv_1", slot)
-    assert list(await harness.fleet.servers()) == []
+    assert await own_ids(harness.fleet) == []
 
 
 async def test_slot_of_another_fleet_is_rejected(harness: FleetHarness) -> None:
@@ -250,7 +262,7 @@ async def test_repeated_allocation_and_a_second_fleet_find_the_same_process(fold
     await fleet.allocate(order(fleet))
     await fleet.close()
     successor = process_fleet(folder, ports)
-    assert list(await successor.servers()) == ["srv_1"]
+    assert await own_ids(successor) == ["srv_1"]
     await successor.allocate(order(successor))
     assert running_pids(folder) == [pid]
     await successor.release("srv_1", successor.slots[0])
@@ -294,7 +306,7 @@ async def test_running_server_without_recorded_pid_is_stopped_before_another_is_
     await fleet.allocate(server_order)
     pid = recorded_pid(folder)
     RecordFolder(folder).write(ProcessRecord(server_id="srv_1", slot=server_order.slot))
-    assert list(await fleet.servers()) == ["srv_1"]
+    assert await own_ids(fleet) == ["srv_1"]
     await fleet.allocate(server_order)
     assert running_pids(folder) == [recorded_pid(folder)] != [pid]
     await fleet.release("srv_1", server_order.slot)
@@ -311,8 +323,8 @@ async def test_process_with_the_reused_pid_of_a_server_is_not_killed(folder: Pat
     assert record.process is not None
     ours = msgspec.structs.replace(record.process, pid=os.getpid())
     records.write(ProcessRecord(server_id="srv_2", slot=fleet.slots[1], process=ours))
-    assert not await fleet.is_alive("srv_2", fleet.slots[1])
-    assert list(await fleet.servers()) == ["srv_1"]
+    assert await fleet.observe("srv_2", fleet.slots[1]) is FleetReport.GONE
+    assert await own_ids(fleet) == ["srv_1"]
     await fleet.release("srv_2", fleet.slots[1])
     assert running_pids(folder) == [pid]
     await fleet.release("srv_1", server_order.slot)
@@ -334,8 +346,8 @@ async def test_failed_start_is_reported_with_the_output(folder: Path, command: t
         await fleet.allocate(order(fleet))
     assert message in str(failed.value)
     assert PASSWORD not in str(failed.value)
-    assert not await fleet.is_alive("srv_1", fleet.slots[0])
-    assert list(await fleet.servers()) == []
+    assert await fleet.observe("srv_1", fleet.slots[0]) is not FleetReport.ALIVE
+    assert await own_ids(fleet) == []
     await fleet.release("srv_1", fleet.slots[0])
 
 
@@ -373,7 +385,7 @@ def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
 
     async def end() -> None:
         fleet = process_fleet(folder, ports)
-        assert await fleet.is_alive("srv_1", fleet.slots[0])
+        assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.ALIVE
         pid = recorded_pid(folder)
         environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
         assert {"FROM_FLEET=1", "FROM_ORDER=2"} <= set(environment)
@@ -437,14 +449,15 @@ async def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) ->
     fleet = process_fleet(folder)
     with pytest.raises(FleetError):
         await fleet.allocate(order(fleet, "../srv_1"))
-    assert not await fleet.is_alive("../srv_1", fleet.slots[0])
+    assert await fleet.observe("../srv_1", fleet.slots[0]) is FleetReport.GONE
     await fleet.release("../srv_1", fleet.slots[0])
 
 
-async def test_server_counts_as_alive_if_its_record_cannot_be_read(folder: Path) -> None:
+async def test_state_of_a_server_is_unknown_if_its_record_cannot_be_read(folder: Path) -> None:
     fleet = process_fleet(folder)
+    assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.UNKNOWN
     (folder / "srv_1.json").mkdir(parents=True)
-    assert await fleet.is_alive("srv_1", fleet.slots[0])
+    assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.UNKNOWN
     with pytest.raises(FleetError):
         await fleet.allocate(order(fleet))
     with pytest.raises(FleetError):
@@ -555,10 +568,10 @@ async def test_servers_run_as_another_user_who_can_read_their_secrets(folder: Pa
         await fleet.allocate(order(fleet))
         status = (shared / "seen").read_text().splitlines()[-1]
         assert status.split() == ["0o100600", "True", str(OTHER_UID)]
-        assert await fleet.is_alive("srv_1", fleet.slots[0])
-        assert list(await fleet.servers()) == ["srv_1"]
+        assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.ALIVE
+        assert await own_ids(fleet) == ["srv_1"]
         await fleet.release("srv_1", fleet.slots[0])
-        assert list(await fleet.servers()) == []
+        assert await own_ids(fleet) == []
         assert list((shared / "cfg").iterdir()) == []
 
 
@@ -606,7 +619,7 @@ async def test_static_servers_are_not_swept() -> None:
         fleet = StaticFleet([StaticServer(one.address, PASSWORD)], RconConsoles())
         server = await fleet.allocate(order(fleet))
         await answer_of(server, "sv_password secret")
-        assert list(await fleet.servers()) == []
+        assert await own_ids(fleet) == []
         await fleet.release("srv_1", "")  # like a sweep, which does not know the slot
         assert "secret" in await answer_of(server, "sv_password")
 
@@ -617,16 +630,16 @@ async def test_static_server_with_wrong_password_is_not_allocated_but_can_be_rel
         with pytest.raises(FleetError):
             await fleet.allocate(order(fleet))
         await fleet.release("srv_1", one.address)
-        assert await fleet.is_alive("srv_1", one.address)
+        assert await fleet.observe("srv_1", one.address) is FleetReport.UNKNOWN
 
 
-async def test_hanging_static_server_counts_as_alive_and_can_be_released() -> None:
+async def test_hanging_static_server_is_not_gone_and_can_be_released() -> None:
     with SimulatorProcess() as one:
         servers = [StaticServer(one.address, PASSWORD)]
         patient = StaticFleet(servers, RconConsoles())
         await patient.allocate(order(patient))
         one.freeze()
         fleet = StaticFleet(servers, RconConsoles(open_s=0.3), clean_pause_s=0.1)
-        assert await fleet.is_alive("srv_1", one.address)
+        assert await fleet.observe("srv_1", one.address) is FleetReport.UNKNOWN
         await fleet.release("srv_1", one.address)
-        assert list(await fleet.servers()) == []
+        assert await own_ids(fleet) == []

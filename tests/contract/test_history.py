@@ -153,7 +153,7 @@ async def test_list_of_series_has_the_documented_fields(world: World) -> None:
     assert list(item) == [
         "id", "seriesId", "serverId", "serverName", "format", "team1Name", "team2Name", "team1MapsWon",
         "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam",
-        "reason", "endedAt", "missingPlayers", "connectedPlayers", "error", "maps",
+        "reason", "endedAt", "missingPlayers", "connectedPlayers", "absentPlayers", "logComplete", "error", "maps",
     ]  # fmt: skip
     assert item["id"] == naming.series_uuid(row.game_id)
     assert (item["seriesId"], item["serverId"], item["serverName"]) == ("ser_" + row.id[4:], row.id, SERVER_NAME)
@@ -184,7 +184,7 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
     assert [list(one) for one in detail["maps"]] == [
         [
             "id", "mapNumber", "mapName", "playedMapName", "status", "needed", "team1Score", "team2Score", "winner", "playerCount",
-            "startedAt", "finishedAt", "duration", "complete", "missingRounds",
+            "startedAt", "finishedAt", "duration", "complete", "missingRounds", "team1StartSide", "sidesBy",
         ]
     ] * 3  # fmt: skip
     assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
@@ -397,7 +397,8 @@ async def test_map_has_the_documented_fields(world: World) -> None:
     assert list(item) == fields
     detail = await world.map(item["id"])
     assert list(detail) == [
-        *fields, "seriesId", "mapNumber", "winner", "complete", "missingRounds", "players", "antiCheat", "statsVersion"
+        *fields, "seriesId", "mapNumber", "winner", "complete", "missingRounds", "team1StartSide", "sidesBy", "players",
+        "antiCheat", "statsVersion",
     ]  # fmt: skip
     assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (naming.series_id(row.id), 1, 2)
     assert detail["winner"] in ("team1", "team2")

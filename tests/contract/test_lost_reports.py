@@ -59,5 +59,5 @@ async def test_mvp_of_the_last_round_is_unknown_if_its_report_is_lost(db: Databa
         found: dict[str, Any] = callback_fields(await world.outcome())
         assert_same_match(found, expected)
         (played,) = found["result"]["maps"]
-        unknown = [player["team"] for player in played["players"] if player["mvps"] is None]
+        unknown = [player["team"] for player in played["players"] if not player["mvpsComplete"]]
         assert unknown in (["team1"] * 2, ["team2"] * 2), "only the two players who won the last round"

@@ -27,6 +27,7 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.core.progress import PublicPhase
 from matchpod.core.result import iso_time
+from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
@@ -34,6 +35,7 @@ from matchpod.ports import (
     DatabaseUnavailableError,
     DuplicateError,
     GameServer,
+    ListedServer,
     Row,
     ServerOrder,
     Statement,
@@ -87,13 +89,13 @@ class UnusedFleet(FixedSlots):
     async def allocate(self, order: ServerOrder) -> GameServer:
         raise AssertionError(order)
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
         raise AssertionError(server_id, slot)
 
     async def release(self, server_id: str, slot: str) -> None:
         raise AssertionError(server_id, slot)
 
-    async def servers(self) -> Sequence[str]:
+    async def servers(self) -> Sequence[ListedServer]:
         return ()
 
     async def close(self) -> None:
@@ -251,7 +253,8 @@ async def test_created_match_has_no_address_and_no_live_view(world: World) -> No
     shown = as_json(view)
     assert list(shown) == [
         "serverId", "gameId", "region", "status", "phase", "ip", "port", "callbackUrl", "externalMatchId", "gameType",
-        "createdAt", "rconPassword", "reason", "endedAt", "missingPlayers", "connectedPlayers", "error",
+        "createdAt", "rconPassword", "reason", "endedAt", "missingPlayers", "connectedPlayers", "absentPlayers", "logComplete",
+        "error",
     ]  # fmt: skip
     assert re.fullmatch(r"srv_[0-9a-z]{26}", view.server_id)
     assert uuid.UUID(view.game_id).version == 4
@@ -604,7 +607,18 @@ async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_ov
         ("status", "allocating"),
         ("region", "eu"),
         ("createdAt", "2026-09-21T14:13:20.123Z"),
-        *dict.fromkeys(("reason", "endedAt", "missingPlayers", "connectedPlayers", "error", "result")).items(),
+        *dict.fromkeys(
+            (
+                "reason",
+                "endedAt",
+                "missingPlayers",
+                "connectedPlayers",
+                "absentPlayers",
+                "logComplete",
+                "error",
+                "result",
+            )
+        ).items(),
     ]
 
 

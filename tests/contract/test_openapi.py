@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from matchpod.core import text_rules
-from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType
+from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType, SeriesFormat, StartSides
 from matchpod.core.result_shapes import DeathmatchResult
 from matchpod.ports import Delivery
 from matchpod.storage import outbox
@@ -101,7 +101,7 @@ def follows_unwritten_rules(case: Case[Operation]) -> bool:
     """True if the request follows the rules that a schema cannot express.
 
     A player is in one team only, and the teams list at most 32 players together. `limit` is set to `pageSize`, as both
-    must be equal.
+    must be equal, and valid `sides` are changed to those of the series.
     """
     if {"limit", "pageSize"} <= case.query.keys():
         case.query["limit"] = case.query["pageSize"]
@@ -111,7 +111,19 @@ def follows_unwritten_rules(case: Case[Operation]) -> bool:
         [team.get("players") for team in teams.values() if isinstance(team, dict)] if isinstance(teams, dict) else []
     )
     listed = [player for found in players if isinstance(found, list) for player in found]
+    if isinstance(game_settings, dict):
+        game_settings.update(fitting_sides(game_settings, may_use_knife=bool(listed)))
     return len(listed) == len(set(map(str, listed))) <= MAX_LISTED_PLAYERS
+
+
+def fitting_sides(game_settings: Mapping[str, object], *, may_use_knife: bool) -> dict[str, Any]:
+    """Return one of the sides for each map of the series, without a knife round if no player is listed."""
+    sides, series_format = game_settings.get("sides"), str(game_settings.get("seriesFormat") or "bo1")
+    is_valid = isinstance(sides, list) and sides and all(side in tuple(StartSides) for side in sides)
+    if not isinstance(sides, list) or not is_valid or series_format not in tuple(SeriesFormat):
+        return {}
+    usable = [str(side) if may_use_knife or side != StartSides.KNIFE else "team1_t" for side in sides]
+    return {"sides": (usable * 5)[: SeriesFormat(series_format).length]}
 
 
 @pytest.mark.parametrize("endpoint", of_tag(Tag.API), ids=lambda endpoint: endpoint.name)

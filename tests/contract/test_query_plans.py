@@ -34,7 +34,7 @@ from matchpod.storage import (
 )
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
-from matchpod.storage.server_lists import list_servers
+from matchpod.storage.server_lists import list_servers, maps_of_listed
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
@@ -342,6 +342,14 @@ async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.
         assert cost.queries <= 2
         counted = OPEN_SERVERS if is_open else 2 * MATCHES // DAYS + DAYS if from_ms is not None else 1
         assert cost.rows <= counted + page * PAGE + PAGE, (query, cost.rows, cost.plans)
+
+
+async def test_maps_of_listed_servers_are_found_by_their_index(harness: databases.Harness, db: Database) -> None:
+    ids = [f"srv_{number}" for number in range(1, PAGE + 1)]
+    cost = await cost_of(harness, partial(maps_of_listed, server_ids=ids))(db)
+    assert "maps_of_server" in cost.indexes, cost.plans
+    assert cost.queries == 1
+    assert cost.rows <= 2 * PAGE * MAPS_OF_MATCH + PAGE, (cost.rows, cost.plans)
 
 
 async def test_deep_page_of_servers_skips_whole_days(harness: databases.Harness, db: Database) -> None:

@@ -20,10 +20,11 @@ from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
 from matchpod.core.events import PlayerJoinedSide, PlayersSeen
 from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
-from matchpod.core.model import CvarSetting, Side
+from matchpod.core.model import CvarSetting, SeriesFormat, Side
 from matchpod.core.outcome import Outcome
 from matchpod.core.presence import NOT_LISTED
 from matchpod.core.progress import PublicPhase
+from matchpod.core.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.console_commands import end_match_command
 from matchpod.cs2.cvars import read_custom_cvars
@@ -362,15 +363,15 @@ class RunnerFixture(msgspec.Struct):
 
 
 class _FakeFleet:
-    """A fleet with given answers to `is_alive`."""
+    """A fleet with given reports; then it does not know more."""
 
-    def __init__(self, answers: Sequence[bool] = ()) -> None:
+    def __init__(self, answers: Sequence[FleetReport] = ()) -> None:
         self.answers = list(answers)
         self.on_probe: Callable[[], object] = bool
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
         self.on_probe()
-        return self.answers.pop(0) if self.answers else True
+        return self.answers.pop(0) if self.answers else FleetReport.UNKNOWN
 
 
 @asynccontextmanager
@@ -558,17 +559,17 @@ async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_l
         assert await probe_until_lost(fixture, line) == "its log posts do not arrive"
         assert sum(command.startswith("logaddress_del_http") for command in line.commands) == 1
         took_ms = fixture.clock.at_ms - began_ms
-        assert 0 <= took_ms - liveness.NO_LOG_MS - liveness.NO_LOG_LOST_MS <= 10_000
+        assert 0 <= took_ms - liveness.NO_LOG_MS - NO_POSTS_MS <= 10_000
 
 
-async def test_server_is_lost_if_two_probes_in_a_row_find_its_process_ended(
+async def test_server_is_lost_at_once_if_its_fleet_reports_that_it_is_gone(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
-    fleet = _FakeFleet([True, False, True, False, False])
+    fleet = _FakeFleet([FleetReport.ALIVE, FleetReport.UNKNOWN, FleetReport.GONE, FleetReport.ALIVE])
     async with open_fixture(db, fleet) as fixture:
-        assert await probe_until_lost(fixture, FakeLine()) == "its process has ended"
-        assert fleet.answers == []
+        assert await probe_until_lost(fixture, FakeLine()) == "its fleet reports that it is gone"
+        assert len(fleet.answers) == 1
 
 
 async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_server(
@@ -591,8 +592,8 @@ async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_serve
                 pass_time(1_000)
 
         fleet.on_probe = stall_or_pass_time
-        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 10 s"
-        assert probes == 5 + liveness.LOST_MS // 1_000
+        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 30 s"
+        assert probes == 5 + SILENCE_MS // 1_000
 
 
 @pytest.mark.parametrize("delay_ms", [60_000, -3_600_000])
@@ -600,7 +601,7 @@ async def test_a_delay_or_a_set_clock_is_not_taken_for_a_log_that_does_not_arriv
     db: Database, monkeypatch: pytest.MonkeyPatch, delay_ms: int
 ) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
-    fleet = _FakeFleet([True] * 8 + [False] * 8)
+    fleet = _FakeFleet([FleetReport.ALIVE] * 8 + [FleetReport.GONE])
     async with open_fixture(db, fleet) as fixture:
 
         def pass_time(ms: int) -> None:
@@ -608,14 +609,13 @@ async def test_a_delay_or_a_set_clock_is_not_taken_for_a_log_that_does_not_arriv
 
         def stall() -> None:
             pass_time(1_000)
-            if len(fleet.answers) > 8:
+            if len(fleet.answers) > 1:
                 asyncio.get_running_loop().call_later(0, pass_time, delay_ms)  # while the probe sleeps or asks
 
         fleet.on_probe = stall
-        assert await probe_until_lost(fixture, line := FakeLine()) == "its process has ended"
+        assert await probe_until_lost(fixture, line := FakeLine()) == "its fleet reports that it is gone"
         assert "status_json" in line.commands
         assert not [command for command in line.commands if command.startswith("logaddress_del_http")]
-        assert len(fleet.answers) == 8 - liveness.PROBES_GONE
 
 
 async def test_server_that_hangs_after_the_clock_was_set_back_is_lost(
@@ -632,29 +632,97 @@ async def test_server_that_hangs_after_the_clock_was_set_back_is_lost(
             fixture.clock.at_ms += -3_600_000 if probes == 3 else 1_000
 
         fleet.on_probe = set_back_or_pass_time
-        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 10 s"
-        assert probes == 1 + liveness.LOST_MS // 1_000
+        assert await probe_until_lost(fixture, FakeLine(failures=1000)) == "no sign of life for 30 s"
+        assert probes == 1 + SILENCE_MS // 1_000
 
 
-async def test_server_that_posts_its_log_is_alive_although_it_refuses_connections(
+def reporting(fixture: RunnerFixture, probe: liveness.LivenessProbe, ms: int = 1_000) -> Callable[[], None]:
+    """Return what lets time pass with a log post."""
+
+    def pass_time() -> None:
+        fixture.clock.at_ms += ms
+        probe.log_received(fixture.clock.at_ms)
+
+    return pass_time
+
+
+async def test_server_that_posts_its_log_is_alive_although_its_console_refuses_connections(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
-    fleet = _FakeFleet([False] * 20)
+    fleet = _FakeFleet([FleetReport.UNKNOWN] * 200 + [FleetReport.GONE])
     async with open_fixture(db, fleet) as fixture:
-        probe = probe_of(fixture, FakeLine(), why := list[str]())
-
-        def post_or_pass_time() -> None:
-            fixture.clock.at_ms += 1_000
-            if len(fleet.answers) > 10:
-                probe.log_received(fixture.clock.at_ms)
-
-        fleet.on_probe = post_or_pass_time
+        probe = probe_of(fixture, FakeLine(failures=1000), why := list[str]())
+        fleet.on_probe = reporting(fixture, probe)
         async with asyncio.timeout(20):
             await probe.run()
-        assert why == ["its process has ended"]
-        silent_probes = liveness.QUIET_MS // 1_000 - 1 + liveness.PROBES_GONE
-        assert len(fleet.answers) == 10 - silent_probes
+        assert why == ["its fleet reports that it is gone"], "200 s later"
+
+
+async def test_refused_console_of_a_waiting_server_is_no_loss_for_twenty_seconds(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet([FleetReport.UNKNOWN] * 60 + [FleetReport.GONE])
+    async with open_fixture(db, fleet) as fixture:
+        line = FakeLine()
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 1_000
+            line.failures = 1 if 20 < len(fleet.answers) <= 40 else 0  # one question per probe
+
+        fleet.on_probe = pass_time
+        assert await probe_until_lost(fixture, line) == "its fleet reports that it is gone"
+        assert fixture.deps.regions.silent.count("eu") == 0
+
+
+async def test_servers_that_fall_silent_together_are_given_more_time(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
+        silent, began_ms = fixture.deps.regions.silent, fixture.clock.at_ms
+        silent.report("another", Silence(region="eu", host="", since_ms=began_ms))
+        notices = set[str | None]()
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 1_000
+            notices.add(silent.notice("eu"))
+            if fixture.clock.at_ms - began_ms == 40_000:
+                silent.forget("another")  # it is back; so may be ours in a moment
+
+        fleet.on_probe = pass_time
+        why = await probe_until_lost(fixture, FakeLine(failures=1000))
+        assert why == "no sign of life for 90 s, together with 1 other"
+        assert any("several fell silent together" in (notice or "") for notice in notices)
+        assert silent.notice("eu") is None, "it is no longer probed"
+
+
+async def test_silence_of_one_server_is_shown_until_its_next_sign_of_life(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet([FleetReport.UNKNOWN] * 20 + [FleetReport.GONE])
+    async with open_fixture(db, fleet) as fixture:
+        silent, began_ms = fixture.deps.regions.silent, fixture.clock.at_ms
+        probe = probe_of(fixture, FakeLine(failures=1000), why := list[str]())
+        seen = list[int | None]()
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 1_000
+            seen.append(silent.since_ms("srv_1"))
+            if len(seen) == 15:
+                probe.log_received(fixture.clock.at_ms)
+                seen.append(silent.since_ms("srv_1"))
+
+        fleet.on_probe = pass_time
+        async with asyncio.timeout(20):
+            await probe.run()
+        assert why == ["its fleet reports that it is gone"]
+        assert seen[:4] == [None] * 4, "it is asked after 4 s"
+        assert set(seen[4:15]) == {began_ms}
+        assert seen[15] is None
 
 
 async def test_server_that_died_is_lost_although_its_log_is_from_the_future(
@@ -662,9 +730,9 @@ async def test_server_that_died_is_lost_although_its_log_is_from_the_future(
 ) -> None:
     """The clock was set back before the service was restarted; the stored log is applied again."""
     monkeypatch.setattr(liveness, "PROBE_S", 0.001)
-    fleet = _FakeFleet([False] * 20)
+    fleet = _FakeFleet()
     async with open_fixture(db, fleet) as fixture:
-        probe = probe_of(fixture, FakeLine(), why := list[str]())
+        probe = probe_of(fixture, FakeLine(failures=1000), why := list[str]())
         probe.log_received(fixture.clock.at_ms + 3_600_000)
 
         def pass_time() -> None:
@@ -673,8 +741,7 @@ async def test_server_that_died_is_lost_although_its_log_is_from_the_future(
         fleet.on_probe = pass_time
         async with asyncio.timeout(20):
             await probe.run()
-        assert why == ["its process has ended"]
-        assert len(fleet.answers) > 10
+        assert why == ["no sign of life for 30 s"]
 
 
 async def test_players_of_a_server_that_posts_no_log_are_not_recorded(
@@ -772,18 +839,18 @@ async def test_last_log_post_counts_even_if_the_server_dies_before_it_is_stored(
     async with open_world(db) as world:
         process = world.start()
         noticed = asyncio.Event()
-        is_alive = world.region.is_alive
+        observe = world.region.observe
 
-        async def observed_is_alive(server_id: str, slot: str) -> bool:
-            alive = await is_alive(server_id, slot)
-            if not alive:
+        async def observe_and_notify(server_id: str, slot: str) -> FleetReport:
+            report = await observe(server_id, slot)
+            if report is FleetReport.GONE:
                 noticed.set()
-            return alive
+            return report
 
         def die() -> None:
             world.region.running["srv_1"].is_over = True
 
-        monkeypatch.setattr(world.region, "is_alive", observed_is_alive)
+        monkeypatch.setattr(world.region, "observe", observe_and_notify)
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
         world.region.add_ingest(process.base, cast(Ingest, _DyingIngest(ingest, die, noticed)))
@@ -800,6 +867,17 @@ class _LateReports(_SlowIngest):
         return await super().store_report(token, body)
 
 
+class _LateShots(_SlowIngest):
+    """Counts of shots are stored shortly after the log; with `is_last_lost`, the last one is not stored at all."""
+
+    is_last_lost = False
+
+    async def store_shots(self, token: str | None, body: bytes) -> int:
+        await asyncio.sleep(0.3)
+        is_lost = self.is_last_lost and json.loads(body).get("final", False)
+        return 200 if is_lost else await self._ingest.store_shots(token, body)
+
+
 async def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_the_log(db: Database) -> None:
     async with open_world(db) as world:
         process = world.start()
@@ -811,6 +889,34 @@ async def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_t
         (played,) = result["maps"]
         rounds = played["team1Score"] + played["team2Score"]
         assert sum(player["mvps"] for player in result["overall"]) == rounds
+
+
+async def test_nothing_is_awaited_after_the_last_reports(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "LAST_REPORT_S", 3600.0)
+    async with open_world(db) as world:
+        process = world.start()
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        world.region.add_ingest(process.base, cast(Ingest, _LateShots(ingest)))
+        maps = ("de_nuke", "de_inferno", "de_vertigo")
+        await world.create(game=msgspec.structs.replace(SETTINGS, series_format=SeriesFormat.BO3, maps=maps))
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        assert len(result["maps"]) > 1
+        for players in (result["overall"], *(one["players"] for one in result["maps"])):
+            assert all(player["extraStats"]["shotsFired"] >= 0 for player in players)
+
+
+async def test_wait_for_the_last_count_of_shots_is_bounded(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        late = _LateShots(ingest)
+        late.is_last_lost = True
+        world.region.add_ingest(process.base, cast(Ingest, late))
+        await world.create()
+        result = json.loads((await world.outcome()).callback_body)["result"]
+        assert not any("shotsFired" in player["extraStats"] for player in result["overall"])
 
 
 def connected(players: Sequence[str]) -> bytes:

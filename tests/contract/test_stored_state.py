@@ -73,10 +73,15 @@ def as_json(value: object) -> object:
     return json.loads(msgspec.json.encode(value))
 
 
+REVISED = {"deaths", "kdRatio", "firstDeaths", "entryDeaths", "mvps"}
+"""Numbers that the last release counted by other rules: a death by the bomb after the decision, unknown MVPs."""
+
+
 def without_new_fields(value: object, published: object) -> object:
     """Return a value without the fields that the old version did not publish."""
     if isinstance(value, dict) and isinstance(published, dict):
-        return {name: without_new_fields(value[name], old) for name, old in published.items() if name in value}
+        kept = {name: without_new_fields(value[name], old) for name, old in published.items() if name in value}
+        return {name: published[name] if name in REVISED else one for name, one in kept.items()}
     if isinstance(value, list) and isinstance(published, list) and len(value) == len(published):
         return [without_new_fields(new, old) for new, old in zip(value, published, strict=True)]
     return value

@@ -21,15 +21,15 @@ from matchpod.core.failures import Failure
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.presence import NOT_LISTED
+from matchpod.core.server_loss import LossLimits
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stats.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
 from matchpod.core.timers import Timers
-from matchpod.ports import Database, DatabaseError, FleetError, Row, Statement
+from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Row, Statement
 from matchpod.service import supervisor
 from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner import liveness, start
-from matchpod.service.runner.liveness import LOST_MS
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
@@ -210,8 +210,8 @@ async def test_shots_are_in_the_callback_and_the_leaderboard_is_ranked_by_accura
         (row,) = await history.maps_of(db, "srv_1")
         stats = await history.stats_of(db, row.id)
         assert stats is not None
-        players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
-        ranked = [one.accuracy_percent for one in rank(players, sort_by=LeaderboardSort.ACCURACY, limit=10)]
+        rows = rank(stats.leaderboard, sort_by=LeaderboardSort.ACCURACY, limit=10)
+        ranked = [msgspec.json.decode(row, type=LeaderboardPlayer).accuracy_percent for row in rows]
         assert len(set(ranked)) > 1
         assert ranked == sorted(ranked, key=lambda percent: -(percent or 0))
 
@@ -300,13 +300,13 @@ async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
 
 async def test_match_is_canceled_if_its_server_hangs(db: Database) -> None:
     async with open_world(db) as world:
-        world.start()
+        process = world.start()
         await world.create()
         await world.until_live()
         world.region.running["srv_1"].hang()
         await asyncio.sleep(1)
         assert (await world.row()).phase is ServerPhase.RUNNING
-        world.clock.ahead_ms += LOST_MS
+        process.deps.regions.silent.limits = LossLimits(silence_ms=5_000)
         assert (await world.outcome()).reason == CancelReason.SERVER_LOST
 
 
@@ -499,25 +499,28 @@ async def test_task_that_does_not_stop_holds_up_no_match(
             is_over.set()
 
 
+ENDED_ORDER = msgspec.structs.replace(ORPHAN_ORDER, server_id="srv_old")
+
+
 async def test_servers_and_slots_without_a_match_are_released(db: Database) -> None:
     async with open_world(db) as world:
         await world.create("srv_old", phase=ServerPhase.RELEASED)
         await slots.reserve(db, "eu", "srv_old", ["a"])
         await slots.reserve(db, "eu", "srv_unknown", ["b"])
-        await world.region.allocate(ORPHAN_ORDER)
+        await world.region.allocate(ENDED_ORDER)
         world.start()
 
         async def is_swept() -> bool:
             return not world.region.running and not await slots.taken(db)
 
         await world.until(is_swept, "the sweep is complete")
-        assert world.region.releases == ["srv_unknown"]
+        assert world.region.releases == ["srv_old"]
 
 
 class _UnlistableRegion(SimulatedRegion):
     """A fleet that cannot list its servers."""
 
-    async def servers(self) -> Sequence[str]:
+    async def servers(self) -> Sequence[ListedServer]:
         raise FleetError("not now")
 
 
@@ -527,8 +530,9 @@ async def test_failed_sweep_of_a_region_does_not_affect_others(db: Database, cap
         await process.end()
         unlistable = Region(code="broken", name="Broken", location="there", fleet=_UnlistableRegion(start_ms=0))
         regions = Regions([unlistable, *process.deps.regions.all()], db)
+        await world.create("srv_old", phase=ServerPhase.RELEASED)
         await slots.reserve(db, "eu", "srv_unknown", ["b"])
-        await world.region.allocate(ORPHAN_ORDER)
+        await world.region.allocate(ENDED_ORDER)
         sweeping = Supervisor(msgspec.structs.replace(process.deps, regions=regions), owner="sweeping")
         task = asyncio.create_task(sweeping.run())
 
@@ -538,7 +542,7 @@ async def test_failed_sweep_of_a_region_does_not_affect_others(db: Database, cap
         await world.until(is_swept, "the sweep is complete")
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert world.region.releases == ["srv_unknown"]
+        assert world.region.releases == ["srv_old"]
         assert process.deps.metrics.crashes.value("sweep") == 0
         failed = [vars(one)["region"] for one in caplog.records if one.message == "region sweep failed"]
         assert failed == ["broken"]

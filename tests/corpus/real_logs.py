@@ -10,7 +10,9 @@ from matchpod.cs2.log_batches import split_lines
 from matchpod.cs2.match_reader import MatchReader
 
 INFERNO = "cs2-5v5-inferno.log"
-CS2_LOGS = (INFERNO, "cs2-single-lines.log")
+LEAVER = "cs2-inferno-leaver-bots.log"
+CS2_LOGS = (INFERNO, LEAVER, "cs2-single-lines.log")
+CS2_MATCHES = (INFERNO, LEAVER)
 CSGO_LOGS = ("csgo-5v5-cache-bots.log", "csgo-hostage-agency.log")
 
 COMPETITIVE = GameSettings(match_type=MatchType.COMPETITIVE, maps=("",))

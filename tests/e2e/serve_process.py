@@ -15,7 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
+from tests.buggy_service import BUG_FOLDER
 from tests.first_key import first_key
+
+SOURCES = {"PYTHONPATH": str(Path(__file__).parents[2])}
+"""Environment in which a process can import `tests`."""
 
 START_S = 180.0
 STOP_S = 180.0
@@ -32,7 +36,9 @@ ports = "{port}-{port}"
 class ServeProcess:
     """One process of `matchpod serve`; its output goes to files, so that it never blocks on a pipe."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], stdout: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], stdout: int | None = None, bugs: Path | None = None
+    ) -> None:
         folder.mkdir(exist_ok=True)
         number = len(list(folder.glob("*.out")))
         self.folder = folder
@@ -40,10 +46,10 @@ class ServeProcess:
         self._err = folder / f"{number}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "matchpod", "serve"],
+                [sys.executable, "-m", "matchpod" if bugs is None else "tests.buggy_service", "serve"],
                 stdout=out if stdout is None else stdout,
                 stderr=err,
-                env=environment(folder, settings),
+                env=environment(folder, settings) | ({} if bugs is None else {BUG_FOLDER: str(bugs), **SOURCES}),
                 cwd=folder,
             )
 
@@ -91,9 +97,11 @@ class ServeProcess:
 
 
 @contextmanager
-def serving(folder: Path, *, stdout: int | None = None, **settings: str) -> Iterator[ServeProcess]:
-    """Run a service until the block ends; settings are named as in the settings file."""
-    service = ServeProcess(folder, settings, stdout)
+def serving(
+    folder: Path, *, stdout: int | None = None, bugs: Path | None = None, **settings: str
+) -> Iterator[ServeProcess]:
+    """Run a service until the block ends, with the bugs in a folder; settings are named as in the settings file."""
+    service = ServeProcess(folder, settings, stdout, bugs)
     try:
         yield service
     finally:
@@ -108,8 +116,8 @@ def end_servers(folder: Path) -> None:
         fleet = ProcessFleet(records, ProcessOptions(command=("none",), ports=()))
 
         async def end(fleet: ProcessFleet = fleet) -> None:
-            for server_id in await fleet.servers():
-                await fleet.release(server_id, "")
+            for server in await fleet.servers():
+                await fleet.release(server.server_id, "")
 
         asyncio.run(end())
 

@@ -415,7 +415,7 @@ def test_agones_fleet_needs_only_its_name_and_its_secret() -> None:
         context=None,
         namespace=None,
         selector={},
-        owner="matchpod",
+        owner=None,
         address_types=("ExternalIP", "ExternalDNS", "InternalIP"),
         port_name="game",
         pending_s=None,

@@ -17,7 +17,10 @@ from typing import Final
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
 
-OWN_NAMES: Final = ("matchpod.sqlite3*", "matchpod.lock", "secret.key", "*.begun", "fleets", "first-key.txt")
+OWN_NAMES: Final = (
+    *("matchpod.sqlite3*", "matchpod.lock", "matchpod.place", "secret.key", "*.begun", "fleets"),
+    "first-key.txt",
+)
 """The names of what the service creates in its data folder."""
 
 SETTINGS_NAME: Final = "matchpod.toml"

@@ -24,6 +24,7 @@ from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
+from matchpod.core.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
 from matchpod.service.access import Access
@@ -47,6 +48,7 @@ from matchpod.service.quotas import Quotas
 from matchpod.service.readiness import Readiness
 from matchpod.service.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
+from matchpod.service.silence import SilentServers
 from matchpod.service.supervisor import Supervisor
 from matchpod.settings import (
     AgonesFleetSettings,
@@ -76,6 +78,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     broadcasts: Broadcasts
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
+    deps: Deps
     web: Application
 
 
@@ -83,10 +86,9 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     settings, db, clock = resources.settings, resources.db, resources.clock
     registry, version = Registry(), installed_version("matchpod")
-    metrics, turns = Metrics(registry), FoldTurns(db, begun)
-    sender = HttpCallbackSender(allow_private=settings.allows_private_callbacks)
+    metrics, sender = Metrics(registry), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
-    deps = _compose_deps(resources, turns, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
+    deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     access, disk = Access(db=db, clock=clock, vault=resources.vault), _compose_disk(resources, registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk)
@@ -117,6 +119,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
+        deps=deps,
         broadcasts=console.broadcasts,
         web=_compose_web(services, console if settings.console else None),
     )
@@ -146,8 +149,11 @@ def check_fleets(settings: Settings) -> None:
             )
 
 
-def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
-    """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder."""
+def compose_regions(settings: Settings, consoles: Consoles, *, installation: str) -> Sequence[Region]:
+    """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
+
+    Servers are started in the name of the installation, which never touches those of another one.
+    """
     return [
         Region(
             code=region.code,
@@ -156,7 +162,7 @@ def compose_regions(settings: Settings, consoles: Consoles) -> Sequence[Region]:
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
-            fleet=_compose_fleet(region, settings, consoles),
+            fleet=_compose_fleet(region, settings, consoles, installation),
         )
         for region in settings.regions
     ]
@@ -167,11 +173,11 @@ def _pending_ms(fleet: FleetSettings) -> int | None:
     return None if pending_s is None else pending_s * 1000
 
 
-def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Consoles) -> Fleet:
+def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Consoles, installation: str) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
         servers = [StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers]
-        return StaticFleet(servers, consoles)
+        return StaticFleet(servers, consoles, owner=installation)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(
             command=fleet.command,
@@ -185,14 +191,15 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
             user=fleet.user,
             cfg_folder=fleet.cfg_dir,
             steam_tokens=tuple(token.reveal() for token in fleet.steam_tokens),
+            owner=installation,
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
     if isinstance(fleet, AgonesFleetSettings):
-        return _compose_agones_fleet(region.code, fleet, consoles)
+        return _compose_agones_fleet(region.code, fleet, consoles, installation)
     assert_never(fleet)
 
 
-def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Consoles) -> Fleet:
+def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Consoles, installation: str) -> Fleet:
     # Imported here: the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
     from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions, read_fleet_secret
@@ -204,7 +211,7 @@ def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Conso
             fleet=fleet.fleet,
             region=code,
             read_secret=partial(read_fleet_secret, fleet.secret_file),
-            owner=fleet.owner,
+            owner=fleet.owner or installation,
             selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
             address_types=fleet.address_types,
             port_name=fleet.port_name,
@@ -230,21 +237,30 @@ def _compose_dispatcher(
 
 
 def _compose_deps(
-    resources: Resources, turns: FoldTurns, *, metrics: Metrics, ingest_base: str, on_match_ended: Callable[[], None]
+    resources: Resources,
+    begun: BegunEntry | None,
+    *,
+    metrics: Metrics,
+    ingest_base: str,
+    on_match_ended: Callable[[], None],
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
+    silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
     return Deps(
         db=resources.db,
         clock=resources.clock,
         vault=resources.vault,
-        regions=Regions(compose_regions(resources.settings, consoles), resources.db),
+        regions=Regions(
+            compose_regions(resources.settings, consoles, installation=resources.installation), resources.db, silent
+        ),
         live=live,
         streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
         consoles=consoles,
-        turns=turns,
+        turns=FoldTurns(resources.db, begun, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
         ingest=IngestUrls(ingest_base),
         pending_ms=resources.settings.pending_s * 1000,
+        installation=resources.installation,
         random_bytes=secrets.token_bytes,
         on_match_ended=on_match_ended,
     )
@@ -319,4 +335,5 @@ def _compose_matches(
             max_creations_per_minute=resources.settings.max_creations_per_minute,
         ),
         disk=disk,
+        installation=resources.installation,
     )

@@ -15,6 +15,7 @@ from matchpod.ports import Clock, Database, DatabaseError, Vault
 from matchpod.service.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings
 from matchpod.storage import organizations
+from matchpod.storage.installation_id import installation_id
 from matchpod.storage.migrate import NewerSchemaError, migrate
 from matchpod.storage.time_check import database_ms
 
@@ -34,6 +35,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     db: Database
     vault: Vault
     clock: Clock
+    installation: str
+    """The id of this installation, made with its database."""
 
 
 async def open_resources(settings: Settings) -> Resources:
@@ -44,10 +47,11 @@ async def open_resources(settings: Settings) -> Resources:
     try:
         await _migrate(db, vault)
         clock = await _open_clock(db)
+        installation = await _read_installation(db)
     except ResourcesError:
         await db.close()
         raise
-    return Resources(settings=settings, db=db, vault=vault, clock=clock)
+    return Resources(settings=settings, db=db, vault=vault, clock=clock, installation=installation)
 
 
 async def check_vault_key(resources: Resources) -> None:
@@ -111,6 +115,13 @@ async def _migrate(db: Database, vault: Vault) -> None:
         raise ResourcesError(f"{_sentence(exc)} Use a newer version of Matchpod.") from exc
     except DatabaseError as exc:
         raise ResourcesError(f"The database cannot be migrated: {exc}.") from exc
+
+
+async def _read_installation(db: Database) -> str:
+    try:
+        return await installation_id(db)
+    except DatabaseError as exc:
+        raise ResourcesError(f"The id of the installation cannot be stored: {exc}.") from exc
 
 
 async def _open_clock(db: Database) -> Clock:

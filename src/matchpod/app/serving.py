@@ -15,8 +15,10 @@ import resource
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -26,6 +28,7 @@ from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_proces
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.app.composition import Service, check_fleets, compose
+from matchpod.app.copies import claim_place, renew_place
 from matchpod.app.first_run import (
     ORGANIZATION,
     another_key_text,
@@ -35,9 +38,9 @@ from matchpod.app.first_run import (
     write_key_file,
 )
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
+from matchpod.app.loop_watch import watched_loop
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
-from matchpod.service.match_log.turns import count_unfinished
 from matchpod.settings import Settings
 from matchpod.storage import servers
 from matchpod.web.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
@@ -58,16 +61,22 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
 
-def run_service(settings: Settings, *, announce: Callable[[str], None] | None, command: str = "matchpod") -> int:
+def run_service(
+    settings: Settings,
+    *,
+    announce: Callable[[str], None] | None,
+    command: str = "matchpod",
+    is_restored: bool = False,
+) -> int:
     """Run the service until it is signalled to stop; return the exit code.
 
     `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
-    run this program.
+    run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
     """
     limits = connection_limits(settings, _allow_open_files())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, limits, announce, command))
+            return runner.run(_serve(settings, limits, announce, command=command, is_restored=is_restored))
     except DatabaseError as exc:
         raise ResourcesError(f"The service cannot start: {exc}.") from exc
     except ResourcesError:
@@ -100,7 +109,12 @@ def forced_exit_s(grace_s: int) -> int:
 
 
 async def _serve(
-    settings: Settings, limits: ConnectionLimits, announce: Callable[[str], None] | None, command: str
+    settings: Settings,
+    limits: ConnectionLimits,
+    announce: Callable[[str], None] | None,
+    *,
+    command: str,
+    is_restored: bool,
 ) -> int:
     async with AsyncExitStack() as stack:
         check_fleets(settings)
@@ -109,31 +123,41 @@ async def _serve(
             stack.callback(_lock_folder(settings).release)
         resources = await open_resources(settings)
         stack.push_async_callback(resources.db.close)
-        # The folder of a database that is not shared is locked, so the holders of all leases are dead.
-        prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
-        await prepare(resources.db, resources.clock.now_ms())
-        begun = await _open_begun_entry(resources)
+        read_only = await _prepare(resources, is_restored=is_restored)
+        begun, unfinished = _open_begun_entry(resources)
         stack.callback(begun.close)
         bound = stack.enter_context(bind(settings.host, settings.port))
         url = _local_url(settings, bound)
         ingest_base = settings.ingest_base(port_of(bound))
         service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
         stack.push_async_callback(_close, service)
-        await _check_fleets(service)
+        stack.enter_context(watched_loop(exit_s=settings.stall_exit_s, on_stall=service.deps.metrics.count_stall))
+        if read_only is None:
+            await _count_unfinished(service, unfinished)
+            await _check_fleets(service)
+        else:
+            service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
         key = await create_first_key(service.access)
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
-            link = None
-            if settings.console:
-                link = await create_first_link(service.access, service.sessions, base_url=ingest_base)
-            region = settings.regions[0].code
-            text = welcome_text(key, link=link, base_url=url, region=region, command=command)
-            _show_key(settings, text, announce)
+            link, code = await _first_link(service, settings, ingest_base), settings.regions[0].code
+            _show_key(settings, welcome_text(key, link=link, base_url=url, region=code, command=command), announce)
         elif announce is not None:
             announce(await another_key_text(service.access, command=command, has_console=settings.console))
-        return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s).run()
+        renew = partial(renew_place, resources)
+        return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s, also=renew).run()
+
+
+async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
+    """Prepare the database for driving its matches; return a sentence that says why they must not be driven, if so."""
+    read_only = await claim_place(resources, is_restored=is_restored)
+    if read_only is None:
+        # The folder of a database that is not shared is locked, so the holders of all leases are dead.
+        prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
+        await prepare(resources.db, resources.clock.now_ms())
+    return read_only
 
 
 class ServiceProcess:
@@ -147,8 +171,10 @@ class ServiceProcess:
         *,
         limits: ConnectionLimits = DEFAULT_LIMITS,
         grace_s: int = 0,
+        also: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> None:
         self._service = service
+        self._also = also
         self._grace_s = grace_s
         self._bound = bound
         self._url = url
@@ -161,14 +187,7 @@ class ServiceProcess:
         stop_requested = asyncio.Event()
         stop = asyncio.create_task(stop_requested.wait(), name="stop")
         http = asyncio.create_task(self._http.serve(self._bound), name="http")
-        jobs = {
-            http,
-            asyncio.create_task(self._service.supervisor.run(), name="supervisor"),
-            asyncio.create_task(self._service.dispatcher.run(), name="outbox"),
-            asyncio.create_task(self._service.upkeep.run_gauges(), name="gauges"),
-            asyncio.create_task(self._service.upkeep.run_clock_checks(), name="clocks"),
-            asyncio.create_task(self._service.upkeep.run_sweeps(), name="sweep"),
-        }
+        jobs = {http, *(asyncio.create_task(job(), name=name) for name, job in self._jobs().items())}
         try:
             with _stop_signals(stop_requested.set):
                 await asyncio.wait({*jobs, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -182,6 +201,25 @@ class ServiceProcess:
         _log.info("stopped")
         return 1 if crashed else 0
 
+    @property
+    def _is_driving(self) -> bool:
+        return self._service.readiness.read_only is None
+
+    def _jobs(self) -> dict[str, Callable[[], Coroutine[object, object, None]]]:
+        """The parts besides HTTP. Those that act on matches, servers, callbacks or old rows only if this one drives."""
+        upkeep = self._service.upkeep
+        jobs = {"clocks": upkeep.run_clock_checks}
+        if self._is_driving:
+            jobs |= {
+                "supervisor": self._service.supervisor.run,
+                "outbox": self._service.dispatcher.run,
+                "gauges": upkeep.run_gauges,
+                "sweep": upkeep.run_sweeps,
+            }
+            if self._also is not None:
+                jobs["place"] = self._also
+        return jobs
+
     def _on_listening(self) -> None:
         self._service.readiness.mark_ready()
         _log.info("listening", extra={"url": self._url})
@@ -190,11 +228,14 @@ class ServiceProcess:
         signal.alarm(forced_exit_s(self._grace_s))
         self._service.readiness.drain()
         _log.info("stopping")
-        await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
-        callbacks = asyncio.create_task(self._service.dispatcher.drain(DRAIN_CALLBACKS_S))
+        callbacks = None
+        if self._is_driving:
+            await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
+            callbacks = asyncio.create_task(self._service.dispatcher.drain(DRAIN_CALLBACKS_S))
         await asyncio.sleep(self._grace_s)
         self._service.readiness.stop()
-        await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
+        if callbacks is not None:
+            await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
         # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
         self._service.streams.close()
         self._service.broadcasts.close()
@@ -239,6 +280,12 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, before[number])
 
 
+async def _first_link(service: Service, settings: Settings, base_url: str) -> str | None:
+    if not settings.console:
+        return None
+    return await create_first_link(service.access, service.sessions, base_url=base_url)
+
+
 def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | None) -> None:
     if announce is not None:
         announce(text)
@@ -253,17 +300,21 @@ def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | N
     )
 
 
-async def _open_begun_entry(resources: Resources) -> BegunEntryFile:
-    """Count the entries during which earlier processes died, and open the record of this process."""
+def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, tuple[str, int] | None]]:
+    """Open the record of this process, and return those of dead ones."""
     folder = resources.settings.data_dir
-    for path, entry in records_of_dead_processes(folder).items():
-        if entry is not None:
-            await count_unfinished(resources.db, *entry)
-        path.unlink(missing_ok=True)
     try:
-        return BegunEntryFile(folder)
+        return BegunEntryFile(folder), records_of_dead_processes(folder)
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
+
+
+async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int] | None]) -> None:
+    """Count the entries during which earlier processes died."""
+    for path, entry in records.items():
+        if entry is not None:
+            await service.deps.turns.count_unfinished(*entry)
+        path.unlink(missing_ok=True)
 
 
 async def _check_fleets(service: Service) -> None:

@@ -103,8 +103,10 @@ class Upkeep:
         counted = await servers.count_by_status(self._db)
         by_state: dict[tuple[str, ...], float] = {}
         faults: dict[tuple[str, ...], float] = {}
+        silent: dict[tuple[str, ...], float] = {}
         for region, capacity in await self._regions.capacities():
             faults[(region.code,)] = float(region.fleet.fault is not None)
+            silent[(region.code,)] = float(self._regions.silent.count(region.code))
             if capacity is not None:  # a fleet that cannot be reached has no numbers
                 by_state[(region.code, "all")] = capacity.total
                 by_state[(region.code, "taken")] = capacity.allocated
@@ -112,6 +114,7 @@ class Upkeep:
         self._metrics.servers.replace({key: float(number) for key, number in counted.items()})
         self._metrics.slots.replace(by_state)
         self._metrics.fleet_faults.replace(faults)
+        self._metrics.silent_servers.replace(silent)
 
     async def sweep(self) -> None:
         """Delete entries older than the retention settings allow, and sessions of the console that have ended."""

@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "audit": "audit:audit",
     "recompute": "recomputing:recompute",
     "prune": "pruning:prune",
+    "backup": "backups:backup",
+    "restore": "backups:restore",
     "listen": "listen:listen",
     "replay": "replaying:replay",
 }

@@ -64,7 +64,7 @@ def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", 
         record = audit.entry(Action.CALLBACK_REDELIVERED, org_id=org_id, actor=COMMAND_LINE, target=callback_id)
         return await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms(), record)
 
-    if not run_with_resources(make_due):
+    if not run_with_resources(make_due, needs_original=True):
         fail(f"There is no callback {printable(callback_id)}.", code=2)
     print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
 

@@ -19,6 +19,7 @@ from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.text_rules import printable
 from matchpod.ports import NothingChangedError
@@ -27,6 +28,7 @@ from matchpod.service.end_match import end_match
 from matchpod.service.history.views import SeriesDetailMap, map_view
 from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.row_views import view_of
+from matchpod.service.server_views import phase_of
 from matchpod.storage import history, outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow
@@ -48,6 +50,7 @@ class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     region: str
     status: ServerStatus
     phase: ServerPhase
+    match_phase: PublicPhase
     external_match_id: str | None
     created_at: str
     running_at: str | None
@@ -165,7 +168,7 @@ def cancel_match(server_id: ServerId) -> None:
             fail(f"The match on {server_id} has already ended.")
         return row
 
-    row = run_with_resources(cancel)
+    row = run_with_resources(cancel, needs_original=True)
     if row is None:
         fail(f"There is no server {printable(server_id)}.", code=2)
     callback = "a callback will be sent" if row.callback_url else "no callback was requested"
@@ -189,7 +192,7 @@ def _page(
 
 
 def _server_line(row: ServerRow) -> ServerLine:
-    return view_of(ServerLine, row, server_id=row.id, held_by=row.lease_owner)
+    return view_of(ServerLine, row, server_id=row.id, match_phase=phase_of(row), held_by=row.lease_owner)
 
 
 def _outcome_line(outcome: OutcomeRow) -> OutcomeLine:

@@ -16,6 +16,7 @@ import typer
 
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import Resources, ResourcesError, check_vault_key, open_resources
+from matchpod.app.copies import find_copy
 from matchpod.cli.terminal import print_note
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings, SettingsError, load_settings
@@ -32,12 +33,17 @@ def load_process_settings() -> Settings:
 
 
 def run_with_resources(
-    work: Callable[[Resources], Awaitable[_T]], *, needs_key: bool = False, may_create: bool = False
+    work: Callable[[Resources], Awaitable[_T]],
+    *,
+    needs_key: bool = False,
+    needs_original: bool = False,
+    may_create: bool = False,
 ) -> _T:
     """Open the resources, run `work` and close them; an error is printed and ends the process.
 
-    With `needs_key`, fail if the vault key does not decrypt the stored secrets. Only with `may_create` a database is
-    created if there is none: else a command that is run in the wrong folder would show an empty one.
+    With `needs_key`, fail if the vault key does not decrypt the stored secrets; with `needs_original`, if the database
+    is a copy, whose matches and servers are another's. Only with `may_create` a database is created if there is none:
+    else a command that is run in the wrong folder would show an empty one.
     """
     settings = load_process_settings()
     if not may_create and settings.database_url is None and not settings.database_path.exists():
@@ -46,7 +52,7 @@ def run_with_resources(
     # A command prints its result, so its log is limited to warnings and errors.
     set_up_logging(log_format=settings.log_format, log_level="warning", stream=sys.stderr)
     try:
-        return asyncio.run(_run(work, settings, needs_key=needs_key))
+        return asyncio.run(_run(work, settings, needs_key=needs_key, needs_original=needs_original))
     except ResourcesError as exc:
         fail(str(exc))
     except DatabaseError as exc:
@@ -60,9 +66,13 @@ def fail(*sentences: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-async def _run(work: Callable[[Resources], Awaitable[_T]], settings: Settings, *, needs_key: bool) -> _T:
+async def _run(
+    work: Callable[[Resources], Awaitable[_T]], settings: Settings, *, needs_key: bool, needs_original: bool
+) -> _T:
     resources = await open_resources(settings)
     try:
+        if needs_original and (reason := await find_copy(resources)) is not None:
+            raise ResourcesError(f"This database is a copy: {reason}. Use the original, or see docs/backup.md.")
         if needs_key:
             await check_vault_key(resources)
         return await work(resources)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -15,7 +16,16 @@ from matchpod.cli.resources import fail, load_process_settings, run_with_resourc
 from matchpod.storage.migrate import current_version
 
 
-def serve() -> None:
+def serve(
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="Drive the matches of a database that was restored or copied. Only if its original is gone: two"
+            " services would drive the same matches. See docs/backup.md.",
+        ),
+    ] = False,
+) -> None:
     """Run the service until SIGTERM or Ctrl-C; docs/configuration.md lists all settings.
 
     Stopping takes up to 25 s, to let callbacks in progress finish; a second signal stops it at once. Matches continue
@@ -24,10 +34,12 @@ def serve() -> None:
     from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
 
     settings = load_process_settings()
+    if restored and not settings.drive:
+        fail("--restored drives matches, but MATCHPOD_DRIVE is off. Use only one of them.", code=2)
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)
     try:
         announce = typer.echo if sys.stdout.isatty() else None
-        code = run_service(settings, announce=announce, command=_own_command())
+        code = run_service(settings, announce=announce, command=_own_command(), is_restored=restored)
     except ResourcesError as exc:
         fail(str(exc))
     raise typer.Exit(code)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from matchpod.core.errors import MatchpodError
@@ -207,8 +207,3 @@ class Broadcasts:
         """Stop reading all subjects, and forget them."""
         for broadcast in tuple(self._broadcasts.values()):
             self.remove(broadcast)
-
-
-def joined(fragments: Iterable[bytes]) -> bytes:
-    """Return fragments as one text."""
-    return b"".join(fragments)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
 from matchpod.console.rendering import fragment
+from matchpod.core.stored_json import StoredReader, UnreadableError
 from matchpod.core.timeline_items import (
     AntiCheatItem,
     AssistItem,
@@ -51,13 +52,23 @@ _KIND_OF: Final[dict[type, str]] = {
     AntiCheatItem: "leads",
 }
 
-_ITEM: Final = msgspec.json.Decoder(TimelineItem)
+_ITEM: Final = StoredReader[TimelineItem](TimelineItem)
+
+_log = logging.getLogger(__name__)
 
 
-def read_item(line: bytes) -> TimelineItem:
-    """Decode a stored item."""
-    item: TimelineItem = _ITEM.decode(line)
-    return item
+def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[TimelineItem]:
+    """Decode stored items, given as numbers and JSON. Those of types that this version does not know are left out."""
+    items: list[TimelineItem] = []
+    skipped = 0
+    for seq, line in found:
+        try:
+            items.append(_ITEM.read(line, seq=seq))
+        except UnreadableError:
+            skipped += 1
+    if skipped:
+        _log.warning("timeline items of another version skipped", extra={"map_id": map_id, "count": skipped})
+    return items
 
 
 def kind_of(item: TimelineItem) -> str:

@@ -33,7 +33,7 @@ def spans_of(match: MatchDetail) -> list[Span]:
     started = [one for one in match.maps if one.started_ms is not None]
     first_ms = started[0].started_ms if started else None
     if match.running_ms is not None:
-        spans.append(Span(name="waiting for players", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
+        spans.append(Span(name="warmup", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
     for one in started:
         if one.started_ms is not None:
             is_canceled = one.status is MapStatus.CANCELLED

@@ -90,6 +90,7 @@ def _fields() -> dict[str, FormField]:
         _field("seriesFormat", "Series", _schema_of("gameSettings.seriesFormat"), help_text=""),
         _field("map1", "First map", first_map),
         *(_field(name, f"Map {name[3:]}", more_maps, help_text="") for name in MAP_FIELDS[1:]),
+        _field("sides", "Sides", _schema_of("gameSettings.sides")),
         *(_field(f"{one}Name", f"Name of {_team_label(one)}", team["name"], help_text="") for one in Team),
         *(FormField(name=f"{one}Players", label=f"Players of {_team_label(one)}", help=_ROSTER_HELP) for one in Team),
         FormField(name="teams", label="Teams", help=str(rosters["description"])),
@@ -194,6 +195,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "map": values["map1"].strip(),
         "maps": [values[name].strip() for name in _more_maps(values)],
         "seriesFormat": values["seriesFormat"],
+        "sides": values["sides"].replace(",", " ").split(),
         "teams": _teams(values),
         "players": [one.player for one in read_roster(values["players"])],
         "dmSubMode": values["dmSubMode"],
@@ -247,6 +249,7 @@ def _number(text: str) -> int | float | str | None:
 
 _PLAYER_PATH: Final = re.compile(r"gameSettings\.(?:teams\.(team[12])\.)?players\[([0-9]+)\]")
 _MAP_PATH: Final = re.compile(r"gameSettings\.maps\[([0-9]+)\]")
+_SIDE_PATH: Final = re.compile(r"gameSettings\.sides\[([0-9]+)\]")
 _CVAR_LINE: Final = re.compile(r"line ([0-9]+): (.*)", re.DOTALL)
 _TEAM_PATH: Final = re.compile(r"gameSettings\.teams\.(team[12])\.(name|players)")
 
@@ -272,6 +275,8 @@ def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
         fields = _more_maps(values)
         at = int(in_pool[1])
         return fields[at] if at < len(fields) else "map1", fault.message
+    if of_side := _SIDE_PATH.fullmatch(fault.path):
+        return "sides", f"map {int(of_side[1]) + 1}: {fault.message}"
     if of_team := _TEAM_PATH.fullmatch(fault.path):
         return f"{of_team[1]}{of_team[2].capitalize()}", fault.message
     name = fault.path.removeprefix(_SETTINGS)

@@ -18,46 +18,18 @@ from matchpod.console.charts.player_bars import player_bars
 from matchpod.console.charts.presence_lanes import presence_lanes
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.charts.score_race import score_race
-from matchpod.console.feed import read_item
-from matchpod.console.match_view import PAGE, team_names
+from matchpod.console.feed import read_items
+from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
-from matchpod.core.history_query import EventsQuery
 from matchpod.core.model import Team
 from matchpod.core.progress import expected_roster
-from matchpod.core.result_shapes import AntiCheatEntry, MapPlayer
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.result_shapes import StoredLead, StoredPlayer
+from matchpod.core.round_shapes import StoredRound
+from matchpod.core.stored_json import StoredReader
 from matchpod.core.timeline_items import TimelineItem
 from matchpod.service.history.views import MapDetail
 from matchpod.service.match_details import MatchDetail, MatchMap
-
-
-class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The numbers of a player that the scoreboard shows; those a mode does not have are missing."""
-
-    steam_id: str
-    name: str
-    team: Team | None = None
-    kills: int
-    deaths: int
-    assists: int
-    headshots: int
-    hs_percent: float
-    damage_dealt: int
-    adr: float | None = None
-    kast_percent: float | None = None
-    first_kills: int | None = None
-    first_deaths: int | None = None
-    trade_kills: int | None = None
-    clutch_wins: int | None = None
-    utility_damage: int
-    mvps: int | None = None
-    impact_rating: float | None = None
-
-    @property
-    def cells(self) -> list[str]:
-        """The cells of its row."""
-        return [_text(column.value(self), column.digits) for column in BOARD]
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -65,8 +37,14 @@ class Column(msgspec.Struct, frozen=True):
 
     title: str
     label: str
-    value: Callable[[BoardPlayer], float | None]
+    value: Callable[[StoredPlayer], float | None]
     digits: int = 0
+    mark: Callable[[StoredPlayer], str] = lambda _: ""
+
+    def text(self, player: StoredPlayer) -> str:
+        """Return the cell of a player."""
+        value = self.value(player)
+        return "–" if value is None else f"{value:.{self.digits}f}{self.mark(player)}"
 
 
 BOARD: Final = (
@@ -81,7 +59,12 @@ BOARD: Final = (
     Column("TK", "Kills that avenged a team mate within seconds", lambda player: player.trade_kills),
     Column("CL", "Rounds won as the last of the team", lambda player: player.clutch_wins),
     Column("UD", "Damage by grenades and fire", lambda player: player.utility_damage),
-    Column("MVP", "Rounds as most valuable player", lambda player: player.mvps),
+    Column(
+        "MVP",
+        "Rounds as most valuable player; with +, perhaps more",
+        lambda player: player.mvps,
+        mark=lambda player: "" if player.mvps_complete else "+",
+    ),
     Column("IMP", "Impact rating", lambda player: player.impact_rating, 2),
 )
 
@@ -90,7 +73,7 @@ class MapResult(msgspec.Struct, frozen=True, kw_only=True):
     """A map that was played."""
 
     detail: MapDetail
-    teams: list[tuple[str, list[BoardPlayer]]]
+    teams: list[tuple[str, list[StoredPlayer]]]
     charts: list[tuple[str, Markup]]
 
 
@@ -98,14 +81,11 @@ class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is known after the end of a match."""
 
     maps: list[MapResult]
-    leads: list[AntiCheatEntry]
+    leads: list[StoredLead]
     presence: Markup
 
 
-_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
-_BOARD_PLAYERS: Final = msgspec.json.Decoder(tuple[BoardPlayer, ...])
-_MAP_PLAYERS: Final = msgspec.json.Decoder(tuple[MapPlayer, ...])
-_LEADS: Final = msgspec.json.Decoder(tuple[AntiCheatEntry, ...])
+_LEADS: Final = StoredReader[tuple[StoredLead, ...]](tuple[StoredLead, ...])
 
 
 async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
@@ -121,32 +101,33 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
         team1_name=team1,
         team2_name=team2,
     )
-    leads = [lead for one in maps for lead in _LEADS.decode(one.detail.anti_cheat)]
+    leads = [lead for one in maps for lead in _LEADS.read(one.detail.anti_cheat)]
     return MatchResult(maps=maps, leads=leads, presence=presence)
 
 
 async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> MapResult:
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     detail = await history.map(principal, one.id)
-    rounds = _ROUNDS.decode((await history.rounds(principal, one.id)).rounds)
+    rounds = ROUNDS.read((await history.rounds(principal, one.id)).rounds)
     charts = []
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))
         await asyncio.sleep(0)  # each takes some milliseconds: log posts and callers go first
-    return MapResult(detail=detail, teams=_by_team(_BOARD_PLAYERS.decode(detail.players), names), charts=charts)
+    return MapResult(detail=detail, teams=_by_team(PLAYERS.read(detail.players), names), charts=charts)
 
 
 async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
     items: list[TimelineItem] = []
+    after = 0
     while True:
-        query = EventsQuery(after_seq=items[-1].seq if items else 0, limit=PAGE)
-        found = await visit.deps.services.history.events(visit.principal, map_id, query)
-        items += [read_item(line) for line in found.items]
-        if len(found.items) < PAGE:
+        found = await visit.deps.details.new_items(map_id, after, limit=PAGE)
+        items += read_items(map_id, found)
+        if len(found) < PAGE:
             return items
+        after = found[-1][0]
 
 
-def _by_team(players: Sequence[BoardPlayer], names: tuple[str, str]) -> list[tuple[str, list[BoardPlayer]]]:
+def _by_team(players: Sequence[StoredPlayer], names: tuple[str, str]) -> list[tuple[str, list[StoredPlayer]]]:
     if not any(player.team for player in players):
         return [("All players", list(players))]
     titles = {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
@@ -154,17 +135,13 @@ def _by_team(players: Sequence[BoardPlayer], names: tuple[str, str]) -> list[tup
     return [(title, found) for title, found in teams if found]
 
 
-def _text(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
 def _charts(
-    rounds: Sequence[RoundEntry], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
+    rounds: Sequence[StoredRound], detail: MapDetail, items: Sequence[TimelineItem], names: tuple[str, str]
 ) -> list[tuple[str, Callable[[], Markup]]]:
     kills = ("Who killed whom", partial(kill_matrix, items, *names))
     if not rounds:
         return [kills]
-    players = _MAP_PLAYERS.decode(detail.players)
+    players = PLAYERS.read(detail.players)
     return [
         ("Rounds", partial(round_strip, rounds, *names, is_linked=False, is_over=True)),
         ("Damage per round and KAST", partial(player_bars, players, *names)),

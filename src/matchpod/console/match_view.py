@@ -13,14 +13,15 @@ from msgspec.structs import replace
 
 from matchpod.console.broadcasts import swapped
 from matchpod.console.charts.round_strip import round_strip
-from matchpod.console.feed import feed_line, read_item
+from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
 from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
-from matchpod.core.result_shapes import MapPlayer
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.result_shapes import StoredPlayer
+from matchpod.core.round_shapes import StoredRound
+from matchpod.core.stored_json import StoredReader
 from matchpod.core.timeline_items import (
     MapEndItem,
     MapLiveItem,
@@ -42,8 +43,8 @@ PAGE: Final = 1_000
 TURN: Final = 20
 """Lines that are rendered in one go, within a few milliseconds."""
 
-_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
-_PLAYERS: Final = msgspec.json.Decoder(tuple[MapPlayer, ...])
+ROUNDS: Final = StoredReader[tuple[StoredRound, ...]](tuple[StoredRound, ...])
+PLAYERS: Final = StoredReader[tuple[StoredPlayer, ...]](tuple[StoredPlayer, ...])
 _OF_ROUNDS: Final = (MapLiveItem, RoundStartItem, RoundEndItem, SideSwapItem, RoundRestoredItem, MapEndItem)
 
 
@@ -74,8 +75,8 @@ class MatchView:
         """The maps that are over, and of which all items were read."""
         self._items: list[tuple[int, TimelineItem]] = []
         self._lines: deque[bytes] = deque(maxlen=MAX_LINES)
-        self._rounds: tuple[RoundEntry, ...] = ()
-        self._players: dict[str, MapPlayer] = {}
+        self._rounds: tuple[StoredRound, ...] = ()
+        self._players: dict[str, StoredPlayer] = {}
         self._connect: str | None = None
         self._drawn: dict[str, tuple[object, bytes]] = {}
         """The fragments with the values they were drawn from."""
@@ -107,12 +108,16 @@ class MatchView:
         if match.card is not None and self._connect is None and self._principal.may_create:
             self._connect = (await services.matches.get(self._principal, self._server_id)).connect or None
         before = dict(self._seqs), set(self._complete), len(self._items)
+        map_id = self._map_id
         try:
             new = await self._read_items(match)
-            if new or self._match is None:
+            if self._map_id != map_id:
+                self._rounds, self._players = (), {}
+            if new or self._match is None or self._map_id != map_id:
                 await self._read_numbers(new)
         except BaseException:  # read the same items again, or they would be missing in the feed
             self._seqs, self._complete = before[:2]
+            self._map_id = map_id
             del self._items[before[2] :]
             raise
         self._match = match
@@ -131,8 +136,8 @@ class MatchView:
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
         """Read the items that were added since the last time, of all maps that have begun."""
         new: list[tuple[int, TimelineItem]] = []
-        begun = current_map(match)
-        shown = begun or next(iter(match.maps), None)
+        begun = _last_begun(match)
+        shown = current_map(match) or next(iter(match.maps), None)
         if shown is not None:
             self._map_id, self.map_number = shown.id, shown.number
         for one in _readable(match):
@@ -149,14 +154,12 @@ class MatchView:
     async def _read_map(self, map_id: str) -> list[TimelineItem]:
         items: list[TimelineItem] = []
         while True:
-            after = items[-1].seq if items else self._seqs.get(map_id, 0)
-            lines = await self._services.details.new_items(map_id, after, limit=PAGE)
-            items += [read_item(line) for line in lines]
-            if len(lines) < PAGE:
-                break
-        if items:
-            self._seqs[map_id] = items[-1].seq
-        return items
+            found = await self._services.details.new_items(map_id, self._seqs.get(map_id, 0), limit=PAGE)
+            items += read_items(map_id, found)
+            if found:
+                self._seqs[map_id] = found[-1][0]
+            if len(found) < PAGE:
+                return items
 
     async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
         """Read the rounds if one began or ended, and the players if one fought."""
@@ -164,10 +167,10 @@ class MatchView:
             return
         history = self._services.history
         if not self._rounds or any(isinstance(item, _OF_ROUNDS) for _, item in new):
-            self._rounds = _ROUNDS.decode((await history.rounds(self._principal, self._map_id)).rounds)
+            self._rounds = ROUNDS.read((await history.rounds(self._principal, self._map_id)).rounds)
         detail = await history.map(self._principal, self._map_id)
         if detail.game_mode != MatchType.DEATHMATCH:
-            self._players = {player.steam_id: player for player in _PLAYERS.decode(detail.players)}
+            self._players = {player.steam_id: player for player in PLAYERS.read(detail.players)}
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
         """Return all fragments but the feed; those whose input is the same are not rendered again."""
@@ -193,7 +196,7 @@ class MatchView:
         """Return a fragment; the same one if its values are the same as before."""
         return self._unless_same(name, values, lambda: fragment(PARTS, name, *values))
 
-    def _strip(self, rounds: tuple[RoundEntry, ...], names: tuple[str, str], is_over: bool) -> bytes:
+    def _strip(self, rounds: tuple[StoredRound, ...], names: tuple[str, str], is_over: bool) -> bytes:
         def draw() -> bytes:
             return fragment(PARTS, "strip", round_strip(rounds, *names, is_over=is_over))
 
@@ -253,7 +256,13 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
 
 
 def current_map(match: MatchDetail) -> MatchMap | None:
-    """Return the map that is being played or was played last; None before the first."""
+    """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
+    if match.card is not None:
+        return next((one for one in match.maps if one.number == match.card.map_number), None)
+    return _last_begun(match)
+
+
+def _last_begun(match: MatchDetail) -> MatchMap | None:
     begun = [one for one in match.maps if one.started_ms is not None]
     return begun[-1] if begun else None
 
@@ -264,7 +273,7 @@ def _readable(match: MatchDetail) -> list[MatchMap]:
     return [one for one in match.maps if one.started_ms is not None or one.number <= number]
 
 
-def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, MapPlayer]) -> list[RosterPlayer]:
+def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, StoredPlayer]) -> list[RosterPlayer]:
     """Return the roster with the names of players whose presence is no longer known."""
     return [
         one if one.name or one.steam_id not in known else replace(one, name=known[one.steam_id].name) for one in roster

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.progress import PublicPhase
+from matchpod.core.match_card import MatchCard
+from matchpod.core.progress import PublicPhase, WaitingFor
 from matchpod.core.server_status import ServerStatus
 from matchpod.service.history.match_lists import MatchItem
 
@@ -39,6 +40,19 @@ REASONS: Final[Mapping[CancelReason, str]] = {
     CancelReason.IDLE_TIMEOUT: "canceled: nothing happened for too long",
     CancelReason.MAX_DURATION_EXCEEDED: "canceled: it took too long",
 }
+
+
+def waiting_words(card: MatchCard, is_followed: bool = True) -> str:
+    """Return whom a match waits for, before play and between maps; `is_followed` is False if only its row is known."""
+    is_between = card.phase is PublicPhase.BETWEEN_MAPS
+    if is_between and card.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
+        return PHASES[card.phase]
+    if not is_followed or not card.roster:
+        return PHASES[PublicPhase.WAITING_FOR_PLAYERS]
+    if not card.missing:
+        return "players choose sides" if card.waiting_for is WaitingFor.SIDES else "players load the map"
+    words = f"waiting for {card.missing} of {len(card.roster)} players"
+    return f"{PHASES[card.phase]}, {words}" if is_between else words
 
 
 def standing(match: MatchItem) -> str:

@@ -9,15 +9,13 @@ from markupsafe import Markup
 
 from matchpod.console.broadcasts import swapped
 from matchpod.console.charts.round_strip import round_strip
-from matchpod.console.match_view import MatchServices, current_map, score_of, team_names
+from matchpod.console.match_view import ROUNDS, MatchServices, current_map, score_of, team_names
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType, Side
 from matchpod.core.progress import PublicPhase
-from matchpod.core.round_shapes import RoundEntry
 from matchpod.service.match_details import MatchDetail
 from matchpod.service.principals import Principal
 
-_ROUNDS: Final = msgspec.json.Decoder(tuple[RoundEntry, ...])
 _TEXTS: Final = {
     PublicPhase.ALLOCATING: "starting soon",
     PublicPhase.WAITING_FOR_PLAYERS: "waiting for players",
@@ -74,8 +72,9 @@ class OverlayView:
     async def _read(self, match: MatchDetail) -> Board:
         card, names, strip = match.card, team_names(match), Markup("")
         playing = current_map(match)
-        if playing is not None and match.settings.match_type is not MatchType.DEATHMATCH:
-            rounds = _ROUNDS.decode((await self._services.history.rounds(self._principal, playing.id)).rounds)
+        has_rounds = match.settings.match_type is not MatchType.DEATHMATCH
+        if playing is not None and playing.started_ms is not None and has_rounds:
+            rounds = ROUNDS.read((await self._services.history.rounds(self._principal, playing.id)).rounds)
             strip = round_strip(rounds, *names, is_linked=False, is_over=match.has_ended)
         return Board(
             names=names,

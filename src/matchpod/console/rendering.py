@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from matchpod.console.match_wording import waiting_words
 from matchpod.web.endpoint import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -79,7 +80,7 @@ def _digest(name: str) -> str:
 
 def time_tag(at: str | int | None) -> Markup:
     """Return a time as text in UTC, which the page's script shows in the time zone of its reader."""
-    if at is None:
+    if at is None or at == "":
         return Markup("–")
     exact = utc(at)
     return Markup('<time class="local" datetime="{}" title="{} UTC">{} UTC</time>').format(iso(at), exact, exact)
@@ -91,7 +92,9 @@ def utc(at: str | int) -> str:
 
 
 def clock(at: str | int) -> Markup:
-    """Return the time of day, which the page's script shows in the time zone of its reader."""
+    """Return the time of day, which the page's script shows in the time zone of its reader; a dash if not stored."""
+    if at == "":
+        return Markup("–")
     text = '<time class="clock" datetime="{}" title="{} UTC">{}</time>'
     return Markup(text).format(iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
@@ -151,5 +154,5 @@ def _templates() -> Environment:
         "with_page": with_page,
         "with_code": with_code,
     }
-    environment.globals |= {"asset": asset_path, "now": _now_ms}
+    environment.globals |= {"asset": asset_path, "now": _now_ms, "waiting_words": waiting_words}
     return environment

@@ -42,6 +42,7 @@ from matchpod.service.principals import Scope
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.web.asgi import Scope as HttpScope
 from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, Tag
+from matchpod.web.errors import error_headers
 
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
@@ -55,21 +56,25 @@ OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One address: `handler` gets a Visit, or without a session the dependencies and the request."""
+    """One address: `handler` gets a Visit, or without a session the dependencies and the request.
+
+    `is_read`: a POST that is answered by a process that serves reads only too.
+    """
 
     method: str
     path: str
     who: Who
     handler: PageHandler | OpenHandler
+    is_read: bool = False
 
 
 ROUTES: Final = (
     Route("GET", "/console/assets/{hash}/{file}", Who.ANYONE, files.asset),
     Route("GET", "/console/login", Who.ANYONE, login.form),
-    Route("POST", "/console/login", Who.ANYONE, login.by_key),
+    Route("POST", "/console/login", Who.ANYONE, login.by_key, is_read=True),
     Route("GET", "/console/login/{token}", Who.ANYONE, login.link),
-    Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link),
-    Route("POST", "/console/logout", Who.PERSON, login.log_out),
+    Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
+    Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall),
     Route("GET", "/console/stream", Who.MEMBER, live.stream),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show),
@@ -88,7 +93,7 @@ ROUTES: Final = (
     Route("POST", "/console/deliveries/{id}/redeliver", Who.MANAGER, deliveries.redeliver),
     Route("GET", "/console/create", Who.MANAGER, create.form),
     Route("POST", "/console/create", Who.MANAGER, create.create),
-    Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl),
+    Route("POST", "/console/create/curl", Who.MANAGER, create.as_curl, is_read=True),
     Route("GET", "/console/regions", Who.PERSON, regions.table),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
@@ -98,7 +103,7 @@ ROUTES: Final = (
     Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),
     Route("POST", "/console/access/secret/reveal", Who.OWNER, access.reveal_secret),
     Route("POST", "/console/access/secret/replace", Who.OWNER, access.replace_secret),
-    Route("POST", "/console/access/sessions/{session_id}/end", Who.PERSON, access.end_session),
+    Route("POST", "/console/access/sessions/{session_id}/end", Who.PERSON, access.end_session, is_read=True),
     Route("GET", "/console/operator", Who.OPERATOR, operator.overview),
     Route("POST", "/console/operator/organizations", Who.OPERATOR, operator.create_organization),
 )
@@ -115,6 +120,7 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
             tag=Tag.CONSOLE,
             summary="",
             handler=partial(_handle, deps, route, limiter=limiter),
+            is_read=route.is_read,
         )
         for route in ROUTES
     )
@@ -125,7 +131,7 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
     path: str = scope["path"]
     if not (path == ROOT or path.startswith((f"{ROOT}/", f"{OVERLAY}/"))):
         return None
-    return page("error.html", status=error.status, error=error)
+    return page("error.html", status=error.status, headers=error_headers(error), error=error)
 
 
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:

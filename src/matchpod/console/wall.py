@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Final
 
 from markupsafe import Markup
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matchpod.console.broadcasts import swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.progress import PublicPhase
-from matchpod.service.overview import Overview, WallMatch, WallTotals, most_urgent
+from matchpod.service.overview import Overview, WallMatch, WallTotals, count_urgent
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
@@ -22,7 +22,7 @@ TURN: Final = 20
 """Cards that are rendered in one go, within a few milliseconds."""
 
 _PREPARING: Final = (PublicPhase.ALLOCATING,)
-_WAITING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING)
+_WAITING: Final = (PublicPhase.WAITING_FOR_PLAYERS,)
 
 
 class Wall:
@@ -63,8 +63,8 @@ class Wall:
     def _change_around(self, matches: Sequence[WallMatch], totals: WallTotals) -> bytes:
         around = {
             "counters": fragment(PARTS, "counters", counts_of(matches, totals)),
-            "attention": fragment(PARTS, "attention", most_urgent(matches)),
-            "empty": fragment(PARTS, "empty", not matches, may_act=False),
+            "attention": fragment(PARTS, "attention", count_urgent(matches)),
+            "empty": fragment(PARTS, "empty", not matches),
             "beside": fragment(PARTS, "beside", totals),
         }
         changed = [swapped(one) for name, one in around.items() if self._around.get(name) != one]
@@ -92,11 +92,7 @@ def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> byt
     old, new = list(before), list(after)
     if old == new:
         return b"".join(swapped(card) for key, card in after.items() if before[key] != card)
-    kept = [
-        key
-        for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-        for key in new[block.b : block.b + block.size]
-    ]
+    kept = _kept(old, new)
     stays = set(kept)
     changed = [b'<div id="card-%s" hx-swap-oob="delete"></div>' % key.encode() for key in old if key not in stays]
     changed += [swapped(after[key]) for key in kept if before[key] != after[key]]
@@ -110,6 +106,25 @@ def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> byt
     return b"".join(changed + inserted[::-1])
 
 
+def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the most keys that are in both lists in the same order: the longest run of rising places."""
+    places = {key: place for place, key in enumerate(old)}
+    ends: list[int] = []
+    """The lowest place at which a run of each length can end."""
+    chain: dict[int, int | None] = {}
+    """The place before each place in its run."""
+    for place in (places[key] for key in new if key in places):
+        length = bisect_left(ends, place)
+        chain[place] = ends[length - 1] if length else None
+        ends[length : length + 1] = [place]
+    kept: list[str] = []
+    at = ends[-1] if ends else None
+    while at is not None:
+        kept.append(old[at])
+        at = chain[at]
+    return kept[::-1]
+
+
 def _inserted(card: bytes, before: str | None) -> bytes:
     where = b"beforeend:#cards" if before is None else b"beforebegin:#card-%s" % before.encode()
     return b'<div hx-swap-oob="%s">%s</div>' % (where, card)
@@ -120,7 +135,7 @@ def counts_of(matches: Sequence[WallMatch], totals: WallTotals) -> list[tuple[st
     phases = [one.card.phase for one in matches]
     waiting, preparing = sum(one in _WAITING for one in phases), sum(one in _PREPARING for one in phases)
     return [
-        ("need attention", most_urgent(matches), "bad"),
+        ("need attention", count_urgent(matches), "bad"),
         ("in play", len(phases) - waiting - preparing, "good"),
         ("waiting for players", waiting, ""),
         ("getting a server", preparing, ""),

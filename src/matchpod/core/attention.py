@@ -13,7 +13,10 @@ from matchpod.core.progress import PublicPhase
 
 ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
-SILENT_MS: Final = 15_000
+SILENT_MS: Final = 5_000
+"""A server needs attention if neither its log nor its console was heard for this long. Long before it is lost."""
+UNHEARD_MS: Final = 15_000
+"""The same for its log alone: a server whose match is driven posts every few seconds, since its console is asked."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
@@ -21,6 +24,7 @@ CALL_MS: Final = 600_000
 CALL_WORD: Final = "!admin"
 
 _SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
+_JOINING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS)
 _IN_PLAY: Final = (PublicPhase.LIVE, PublicPhase.PAUSED)
 _WITH_SERVER: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING, *_IN_PLAY, PublicPhase.BETWEEN_MAPS)
 
@@ -75,6 +79,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """When the time to join ends, while it runs."""
     heard_ms: int | None = None
     """When the server last sent something."""
+    silent_ms: int | None = None
+    """Since when neither its log nor its console is heard; None if it answers, or another process drives the match."""
     paused_ms: int | None = None
     """Since when it is paused."""
     called_ms: int | None = None
@@ -98,7 +104,7 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 def _roster(now: Situation) -> Attention | None:
     until_ms = now.join_until_ms
-    if now.phase is not PublicPhase.WAITING_FOR_PLAYERS or not now.missing or until_ms is None:
+    if now.phase not in _JOINING or not now.missing or until_ms is None:
         return None
     if until_ms - now.now_ms > ROSTER_MS:
         return None
@@ -107,9 +113,11 @@ def _roster(now: Situation) -> Attention | None:
 
 
 def _silence(now: Situation) -> Attention | None:
-    if now.phase not in _WITH_SERVER or not _is_past(now, now.heard_ms, SILENT_MS):
+    is_silent = _is_past(now, now.silent_ms, SILENT_MS)
+    if now.phase not in _WITH_SERVER or not (is_silent or _is_past(now, now.heard_ms, UNHEARD_MS)):
         return None
-    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=now.heard_ms)
+    since_ms = now.silent_ms if is_silent else now.heard_ms
+    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=since_ms)
 
 
 def _gone(now: Situation) -> Attention | None:

@@ -62,6 +62,7 @@ class CancelMatch(msgspec.Struct, frozen=True, tag=True):
     reason: CancelReason
     missing_players: tuple[PlayerId, ...] = ()
     connected_players: tuple[PlayerId, ...] = ()
+    absent_players: tuple[PlayerId, ...] = ()
 
 
 Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch

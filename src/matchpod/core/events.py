@@ -151,7 +151,7 @@ class RoundDecided(Event, frozen=True):
     """A round has a winner and the map a new score. Kills may follow until the next freeze time.
 
     `winner_side` is None for a draw. Without `winner` but with a side, it is not known which team was on that side, and
-    the score is the last certain one.
+    the score is the last certain one. `is_last`: the map ends with this score, by the rules of the match.
     """
 
     round_number: int
@@ -160,6 +160,7 @@ class RoundDecided(Event, frozen=True):
     reason: RoundEndReason
     team1_score: int
     team2_score: int
+    is_last: bool = False
 
 
 class SidesSwapped(Event, frozen=True):
@@ -177,9 +178,10 @@ class RoundRestored(Event, frozen=True):
 
 
 class Paused(Event, frozen=True):
-    """Play stops at the next freeze time; `by` is the source of the pause as logged."""
+    """Play stops at the next freeze time; `by` is the source of the pause as logged, `caller` who called a vote."""
 
     by: str
+    caller: PlayerId | None = None
 
 
 class Unpaused(Event, frozen=True):
@@ -236,6 +238,10 @@ class Kill(Event, frozen=True):
     distance: float | None = None
 
 
+BOMB = "bomb"
+"""The cause of a death by the bomb."""
+
+
 class Death(Event, frozen=True):
     """A player died by suicide, the world or the bomb; no player is credited with a kill."""
 
@@ -244,7 +250,7 @@ class Death(Event, frozen=True):
 
 
 class PlayerGone(Event, frozen=True):
-    """A player left the server alive: out of the round, but without a death."""
+    """A player left the server during a round; if they were alive, their death follows at the same time."""
 
     player_id: PlayerId
 

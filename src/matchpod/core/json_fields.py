@@ -112,6 +112,11 @@ class Fields:
         checked = ((path, self._checked(item, path, rule)) for path, item in zip(paths, value, strict=True))
         return tuple((path, text) for path, text in checked if text is not None)
 
+    def length(self, name: str) -> int:
+        """Return the number of items of an array, valid or not; 0 for anything else."""
+        value = self._members.get(name)
+        return len(value) if isinstance(value, list | tuple) else 0
+
     def choice(self, name: str, values: type[E], *, required: bool = False) -> E | None:
         """Read a member of an enum."""
         value = self._value(name, required=required)

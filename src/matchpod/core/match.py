@@ -9,6 +9,8 @@
 #   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
+# - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
+#   next map loaded. While lines may have been lost, it is not known who is there, and that alarm does not fire.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
@@ -17,11 +19,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
-from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
@@ -40,14 +39,14 @@ from matchpod.core.events import (
     ShotsCounted,
     WarmupBegan,
 )
-from matchpod.core.game_times import GameTimes
-from matchpod.core.model import GameSettings, PlayerId, Team, Winner, is_human
+from matchpod.core.match_state import MatchState
+from matchpod.core.model import GameSettings, is_human
 from matchpod.core.outcome import Outcome
 from matchpod.core.phases import TRANSITIONS, MatchPhase, Trigger
-from matchpod.core.played_map import MapStatus, PlayedMap, map_name, unknown_maps, winners_of
+from matchpod.core.played_map import MapStatus, PlayedMap, map_name, unknown_maps
 from matchpod.core.presence import Presence
 from matchpod.core.reported_series import Report, ReportedSeries
-from matchpod.core.timers import SERIES_END_GRACE_MS, Alarm, Timers, to_ms
+from matchpod.core.timers import Alarm, Timers, to_ms
 
 __all__ = ("ROSTER_INCOMPLETE", "TRANSITIONS", "Match", "MatchPhase", "Trigger")
 
@@ -55,29 +54,8 @@ ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """Kick reason shown to the players who joined."""
 
 
-class Match(msgspec.Struct, kw_only=True):
-    """A match as a fold over events and time. Snapshots contain its complete state.
-
-    `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
-    `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
-    """
-
-    settings: GameSettings
-    created_at_ms: int
-    presence: Presence
-    maps: list[PlayedMap]
-    watch: Detectors
-    reported: ReportedSeries
-    timers: Timers = Timers()
-    phase: MatchPhase = MatchPhase.WARMUP
-    allocated_at_ms: int | None = None
-    was_pending: bool = False
-    first_live_at_ms: int | None = None
-    live_at_ms: int | None = None
-    asked_at_ms: int | None = None
-    detections: list[Detection] = msgspec.field(default_factory=list)
-    outcome: Outcome | None = None
-    times: GameTimes = msgspec.field(default_factory=GameTimes)
+class Match(MatchState, kw_only=True):
+    """A match as a fold over events and time."""
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> Match:
@@ -91,34 +69,6 @@ class Match(msgspec.Struct, kw_only=True):
             reported=ReportedSeries(series_format=settings.series_format),
             timers=timers or Timers(),
         )
-
-    @property
-    def current_map(self) -> PlayedMap:
-        """The current or most recent map."""
-        return self.maps[-1]
-
-    @property
-    def map_number(self) -> int:
-        """The number of the current or next map; of the last map after the match is over."""
-        has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER
-        return self.current_map.number + has_next
-
-    @property
-    def series_score(self) -> tuple[int, int]:
-        """Maps won by each team. If a finished match lacks a map winner, the score reported by the plugin, if any."""
-        uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
-        return (self.reported.score if uses_report else None) or series.maps_won(winners_of(self.maps))
-
-    @property
-    def winner(self) -> Winner | None:
-        """The winner; None while undecided, if canceled, and in a deathmatch."""
-        is_over = self.outcome is not None and self.outcome.is_finished and self.current_map.is_scored
-        return Winner.of(*self.series_score) if is_over and self.reported.is_winner_known(self.maps) else None
-
-    def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
-        team = self.settings.team_of(player_id) or self.presence.teams.get(player_id)
-        return None if self.settings.is_free_for_all else team
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
         """Record when the match got its server, and whether it had to wait for one. Idempotent."""
@@ -144,8 +94,9 @@ class Match(msgspec.Struct, kw_only=True):
             case RoundRestored():
                 self._restore(event, now_ms)
             case MapLoading() if self.phase is MatchPhase.BETWEEN_MAPS:
-                self.asked_at_ms = None
+                self.asked_at_ms = self.roster_broken_ms = None  # from now on all players have the time to join
             case WarmupBegan():
+                self.knife.end(self.map_number)
                 self._move(Trigger.SUSPENDED)
             case CheatSuspected():
                 self._add_detection(event)
@@ -154,7 +105,9 @@ class Match(msgspec.Struct, kw_only=True):
                 self._apply_to_current_map(event, now_ms)
         for found in self.watch.apply(event):
             self._add_detection(found)
-        return effects + self._check_roster(now_ms)
+        effects += self._check_roster(now_ms)
+        self._track_roster(now_ms)
+        return effects
 
     def resume(self, now_ms: int) -> None:
         """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
@@ -168,10 +121,6 @@ class Match(msgspec.Struct, kw_only=True):
             return []
         due_ms, alarm = min(self.alarms())
         return self._fire(alarm, now_ms) if due_ms <= now_ms else []
-
-    def next_deadline_ms(self) -> int | None:
-        """Return when `tick` must be called next; None if the match is over."""
-        return None if self.phase is MatchPhase.OVER else min(self.alarms())[0]
 
     def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
         """Cancel the match, unless it has already ended."""
@@ -189,12 +138,10 @@ class Match(msgspec.Struct, kw_only=True):
 
     def _go_live(self, event: MapLive, now_ms: int) -> None:
         self._sync_map_number(event.map_name)
-        if self._are_all_maps_over():
-            return  # all maps are played, and the plugin has not reported the winner yet
+        if self._are_all_maps_over() or self.knife.begins(event, self.settings, self.map_number, self.reported):
+            return  # all maps are played and the plugin has not reported the winner yet, or this is a knife round
         self.reported.begin_map(self.settings, self.maps, is_cut=self.presence.is_cut)
         self._move(Trigger.MAP_LIVE)
-        if self.current_map.is_finished:
-            self.maps.append(PlayedMap.upcoming(self.settings, self.map_number))
         for player_id, connection in self.presence.connected.items():
             if connection.name:
                 self.current_map.remember_name(player_id, connection.name)
@@ -239,6 +186,8 @@ class Match(msgspec.Struct, kw_only=True):
     def _apply_to_current_map(self, event: GameEvent, now_ms: int) -> None:
         if isinstance(event, RoundStarted):
             self.reported.extend_wait(now_ms)
+        if (start := self.knife.apply(event, self.map_number)) is not None:
+            self._go_live(start, now_ms)
         # Nothing counts before play. Between maps a late plugin report counts until the next map loads.
         is_between = self.phase is MatchPhase.BETWEEN_MAPS and self.presence.is_map_over
         if self.phase is not MatchPhase.LIVE and not is_between:
@@ -280,14 +229,9 @@ class Match(msgspec.Struct, kw_only=True):
         self.reported.over_since_ms = None
         if self.phase is MatchPhase.OVER:
             return []
-        has_series = self.settings.match_type.has_series
-        is_won = has_series and (
-            self.reported.finalize(self.settings, self.maps) or self.reported.is_decided(self.maps)
-        )
+        can_win = self.settings.match_type.has_series
+        is_won = can_win and (self.reported.finalize(self.settings, self.maps) or self.reported.is_decided(self.maps))
         return self._finish(now_ms) if is_won or self._are_all_maps_over() else []
-
-    def _are_all_maps_over(self) -> bool:
-        return self.map_number > self.settings.series_format.length
 
     def _sync_map_number(self, loaded: str) -> None:
         """Determine which map of the series the server is on, and end all maps before it."""
@@ -318,59 +262,27 @@ class Match(msgspec.Struct, kw_only=True):
         self._sync_map_number(self.presence.loaded_map)
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
-    def _ready_at_ms(self) -> int | None:
-        if self.phase not in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) or self._are_all_maps_over():
-            return None
-        complete_ms = self.presence.complete_since_ms()
-        if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():
-            return complete_ms
-        return complete_ms + to_ms(self.timers.team_choice_s)
+    def _track_roster(self, now_ms: int) -> None:
+        """Record since when the match waits for a listed player who had joined."""
+        is_waiting = self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self.presence.missing()
+        if not is_waiting or not self.presence.absent():
+            self.roster_broken_ms = None
+        elif self.roster_broken_ms is None:
+            self.roster_broken_ms = now_ms
 
     def _request_next_step(self, now_ms: int) -> list[Effect]:
         self.asked_at_ms, number = now_ms, self.map_number
-        if self.phase is MatchPhase.STARTING:
-            return [StartPlay(number)]
-        return [LoadMap(number, map_name(self.settings, number))]
+        is_loaded = self.phase is MatchPhase.STARTING
+        return [StartPlay(number) if is_loaded else LoadMap(number, map_name(self.settings, number))]
 
     # --- the clock ----------------------------------------------------------------------------------------------
-
-    def alarms(self) -> Iterator[tuple[int, Alarm]]:
-        """Yield the alarms that are set, and when they are due."""
-        timers, minutes = self.timers, self.settings.deathmatch_minutes
-        since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
-        # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
-        requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
-        yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
-        if not self.presence.ever_connected:
-            yield (since_ms if self.was_pending else self.created_at_ms) + to_ms(timers.join_s), Alarm.JOIN
-        elif self.first_live_at_ms is None and self.presence.missing():
-            yield since_ms + to_ms(timers.join_s), Alarm.JOIN
-        if self.presence.empty_since_ms is not None:
-            yield self._empty_alarm(self.presence.empty_since_ms)
-        if self.asked_at_ms is not None:
-            yield self.asked_at_ms + to_ms(timers.ask_again_s), Alarm.ASK_AGAIN
-        ready_at_ms = self._ready_at_ms()
-        if ready_at_ms is not None:
-            yield ready_at_ms, Alarm.READY
-        if self.reported.over_since_ms is not None:
-            yield self.reported.over_since_ms + SERIES_END_GRACE_MS, Alarm.SERIES_OVER
-        if self.phase is MatchPhase.LIVE and self.live_at_ms is not None and minutes is not None:
-            lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
-            yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
-
-    def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
-        timers, was_live = self.timers, self.first_live_at_ms is not None
-        until_ms = since_ms + to_ms(timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE))
-        if self.presence.map_change_at_ms is not None:
-            until_ms = max(until_ms, self.presence.map_change_at_ms + to_ms(timers.map_change_grace_s))
-        return until_ms, Alarm.ALL_LEFT if was_live else Alarm.IDLE
 
     def _fire(self, alarm: Alarm, now_ms: int) -> list[Effect]:
         match alarm:
             case Alarm.JOIN:
                 return self._handle_join_timeout(now_ms)
             case Alarm.ALL_LEFT:
-                return self.end_series(now_ms) or self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
+                return self._handle_departure(now_ms)
             case Alarm.IDLE:
                 return self.cancel(CancelReason.IDLE_TIMEOUT, now_ms)
             case Alarm.MAX_DURATION:
@@ -384,17 +296,30 @@ class Match(msgspec.Struct, kw_only=True):
             case Alarm.TIME_UP:
                 return self._end_map(self.current_map.time_limit_end(self.settings.deathmatch_minutes or 0), now_ms)
 
+    def _handle_departure(self, now_ms: int) -> list[Effect]:
+        if self.phase is MatchPhase.LIVE and self.current_map.has_final_score:
+            return self._end_map(self.current_map.unreported_end(), now_ms)  # they left because the map is over
+        return self.end_series(now_ms) or self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
+
     def _handle_join_timeout(self, now_ms: int) -> list[Effect]:
         if not self.presence.ever_connected:
             return self.cancel(CancelReason.NO_PLAYERS_JOINED, now_ms)
+        if self.first_live_at_ms is not None and (ended := self.end_series(now_ms)):
+            return ended
         connected = self.presence.connected.items()
         kicks: list[Effect] = [Kick(player_id, found.user_id, ROSTER_INCOMPLETE) for player_id, found in connected]
-        missing, joined = self.presence.missing(), self.presence.joined()
-        return kicks + self._cancel(CancelMatch(CancelReason.INCOMPLETE_ROSTER, missing, joined), now_ms)
+        cancel = CancelMatch(
+            CancelReason.INCOMPLETE_ROSTER,
+            missing_players=self.presence.missing(),
+            connected_players=self.presence.joined(),
+            absent_players=self.presence.absent(),
+        )
+        return kicks + self._cancel(cancel, now_ms)
 
     def _cancel(self, effect: CancelMatch, now_ms: int) -> list[Effect]:
         if not self._move(Trigger.CANCELED):
             return []
         self.current_map.cancel()
-        self.outcome = Outcome(at_ms=now_ms, **msgspec.structs.asdict(effect))
+        is_complete = self.is_log_complete
+        self.outcome = Outcome(at_ms=now_ms, is_log_complete=is_complete, **msgspec.structs.asdict(effect))
         return [effect]

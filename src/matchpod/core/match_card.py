@@ -17,6 +17,7 @@ from matchpod.core.progress import (
     public_phase,
     round_number,
 )
+from matchpod.core.series_maps import loaded_map
 
 
 class MatchCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,10 +25,11 @@ class MatchCard(msgspec.Struct, frozen=True, kw_only=True):
 
     phase: PublicPhase
     map_name: str | None
+    """The map that is loaded or loading."""
     map_number: int
     maps_won: tuple[int, int]
     score: tuple[int, int] | None
-    """Rounds won on this map; None in a deathmatch."""
+    """Rounds won on this map, 0:0 until it is live; None in a deathmatch."""
     team1_side: Side | None
     round: int | None
     live_ms: int | None
@@ -52,13 +54,13 @@ def card_of(
     match: Match, stays: Stays, signals: Signals, *, heard_ms: int | None, deadline: tuple[int, WaitingFor] | None
 ) -> MatchCard:
     """Return the summary of a match."""
-    current, phase = match.current_map, public_phase(match)
+    current, phase = loaded_map(match), public_phase(match)
     is_live = phase in (PublicPhase.LIVE, PublicPhase.PAUSED)
     started_ms = current.started_at_ms
     return MatchCard(
         phase=phase,
         map_name=current.name or None,
-        map_number=match.map_number,
+        map_number=current.number,
         maps_won=match.series_score,
         score=(current.team1_score, current.team2_score) if current.is_scored else None,
         team1_side=current.team1_side if is_live and current.is_scored else None,

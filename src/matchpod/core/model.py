@@ -85,6 +85,31 @@ class Side(StrEnum):
         return Side.T if self is Side.CT else Side.CT
 
 
+class StartSides(StrEnum):
+    """What decides on which sides the teams begin a map. The values are those of the API and of the match plugin."""
+
+    TEAM1_CT = "team1_ct"
+    """The first team begins as CT."""
+    TEAM1_T = "team1_t"
+    """The first team begins as T."""
+    KNIFE = "knife"
+    """The winner of a knife round chooses."""
+
+    @property
+    def team1_side(self) -> Side | None:
+        """The side on which the first team begins; None if a knife round decides."""
+        return {StartSides.TEAM1_CT: Side.CT, StartSides.TEAM1_T: Side.T}.get(self)
+
+
+class SidesBy(StrEnum):
+    """What decided on which sides the teams began a map."""
+
+    GIVEN = "given"
+    """The settings of the match: its `sides`, or their default."""
+    KNIFE = "knife"
+    """The winner of a knife round."""
+
+
 class Winner(StrEnum):
     """The winner of a map or series, or a tie."""
 
@@ -117,7 +142,9 @@ class TeamRoster(msgspec.Struct, frozen=True):
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The validated settings of a match, with defaults applied.
 
-    `maps` lists all maps of the series in order, repeated if the caller's list was shorter than the series.
+    `maps` lists all maps of the series in order, repeated if the caller's list was shorter than the series. `sides` has
+    an entry for each of them; it is empty if the caller gave none and `start_sides` has not chosen them yet, in modes
+    without a series, and in matches created before sides could be chosen, in which team1 begins every map as CT.
     """
 
     match_type: MatchType
@@ -132,6 +159,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     freeze_time: int | None = None
     max_rounds: int | None = None
     custom_cvars: tuple[CvarSetting, ...] = ()
+    sides: tuple[StartSides, ...] = ()
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:
@@ -141,6 +169,11 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
             if team is not None:
                 listed += team.players
         return listed
+
+    @property
+    def uses_plugin(self) -> bool:
+        """True if the match plugin runs the match: competitive or wingman with at least one listed player."""
+        return self.match_type.has_series and bool(self.roster)
 
     @property
     def deathmatch_minutes(self) -> float | None:
@@ -153,6 +186,10 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     def is_free_for_all(self) -> bool:
         """True if every player is an enemy of every other, regardless of the side in the log."""
         return self.match_type is MatchType.DEATHMATCH and self.dm_sub_mode is not DmSubMode.TEAM
+
+    def sides_on(self, number: int) -> StartSides | None:
+        """Return what decides the sides on map `number`; None if nothing was requested."""
+        return self.sides[number - 1] if 0 < number <= len(self.sides) else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return the team that lists the player; None if no team does."""

@@ -1,4 +1,8 @@
-"""Define the API shapes of the events in the stream of an organization: a closed set, named by `type`."""
+"""Define the API shapes of the events in the stream of an organization: a closed set, named by `type`.
+
+All maps of the match are in the events of a map that begins or ends, not in every change of the score: these are most
+of the events, and none of the other maps has changed since.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ from msgspec import Meta
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import Winner
-from matchpod.core.result_shapes import MapName, Score
+from matchpod.core.result_shapes import MapName, MapStates, Score, SeriesScore
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
 MapNumber = Annotated[int, Meta(description="The number of the map in its match, from 1.")]
+SeriesScoreThen = Annotated[
+    SeriesScore | None,
+    Meta(description="Maps won by each team, after this event; null if the match type has no series."),
+]
 RoundOfScore = Annotated[int | None, Meta(description="The last round that counts; null before the first.")]
 
 
@@ -50,6 +58,8 @@ class MapWentLiveEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_live"
     map_number: MapNumber
     map_name: MapName
     score: Annotated[Score | None, Meta(description="The score; null in a deathmatch.")]
+    series_score: SeriesScoreThen
+    maps: MapStates
 
 
 class ScoreChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="score_changed"):
@@ -59,6 +69,7 @@ class ScoreChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="score_ch
     map_number: MapNumber
     round_number: RoundOfScore
     score: Annotated[Score, Meta(description="The new score.")]
+    series_score: SeriesScoreThen
 
 
 class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended"):
@@ -68,6 +79,8 @@ class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended
     map_number: MapNumber
     score: Annotated[Score | None, Meta(description="The final score; null in a deathmatch.")]
     winner: Annotated[Winner | None, Meta(description="Who won the map; null if unknown, and in a deathmatch.")]
+    series_score: SeriesScoreThen
+    maps: MapStates
 
 
 class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):

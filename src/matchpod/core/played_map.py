@@ -75,10 +75,14 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     """As on the server at the newest start of the map."""
     team2_name: str | None = None
     team1_side: Side | None = None
+    start_side: Side | None = None
+    """The side on which team1 began the first round; None if it is not in the log, and in a deathmatch."""
     round_number: int | None = None
     latest_round: int | None = None
     is_round_unknown: bool = False
     is_paused: bool = False
+    has_final_score: bool = False
+    """The last decided round ended the map, by the rules of the match; only the report of the end is missing."""
     names: dict[PlayerId, str] = msgspec.field(default_factory=dict)
 
     @classmethod
@@ -96,6 +100,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     def is_finished(self) -> bool:
         """True if the map is over, even if its end was lost."""
         return self.status is MapStatus.FINISHED
+
+    @property
+    def team_names(self) -> tuple[str | None, str | None]:
+        """The names of both teams as on the server; None for one that is not known."""
+        return self.team1_name, self.team2_name
 
     @property
     def duration_s(self) -> int | None:
@@ -166,6 +175,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self._set_score(team1, team2)
         self.winner = Winner.of(team1, team2)
 
+    def unreported_end(self) -> MapEnded:
+        """Return the end event of a map with its final score, whose report was lost."""
+        at_ms = self.last_event_at_ms or 0
+        return MapEnded(at_ms, self.played_name or self.name, self.team1_score, self.team2_score, is_complete=False)
+
     def time_limit_end(self, minutes: float) -> MapEnded:
         """Return the missing end event of a timed map, at its time limit or at its last event if that was earlier."""
         started_ms = self.started_at_ms or 0
@@ -189,20 +203,21 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case MapLive():
                 self._go_live(event)
             case RoundStarted():
-                if not self.is_round_unknown:
-                    self.round_number = self.latest_round = event.round_number
-                self.team1_side = event.team1_side if event.is_certain else None
+                self._start_round(event)
             case GameCounted() if self.is_round_unknown:
                 self.is_round_unknown, self.latest_round = False, (event.round_number - 1) or None
             case RoundDecided():
                 self.is_round_unknown = False
                 self.round_number, self.latest_round = None, event.round_number
+                self.has_final_score = event.is_last
                 self._set_score(event.team1_score, event.team2_score)
             case LogGap():  # rounds may have ended: the next score tells how many
                 self.is_round_unknown = self.is_scored
                 self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
+                # In the first round, lines were lost and the players show other sides than assumed.
+                self.start_side = event.team1_side if self.round_number == 1 else self.start_side
             case RoundRestored():
                 self._restore(event)
             case Paused() | Unpaused():
@@ -216,12 +231,25 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.status = MapStatus.LIVE
         self.started_at_ms = event.since_ms
         self._set_played_name(event.map_name)
-        self.team1_name, self.team2_name = event.team1_name or self.team1_name, event.team2_name or self.team2_name
-        self.team1_side = event.team1_side
+        self._set_team_names(event.team1_name, event.team2_name)
+        self.team1_side, self.start_side = event.team1_side, None
         self.round_number = None
         self.latest_round = event.rounds_played or None
-        self.is_paused = self.is_round_unknown = False
+        self.is_paused = self.is_round_unknown = self.has_final_score = False
         self._set_score(event.team1_score, event.team2_score)
+
+    def _set_team_names(self, team1_name: str | None, team2_name: str | None) -> None:
+        """Set both names if at least one is given: those of two statements belong to different teams."""
+        if team1_name or team2_name:
+            self.team1_name, self.team2_name = team1_name, team2_name
+
+    def _start_round(self, event: RoundStarted) -> None:
+        self.has_final_score = False  # play goes on
+        if not self.is_round_unknown:
+            self.round_number = self.latest_round = event.round_number
+        self.team1_side = event.team1_side if event.is_certain else None
+        if event.round_number == 1 and self.is_scored:
+            self.start_side = self.team1_side
 
     def _set_played_name(self, name: str) -> None:
         self.played_name = name or self.played_name
@@ -231,14 +259,15 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.status = MapStatus.LIVE
         self.finished_at_ms = None
         self.winner = None
-        self.is_round_unknown = False
+        self.is_round_unknown = self.has_final_score = False
         self.round_number = None
         self.latest_round = event.rounds_kept or None
         self._set_score(event.team1_score, event.team2_score)
 
     def _end(self, event: MapEnded) -> None:
         self._set_played_name(event.map_name)
-        self.team1_name, self.team2_name = self.team1_name or event.team1_name, self.team2_name or event.team2_name
+        if not (self.team1_name and self.team2_name):
+            self._set_team_names(event.team1_name, event.team2_name)
         self._close(MapStatus.FINISHED, event.at_ms)
         self._set_score(event.team1_score, event.team2_score)
         if self.is_scored and event.is_winner_known:

@@ -89,6 +89,10 @@ class Presence(msgspec.Struct, kw_only=True):
         """Return the listed players who connected at least once, in roster order."""
         return tuple(player for player in self.roster if player in self.ever_connected)
 
+    def absent(self) -> tuple[PlayerId, ...]:
+        """Return the listed players who are not connected, in roster order."""
+        return tuple(player for player in self.roster if player not in self.connected)
+
     def complete_since_ms(self) -> int | None:
         """Return when the last listed player entered; None if one is not in the game or there is no roster."""
         entered = [self.connected[player].entered_ms for player in self.roster if player in self.connected]

@@ -49,7 +49,7 @@ class WaitingFor(StrEnum):
     FREE_SERVER = "free_server"
     """A free server in its region; then it fails with `no_capacity`."""
     PLAYERS_TO_JOIN = "players_to_join"
-    """Players who have not connected yet; then it is canceled."""
+    """Listed players who are not on the server, or the first player of all; then it is canceled."""
     PLAYERS_TO_RETURN = "players_to_return"
     """All players have left; if none returns, it ends."""
     SIDES = "sides"

@@ -85,11 +85,13 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return True
 
     def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
-        """Prepare for a map going live. If lines were lost and the last map is live, keep its state in `cut`."""
+        """Make the map that goes live the last one. If lines were lost and a map is live, keep its state in `cut`."""
         is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
         self.live_number, self.cut = None, maps[-1] if is_doubtful else None
         if is_doubtful:
             maps[-1] = PlayedMap.upcoming(settings, maps[-1].number)
+        elif maps[-1].is_finished:
+            maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
         """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""

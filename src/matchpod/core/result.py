@@ -34,6 +34,8 @@ from matchpod.core.result_shapes import (
     SeriesResult,
     TeamEntry,
 )
+from matchpod.core.series_maps import loaded_map, map_states, series_score_of
+from matchpod.core.start_sides import decided_by
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 
@@ -65,8 +67,8 @@ def build_result(match: Match) -> Result:
 
 
 def live_match(match: Match) -> LiveMatch:
-    """Return the live view of a match with all players who are connected or have statistics, most kills first."""
-    current = match.current_map
+    """Return the live view of a match: the map that is loaded or loading, and its players, most kills first."""
+    current = loaded_map(match)
     counts = {
         player_id: count for player_id, count in current.ledger.live_counts().items() if is_published(match, player_id)
     }
@@ -90,6 +92,9 @@ def live_match(match: Match) -> LiveMatch:
         game=GAME,
         match_type=match.settings.match_type,
         map=current.name or None,
+        map_number=current.number,
+        series_score=series_score_of(match),
+        maps=map_states(match),
         score=Score(current.team1_score, current.team2_score) if has_score else msgspec.UNSET,
         players=tuple(sorted(players, key=lambda player: (-player.kills, player.deaths, player.steam_id))),
     )
@@ -124,7 +129,7 @@ def _iso_second(seconds: int) -> str:
 def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
     """Return the statistics of all players over these maps, most kills first.
 
-    What only reports contain is None for a player of whom nothing is known on a map with lost rounds.
+    What only reports contain is None, or incomplete, for a player of whom nothing is known on a map with lost rounds.
     """
     by_map = [played.ledger.lines() for played in maps]
     seen = [
@@ -133,7 +138,7 @@ def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
     return [
         line
         if all(line.player_id in players for players in seen)
-        else msgspec.structs.replace(line, mvps=None, shots_fired=None, shots_hit=None)
+        else msgspec.structs.replace(line, are_mvps_complete=False, shots_fired=None, shots_hit=None)
         for line in sum_lines(line for lines in by_map for line in lines)
     ]
 
@@ -168,6 +173,8 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
         duration=played.duration_s,
         complete=played.is_complete,
         missing_rounds=played.missing_rounds,
+        team1_start_side=played.start_side,
+        sides_by=decided_by(match.settings, played.number, played.start_side),
         players=tuple(_map_player(match, played, line) for line in published_lines(match, played)),
     )
 
@@ -178,8 +185,8 @@ def team_name(match: Match, team: Team) -> str:
     given = settings.team1 if is_first else settings.team2
     if given is not None and given.name:
         return given.name
-    logged = (played.team1_name if is_first else played.team2_name for played in reversed(match.maps))
-    return next(filter(None, logged), "Team 1" if is_first else "Team 2")
+    logged = next((names for played in reversed(match.maps) if any(names := played.team_names)), (None, None))
+    return logged[0 if is_first else 1] or ("Team 1" if is_first else "Team 2")
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:
@@ -224,7 +231,8 @@ def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> 
         team=match.settings.team_of(line.player_id) or line.team,
         adr=derived.adr(line.damage, line.rounds_played),
         rounds_played=line.rounds_played,
-        mvps=line.mvps,
+        mvps=line.mvps or 0,
+        mvps_complete=line.are_mvps_complete,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Team, Winner
+from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Side, SidesBy, Team, Winner
+from matchpod.core.played_map import MapStatus
 
 SteamId = Annotated[PlayerId, Meta(description="The 64-bit player ID.")]
 PlayerName = Annotated[str, Meta(description="The player's name.")]
@@ -40,6 +41,17 @@ MapNumber = Annotated[int, Meta(description="Its position in the series, from 1.
 Team1Score = Annotated[int, Meta(description="Rounds won by the first team.")]
 Team2Score = Annotated[int, Meta(description="Rounds won by the second team.")]
 Duration = Annotated[int | None, Meta(description="In seconds; null if unknown.")]
+Team1StartSide = Annotated[
+    Side | None,
+    Meta(description="The side on which the first team began the map; null if unknown, and in a deathmatch."),
+]
+SidesDecidedBy = Annotated[
+    SidesBy | None,
+    Meta(
+        description="What decided the sides: `given` for `gameSettings.sides` or their default, `knife` for the winner"
+        " of a knife round; null if unknown, in other modes, and if players without a roster chose otherwise."
+    ),
+]
 WinnerOrNull = Annotated[Winner | None, Meta(description="`team1`, `team2` or `tie`; null if undecided.")]
 PlayedType = Annotated[MatchType, Meta(description="The match type that was played.")]
 IsoTime = Annotated[str, Meta(description="ISO 8601 in UTC, with milliseconds.")]
@@ -71,7 +83,7 @@ class ExtraStats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     enemies_flashed: Annotated[int, Meta(description="Enemies blinded.")]
     mvps: Annotated[
         int | UnsetType,
-        Meta(description="Rounds as most valuable player; left out if unknown."),
+        Meta(description="Rounds as most valuable player, as far as they are known; left out in a deathmatch."),
     ] = UNSET
     bomb_plants: BombPlants
     bomb_defuses: BombDefuses
@@ -108,7 +120,11 @@ class OverallPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):
     team: PlayerTeam
     adr: Annotated[float, Meta(description="Average damage per round.")]
     rounds_played: Annotated[int, Meta(description="Rounds the player took part in.")]
-    mvps: Annotated[int | None, Meta(description="Rounds as most valuable player; null if unknown.")]
+    mvps: Annotated[int, Meta(description="Rounds as most valuable player, as far as they are known.")]
+    mvps_complete: Annotated[
+        bool,
+        Meta(description="Whether `mvps` is final. Without the plugin, the MVP of the last round is not in the log."),
+    ] = True
 
 
 class MapPlayer(OverallPlayer, frozen=True, kw_only=True, rename="camel"):
@@ -138,6 +154,8 @@ class MapEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     duration: Duration
     complete: Complete
     missing_rounds: MissingRounds
+    team1_start_side: Team1StartSide
+    sides_by: SidesDecidedBy
     players: Annotated[tuple[MapPlayer, ...], MOST_KILLS_FIRST]
 
 
@@ -221,11 +239,85 @@ class Score(msgspec.Struct, frozen=True):
     team2: Team2Score
 
 
+class SeriesScore(msgspec.Struct, frozen=True, gc=False):
+    """Maps won in the series."""
+
+    team1: Annotated[int, Meta(description="Maps won by the first team.")]
+    team2: Annotated[int, Meta(description="Maps won by the second team.")]
+
+
+class MapState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How one map of a match stands."""
+
+    name: MapName
+    number: MapNumber
+    status: Annotated[MapStatus, Meta(description="The current status.")]
+    score: Annotated[Score | None, Meta(description="Rounds won on this map; null in a deathmatch.")]
+    winner: WinnerOrNull
+
+
+SeriesScoreOrNull = Annotated[
+    SeriesScore | None, Meta(description="Maps won by each team; null if the match type has no series.")
+]
+MapStates = Annotated[
+    tuple[MapState, ...], Meta(description="The maps that were played or may still be played, in order.")
+]
+
+
 class LiveMatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The live view of a match; a deathmatch has no score."""
 
     game: Annotated[str, Meta(description="Always `cs2`.")]
     match_type: Annotated[MatchType, Meta(description="The match type.")]
-    map: Annotated[str | None, Meta(description="The name of the map.")]
-    score: Annotated[Score | UnsetType, Meta(description="Rounds won on this map; left out for a deathmatch.")] = UNSET
-    players: Annotated[tuple[LivePlayer, ...], MOST_KILLS_FIRST]
+    map: Annotated[
+        str | None, Meta(description="The name of the map that is loaded or loading: between maps, the next one.")
+    ]
+    map_number: Annotated[int, Meta(description="The number of this map in its match, from 1.")]
+    score: Annotated[
+        Score | UnsetType,
+        Meta(description="Rounds won on this map, 0:0 until it is live; left out for a deathmatch."),
+    ] = UNSET
+    series_score: SeriesScoreOrNull
+    maps: MapStates
+    players: Annotated[
+        tuple[LivePlayer, ...],
+        Meta(description="All players who are connected or have statistics on this map, most kills first."),
+    ]
+
+
+class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player of a stored result of any mode and version; what the mode lacks, or a version did not store, is None."""
+
+    steam_id: str = ""
+    name: str = ""
+    team: Team | None = None
+    kills: int | None = None
+    deaths: int | None = None
+    assists: int | None = None
+    headshots: int | None = None
+    hs_percent: float | None = None
+    damage_dealt: int | None = None
+    utility_damage: int | None = None
+    rounds_played: int | None = None
+    adr: float | None = None
+    kast_percent: float | None = None
+    first_kills: int | None = None
+    first_deaths: int | None = None
+    trade_kills: int | None = None
+    clutch_wins: int | None = None
+    mvps: int | None = None
+    mvps_complete: bool = True
+    impact_rating: float | None = None
+
+
+class StoredLead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A stored detection of any version; what a version did not store is None or empty."""
+
+    steam_id: str = ""
+    name: str = ""
+    type: str = "unknown"
+    reason: str = ""
+    weapon: str = "unknown"
+    map_number: int | None = None
+    round_number: int | None = None
+    detected_at: str | None = None

@@ -142,3 +142,54 @@ class RoundEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     damage_pairs: Annotated[
         tuple[DamagePair, ...], Meta(description="Who damaged which enemy; those of a player add up to `damageDealt`.")
     ]
+
+
+# --- stored rounds, of any version --------------------------------------------------------------------------------
+
+
+class StoredFirstKill(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first kill of a stored round."""
+
+    killer: Person
+    victim: Person
+
+
+class StoredRoundTeam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One team in a stored round; what a version did not store is None."""
+
+    side: Side | None = None
+    survivors: int | None = None
+    equipment_value: int | None = None
+    buy_type: BuyType | None = None
+
+
+class StoredRoundPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A player of a stored round."""
+
+    steam_id: PlayerId
+    name: str = ""
+    team: Team | None = None
+
+
+class StoredDamagePair(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The damage of one player to one enemy in a stored round."""
+
+    attacker_steam_id: PlayerId
+    victim_steam_id: PlayerId | None = None
+    damage: int
+
+
+class StoredRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is shown of a stored round of any version; what a version did not store is None or empty."""
+
+    number: int
+    complete: bool = True
+    winner: Team | None = None
+    winner_side: Side | None = None
+    reason: RoundEndReason | None = None
+    score: Score | None = None
+    first_kill: StoredFirstKill | None = None
+    team1: StoredRoundTeam = StoredRoundTeam()
+    team2: StoredRoundTeam = StoredRoundTeam()
+    players: tuple[StoredRoundPlayer, ...] = ()
+    damage_pairs: tuple[StoredDamagePair, ...] = ()

@@ -20,6 +20,7 @@ from matchpod.core.persons import person_of, sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import LAST_MS, anti_cheat_entry, iso_time, player_name
 from matchpod.core.result_shapes import Score
+from matchpod.core.start_sides import decided_by
 from matchpod.core.timeline_items import Person, TimelineItem
 
 MAX_ITEMS: Final = 100_000
@@ -131,7 +132,8 @@ class Timeline(msgspec.Struct):
         self._sync_players(event, match)
         number, head = self._head_in_play(event, match)
         name, side, score = sanitize(event.map_name), _team1_side(event, match), _score(match.current_map)
-        self._add(number, items.MapLiveItem(**head, map_name=name, team1_side=side, score=score))
+        by = None if event.rounds_played else decided_by(match.settings, number, side)
+        self._add(number, items.MapLiveItem(**head, map_name=name, team1_side=side, sides_by=by, score=score))
 
     def _round_started(self, event: ev.RoundStarted, match: Match) -> None:
         rounds = match.current_map.ledger.rounds
@@ -164,12 +166,15 @@ class Timeline(msgspec.Struct):
 
     def _pause_changed(self, event: ev.Paused | ev.Unpaused, match: Match) -> None:
         # The server logs the end of a pause twice: when it is requested, and when play resumes.
-        is_paused = match.current_map.is_paused
-        if is_paused is not self.is_paused:
-            self.is_paused = is_paused
-            kind = items.PausedItem if is_paused else items.UnpausedItem
-            number, head = self._head_in_play(event, match)
-            self._add(number, kind(**head, by=sanitize(event.by)))
+        if match.current_map.is_paused is self.is_paused:
+            return
+        self.is_paused = match.current_map.is_paused
+        number, head = self._head_in_play(event, match)
+        if isinstance(event, ev.Unpaused):
+            self._add(number, items.UnpausedItem(**head, by=sanitize(event.by)))
+        else:
+            caller = None if event.caller is None else self._fighter(match, event.caller)
+            self._add(number, items.PausedItem(**head, by=sanitize(event.by), called_by=caller))
 
     def _kill(self, event: ev.Kill, match: Match) -> None:
         # Half of all items are kills, so this skips the helper methods.
@@ -197,14 +202,14 @@ class Timeline(msgspec.Struct):
         record, death = match.maps[-1].ledger.open_round, (event.at_ms, event.player_id)
         if record is None or death == self.last_death:
             return
-        if record.has_respawns or (record.falls and record.falls[-1].is_death_of(*death)):
+        fall = record.death_by(event.cause, *death)
+        if record.has_respawns or fall is not None:
             self.last_death = death
             number, head = self._head_in_play(event, match)
             player = self._fighter(match, event.player_id)
             self._add(number, items.DeathItem(**head, player=player, cause=sanitize(event.cause)))
-            helper = record.falls[-1].helper if record.falls else None
-            if helper is not None:
-                self._assist(ev.Assist(event.at_ms, helper, event.player_id, is_flash=False, is_enemy=True), match)
+            if fall is not None and fall.helper is not None:
+                self._assist(ev.Assist(event.at_ms, fall.helper, event.player_id, is_flash=False, is_enemy=True), match)
 
     def _assist(self, event: ev.Assist, match: Match) -> None:
         if event.is_enemy:  # damage to a teammate who was then killed is no assist

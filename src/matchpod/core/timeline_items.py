@@ -10,7 +10,7 @@ from msgspec import Meta
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import PlayerId, Side, Team, Winner
 from matchpod.core.played_map import MapStatus
-from matchpod.core.result_shapes import AntiCheatEntry, MapName, PlayerName, PlayerTeam, Score
+from matchpod.core.result_shapes import AntiCheatEntry, MapName, PlayerName, PlayerTeam, Score, SidesDecidedBy
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -49,6 +49,8 @@ class MapLiveItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_live"):
 
     map_name: MapName
     team1_side: Team1Side
+    sides_by: SidesDecidedBy = None
+    """Items of earlier versions do not have it."""
     score: Annotated[
         Score | None, Meta(description="Above 0:0 if the log started in the middle of the map; null in a deathmatch.")
     ]
@@ -142,6 +144,9 @@ class PausedItem(TimelineItemBase, frozen=True, kw_only=True, tag="paused"):
     """Play stops at the next freeze time; `by` is the source of the pause as logged."""
 
     by: RequestedBy
+    called_by: Annotated[
+        Person | None, Meta(description="The player who called the vote for a timeout; null if unknown.")
+    ] = None
 
 
 class UnpausedItem(TimelineItemBase, frozen=True, kw_only=True, tag="unpaused"):

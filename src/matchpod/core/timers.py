@@ -28,7 +28,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
 
     join_s: float = 300.0
-    """Time for all players to connect, as documented in the API."""
+    """Time for all players to connect, as documented in the API; again if the roster breaks while no map is live."""
     all_left_grace_s: float = 30.0
     """Time to reconnect after all players left a live map: a brief network outage must not end the match."""
     idle_s: float = 600.0

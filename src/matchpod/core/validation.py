@@ -23,6 +23,7 @@ from matchpod.core.model import (
     MatchType,
     PlayerId,
     SeriesFormat,
+    StartSides,
     Team,
     TeamRoster,
 )
@@ -52,6 +53,7 @@ _SETTINGS_FIELDS = (
     "map",
     "maps",
     "seriesFormat",
+    "sides",
     "teams",
     "players",
     "serverPassword",
@@ -64,6 +66,7 @@ _SETTINGS_FIELDS = (
 _SERIES_TYPES = tuple(match_type for match_type in MatchType if match_type.has_series)
 _ONLY_FOR = {
     "seriesFormat": _SERIES_TYPES,
+    "sides": _SERIES_TYPES,
     "teams": _SERIES_TYPES,
     "players": (MatchType.DEATHMATCH,),
     "dmSubMode": (MatchType.DEATHMATCH,),
@@ -139,8 +142,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     _reject_fields_of_other_modes(fields, match_type)
     first_map = fields.text("map", text_rules.map_fault, required=True)
     pool = _read_map_pool(fields)
-    series_format = fields.choice("seriesFormat", SeriesFormat) or SeriesFormat.BO1
+    given_format = fields.choice("seriesFormat", SeriesFormat)
+    series_format = given_format or SeriesFormat.BO1
     team1, team2 = _read_teams(fields)
+    sides = _read_sides(fields, given_format, (team1, team2)) if match_type in (None, *_SERIES_TYPES) else ()
     players = _read_players(fields, {})
     if len(players) > MAX_LISTED_PLAYERS:
         fields.fault("players", f"must list at most {MAX_LISTED_PLAYERS} players")
@@ -165,6 +170,7 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
         freeze_time=freeze_time,
         max_rounds=max_rounds,
         custom_cvars=custom_cvars,
+        sides=sides,
     )
 
 
@@ -185,6 +191,34 @@ def _read_map_pool(fields: Fields) -> tuple[str, ...]:
     return tuple(name for _, name in pool)
 
 
+def _read_sides(
+    fields: Fields, series_format: SeriesFormat | None, teams: tuple[TeamRoster | None, ...]
+) -> tuple[StartSides, ...]:
+    """Return the given sides. The format and the teams are None if they are absent or invalid."""
+    is_open = not fields.has("teams") or all(team is not None and not team.players for team in teams)
+    sides = fields.texts("sides", lambda side: _side_fault(side, is_open=is_open))
+    if sides is None:
+        return ()
+    wanted = (series_format or SeriesFormat.BO1).length
+    found = fields.length("sides")
+    is_known = series_format is not None or not fields.has("seriesFormat")
+    if is_known and found != wanted:
+        maps = "1 entry, for the only map" if wanted == 1 else f"{wanted} entries, one for each map of the series"
+        fields.fault("sides", f"must have {maps}, not {found}")
+    return tuple(StartSides(side) for _, side in sides)
+
+
+def _side_fault(side: str, *, is_open: bool) -> str | None:
+    if side not in tuple(StartSides):
+        return f"must be one of {', '.join(StartSides)}"
+    if is_open and side == StartSides.KNIFE:
+        return (
+            "must not be knife in a match without listed players: the match plugin runs the knife round, and only with "
+            "a roster; list the players in teams, or choose team1_ct or team1_t"
+        )
+    return None
+
+
 def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]:
     teams = settings.nested("teams", tuple(Team))
     if teams is None:
@@ -197,11 +231,13 @@ def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]
 
 
 def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, str]) -> TeamRoster | None:
+    """Return a team; None if it is missing or lists an invalid player."""
     fields = teams.nested(team, ("name", "players"), required=True)
     if fields is None:
         return None
     name = fields.text("name", text_rules.team_name_fault) or DEFAULT_TEAM_NAMES[team]
-    return TeamRoster(name, _read_players(fields, seen))
+    players = _read_players(fields, seen)
+    return TeamRoster(name, players) if len(players) == fields.length("players") else None
 
 
 def _read_players(fields: Fields, seen: dict[PlayerId, str]) -> tuple[PlayerId, ...]:

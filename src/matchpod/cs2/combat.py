@@ -44,8 +44,6 @@ class Combat(msgspec.Struct):
     paid_at_ms: int = 0
     is_defuse_logged: bool = False
     has_launch_lines: bool = False
-    left: PlayerId = ""
-    left_at_ms: int = 0
 
     def new_round(self) -> None:
         """Reset the bomb state."""
@@ -82,23 +80,19 @@ class Combat(msgspec.Struct):
             distance=_distance(line.position, line.victim_position),
         )
 
-    def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent | None:
-        """Return a death by suicide or the world; None for the suicide printed when a player leaves."""
-        player_id = line.player.player_id
-        if player_id == self.left and at_ms == self.left_at_ms:
-            return None
-        self._stop_defusing(player_id)
-        return events.Death(at_ms, player_id, line.weapon)
+    def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent:
+        """Return a death by suicide or the world, or of a living player who leaves."""
+        self._stop_defusing(line.player.player_id)
+        return events.Death(at_ms, line.player.player_id, line.weapon)
 
     def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
         """Return a death by the bomb; the suicide line that follows is treated as the same death."""
         self._stop_defusing(line.player.player_id)
-        return events.Death(at_ms, line.player.player_id, "bomb")
+        return events.Death(at_ms, line.player.player_id, events.BOMB)
 
     def player_left(self, at_ms: int, player_id: PlayerId) -> GameEvent:
-        """Return that a player left the server during play; a suicide line with the same time is then ignored."""
+        """Return that a player left the server during play; a suicide line follows if they were alive."""
         self._stop_defusing(player_id)
-        self.left, self.left_at_ms = player_id, at_ms
         return events.PlayerGone(at_ms, player_id)
 
     def assisted(self, at_ms: int, line: lines.Assisted) -> GameEvent:

@@ -11,9 +11,9 @@ import math
 import re
 from collections.abc import Mapping
 
-from matchpod.core.model import GameSettings, MatchType, Team, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, StartSides, Team, TeamRoster
 from matchpod.core.text_rules import map_fault, team_name_fault, unprintable_in
-from matchpod.cs2.plugin_names import plugin_name
+from matchpod.cs2.plugin_names import plugin_name, shown_name
 from matchpod.cs2.rcon import MAX_COMMAND_BYTES
 
 MAX_PLUGIN_MATCH_ID = 2**31 - 1
@@ -106,7 +106,7 @@ def uses_plugin_match(settings: GameSettings) -> bool:
     A loaded MatchZy match kicks all players that it does not list. With a roster, even of one team only, that is the
     documented whitelist. Without listed players it would kick everyone, so such a match runs without the plugin.
     """
-    return settings.match_type.has_series and bool(settings.roster)
+    return settings.uses_plugin
 
 
 def game_mode_of(match_type: MatchType) -> tuple[int, int]:
@@ -142,8 +142,8 @@ def load_map_command(map_name: str) -> str:
     return _command("changelevel", bare(map_name))
 
 
-def match_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the commands to send after every map load, because the mode's config files overwrite these variables.
+def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str, ...]:
+    """Return the commands to send after every load of a map, because the mode's config files overwrite these variables.
 
     With a plugin match, send them after the match is loaded: its warmup config also overwrites some of them. Warmup is
     held first: until then the game may start by itself, with the default length and rules of its mode.
@@ -154,11 +154,20 @@ def match_commands(settings: GameSettings) -> tuple[str, ...]:
     commands = [*_set_all({**hold, **custom, **rest}), _password_command(settings)]
     if own.get("bot_quota") == "0":
         commands.append(_command("bot_kick"))
-    if not uses_plugin_match(settings):
-        # The plugin names the teams itself; without it the first name belongs to the side that starts as CT.
-        commands.append(_command("mp_teamname_1", quoted(_name_of(settings.team1))))
-        commands.append(_command("mp_teamname_2", quoted(_name_of(settings.team2))))
-    return tuple(commands)
+    return (*commands, *team_name_commands(settings, map_number=map_number))
+
+
+def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
+    """Return the commands that name the teams on a map, which tells players without a roster their sides.
+
+    The first name belongs to the team that begins as CT. Empty with the plugin, which names the teams itself.
+    """
+    if uses_plugin_match(settings):
+        return ()
+    names = [shown_name(settings, team) for team in Team]
+    if settings.sides_on(map_number) is StartSides.TEAM1_T:
+        names.reverse()
+    return tuple(_command(f"mp_teamname_{number}", quoted(name)) for number, name in enumerate(names, 1))
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
@@ -242,8 +251,8 @@ def matchzy_match(
 ) -> dict[str, object]:
     """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
-    Sides are fixed (team1 starts as CT), without knife round or veto. An incomplete team cannot ready up: play starts
-    by `start_commands`, or when the server is full and all players are ready.
+    There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
+    and all players are ready.
     """
     if not uses_plugin_match(settings) or settings.team1 is None or settings.team2 is None:
         raise ValueError("a match without listed players must not be loaded into the plugin")
@@ -256,7 +265,7 @@ def matchzy_match(
         "matchid": match_id,
         "num_maps": len(maps),
         "maplist": maps,
-        "map_sides": ["team1_ct"] * len(maps),
+        "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
         "clinch_series": True,
         "wingman": settings.match_type is MatchType.WINGMAN,
@@ -362,10 +371,6 @@ def _custom_cvars(settings: GameSettings) -> dict[str, str]:
 def _password_command(settings: GameSettings) -> str:
     # An empty password clears that of an earlier match on a reused server.
     return _command("sv_password", quoted(settings.server_password or ""))
-
-
-def _name_of(team: TeamRoster | None) -> str:
-    return team.name if team is not None else ""
 
 
 def _set_all(cvars: Mapping[str, str]) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ class Interpreter(msgspec.Struct):
     economy: Economy = msgspec.field(default_factory=Economy)
     users: dict[PlayerId, int] = {}
     """The user id under which each player entered. A rejoin gets a new id, and the old connection may end later."""
+    absent: dict[PlayerId, None] = {}
+    """Players and bots who have disconnected. The server goes on printing lines of them, which do not mean presence."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
@@ -52,7 +54,7 @@ class Interpreter(msgspec.Struct):
             step(self, at_ms, line, out)
             return
         fight = _COMBAT.get(kind)
-        if fight is not None and (self.flow.phase is MapPhase.LIVE or self.flow.start_deathmatch(at_ms, out)):
+        if fight is not None and (self.flow.phase is MapPhase.LIVE or self._is_live_now(at_ms, line, out)):
             event = fight(self.flow.combat, at_ms, line)
             if event is not None:
                 out.append(event)
@@ -69,15 +71,38 @@ class Interpreter(msgspec.Struct):
         self.flow.restart()
         self.economy.forget()
         self.users.clear()
+        self.absent.clear()
+
+    def on_lost_lines(self) -> None:
+        """Handle lost lines: players may have returned, teams may have changed sides, and the match may have begun."""
+        self.flow.on_lost_lines()
+        self.economy.forget()
+        self.absent.clear()
+
+    def _is_live_now(self, at_ms: int, line: Line, out: list[GameEvent]) -> bool:
+        """True if a fight shows that the map is live: a deathmatch, or a round whose start is the first line."""
+        if self.flow.unseen_start_ms is not None and isinstance(line, player_lines.PlayerLogLine):
+            self._observe_side(at_ms, line.player, out)
+        return self.flow.start_deathmatch(at_ms, out)
+
+    def _is_absent(self, token: PlayerToken) -> bool:
+        """True for a line that is printed of a player who is not on the server."""
+        return token.is_pending or token.player_id in self.absent
 
     def _connected(self, at_ms: int, line: player_lines.Connected, out: list[GameEvent]) -> None:
         token = line.player
+        if token.is_pending:
+            return
+        self.absent.pop(token.player_id, None)
         if is_human(token.player_id):
             self.users.pop(token.player_id, None)
             out.append(events.PlayerConnected(at_ms, token.player_id, token.name, token.user_id))
 
     def _entered(self, at_ms: int, line: player_lines.Entered, out: list[GameEvent]) -> None:
         token = line.player
+        if token.is_pending:
+            return
+        self.absent.pop(token.player_id, None)
         if is_human(token.player_id):
             if len(self.users) >= MAX_USERS:
                 self.users.clear()
@@ -86,8 +111,8 @@ class Interpreter(msgspec.Struct):
 
     def _switched(self, at_ms: int, line: player_lines.SwitchedTeam, out: list[GameEvent]) -> None:
         player_id = line.player.player_id
-        if player_id:
-            side = Side(line.new) if line.new in ("CT", "TERRORIST") else None
+        side = Side(line.new) if line.new in ("CT", "TERRORIST") else None
+        if player_id and (side is None or not self._is_absent(line.player)):
             self.flow.set_side(at_ms, player_id, side, out)
             team = self.flow.sides.team_of(player_id)
             out.append(events.PlayerJoinedSide(at_ms, player_id, line.player.name, side, team))
@@ -97,6 +122,9 @@ class Interpreter(msgspec.Struct):
         if not player_id or self.users.get(player_id, user_id) != user_id:
             return  # an old connection of a player who has rejoined since
         self.users.pop(player_id, None)
+        if len(self.absent) >= MAX_USERS:
+            self.absent.clear()
+        self.absent[player_id] = None
         self.flow.set_side(at_ms, player_id, None, out)
         if self.flow.phase is MapPhase.LIVE:
             out.append(self.flow.combat.player_left(at_ms, player_id))
@@ -117,13 +145,16 @@ class Interpreter(msgspec.Struct):
             self._observe_side(at_ms, line.player, out)
 
     def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
-        """Update a player's side from an item or kill line, in case the line of an earlier team change was lost."""
+        """Update a player's side from a line of theirs: the line of a team change may be lost, a rejoin has none."""
         side, player_id, sides = token.side, token.player_id, self.flow.sides
-        if side is None or not player_id or sides.seen.get(player_id) is side:
+        if side is None or not player_id or sides.seen.get(player_id) is side or self._is_absent(token):
             return
-        is_late = player_id not in sides.player_sides and self.flow.phase is MapPhase.LIVE and not sides.is_doubtful
+        is_new = player_id not in sides.player_sides and player_id not in self.users
+        is_late = is_new and self.flow.phase is MapPhase.LIVE and not sides.is_doubtful
         self.flow.set_side(at_ms, player_id, side, out)
-        if is_late and (team := sides.team_of(player_id)) is not None:  # who joins a side later has a line of it
+        if is_new and self.flow.unseen_start_ms is not None:
+            self.flow.start_unseen_round(out)
+        if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line of their arrival
             out.append(events.LineupGrown(at_ms, player_id, team))
 
     def _world_trigger(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
@@ -148,13 +179,14 @@ class Interpreter(msgspec.Struct):
 
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
         economy, flow = self.economy, self.flow
-        self._observe_side(at_ms, line.player, out)
+        if line.items:  # the dead and those who have left leave it with nothing
+            self._observe_side(at_ms, line.player, out)
         is_new = economy.is_play and flow.phase is MapPhase.LIVE and economy.leave_buyzone(line)
         if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
     def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
-        if self.economy.is_known:
+        if self.economy.is_known and not self._is_absent(line.player):
             self.economy.change_money(line)
         if line.change == DEFUSE_REWARD:
             self.flow.combat.record_payment(at_ms, line)
@@ -213,4 +245,5 @@ _FLOW: dict[type, Callable[..., None]] = {
     world_lines.MatchUnpaused: MapFlow.on_unpause,
     world_lines.LoadingMap: MapFlow.on_map_loading,
     world_lines.GameOver: MapFlow.on_game_over,
+    world_lines.Vote: MapFlow.on_vote,
 }

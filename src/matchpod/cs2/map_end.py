@@ -1,4 +1,4 @@
-"""How a map ends: the reports of its end, and the scores that win it."""
+"""How a map ends: the reports of its end, and the scores that end it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, Team
 
-_DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16}
+_DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
+"""From the game's own config files of the modes."""
+
 _OVERTIME_ROUNDS = 6
 
 
@@ -24,15 +26,35 @@ class EndReport(msgspec.Struct, frozen=True, kw_only=True):
         return last if one != two and self.winner is (Team.TEAM1 if one > two else Team.TEAM2) else None
 
 
-def regulation_rounds(settings: GameSettings) -> int | None:
-    """Return the rounds of a map without overtime; None if the mode has no winning score."""
-    default = _DEFAULT_ROUNDS.get(settings.match_type)
-    return default and (settings.max_rounds or default)
+class EndRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which scores end a map. `max_rounds` is without overtime; None if rounds do not end it."""
 
+    max_rounds: int | None = None
+    can_clinch: bool = True
+    has_overtime: bool = True
 
-def is_won(score: tuple[int, int], max_rounds: int | None) -> bool:
-    """True if this score wins a map with these regulation rounds, or an overtime of it."""
-    if max_rounds is None:
-        return False
-    overtimes = -(-max(sum(score) - max_rounds, 0) // _OVERTIME_ROUNDS)
-    return max(score) == max_rounds // 2 + overtimes * _OVERTIME_ROUNDS // 2 + 1
+    @staticmethod
+    def of(settings: GameSettings) -> EndRules:
+        """Return the rules of a match: as requested, else those of its mode."""
+        if settings.match_type is MatchType.DEATHMATCH:
+            return EndRules()
+        cvars = {setting.name.lower(): setting.value for setting in settings.custom_cvars}
+        rounds = cvars.get("mp_maxrounds", "")
+        default = int(rounds) if rounds.isdecimal() else _DEFAULT_ROUNDS.get(settings.match_type)
+        return EndRules(
+            max_rounds=settings.max_rounds or default or None,
+            can_clinch=cvars.get("mp_match_can_clinch", "1") not in ("0", "false"),
+            # Without it, a map with a series may be a tie; that is known only from its `Game Over`.
+            has_overtime=settings.match_type.has_series or cvars.get("mp_overtime_enable", "0") not in ("0", "false"),
+        )
+
+    def is_end(self, score: tuple[int, int]) -> bool:
+        """True if a map ends with this score: it is won, in regulation or overtime, or all rounds are played."""
+        if self.max_rounds is None:
+            return False
+        over = sum(score) - self.max_rounds
+        if over >= 0 and not self.has_overtime:
+            return True
+        overtimes = -(-max(over, 0) // _OVERTIME_ROUNDS)
+        needed = self.max_rounds // 2 + overtimes * _OVERTIME_ROUNDS // 2 + 1
+        return max(score) == needed and (self.can_clinch or over >= 0)

@@ -20,7 +20,7 @@ from matchpod.core.model import GameSettings, MatchType, PlayerId, Side
 from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.log_lines import world_lines
-from matchpod.cs2.map_end import EndReport, is_won, regulation_rounds
+from matchpod.cs2.map_end import EndReport, EndRules
 from matchpod.cs2.sides import Sides
 
 CONFIRM_TIMEOUT_MS = 20_000
@@ -32,6 +32,8 @@ MAX_ROUNDS = 1000
 _NO_SCORE = (0, 0)
 _REASONS = {reason.value: reason for reason in RoundEndReason}
 _SURRENDERS = (RoundEndReason.CTS_SURRENDER, RoundEndReason.TERRORISTS_SURRENDER)
+_TIMEOUT_VOTE = "StartTimeOut"
+_TIMEOUTS = {"TimeOutCTs": Side.CT, "TimeOutTs": Side.T}
 
 
 class MapPhase(StrEnum):
@@ -72,12 +74,15 @@ class MapFlow(msgspec.Struct):
     is_freeze: bool = False
     freeze_score: tuple[int, int] | None = None
     """The score by side in the status line of the current freeze time, or the latest one while sides are in doubt."""
-    max_rounds: int | None = None
-    """Regulation rounds of the map, None if the mode has no winning score."""
+    end_rules: EndRules = msgspec.field(default_factory=EndRules)
     side_names: dict[Side, str | None] = {}
     is_first_assumed: bool = False
     """The current round is taken for the first one, because the log begins in its freeze time; its end shows it."""
+    unseen_start_ms: int | None = None
+    """When the current round began, if the log begins there and no player has been seen on a side yet."""
     surrendered_to: Side | None = None
+    timeout_callers: dict[Side, PlayerId] = {}
+    """Who called the timeout that was voted for and has not begun."""
     end_report: EndReport | None = None
     end_received_ms: int | None = None
     """When the pending `end_report`, which waits for a second source, was received."""
@@ -87,19 +92,19 @@ class MapFlow(msgspec.Struct):
         """Return the flow of a server that has not sent anything yet."""
         flow = MapFlow(Sides.of(settings), Combat(is_free_for_all=settings.is_free_for_all))
         flow.is_deathmatch = settings.match_type is MatchType.DEATHMATCH
-        flow.max_rounds = regulation_rounds(settings)
+        flow.end_rules = EndRules.of(settings)
         return flow
 
     def restart(self) -> None:
         """Forget map and players, because a new server process has started."""
         self.phase = MapPhase.UNKNOWN
-        self.is_warmup, self.is_restoring = None, False
+        self.is_warmup, self.is_restoring, self.unseen_start_ms = None, False, None
         self.rounds_played = self.match_start_ms = 0
         self.sides.clear_sides()
 
     def on_lost_lines(self) -> None:
         """Handle lost lines: they may contain the start of the match, and the teams may have changed sides."""
-        self.awaits_start, self.freeze_score = False, None
+        self.awaits_start, self.freeze_score, self.unseen_start_ms = False, None, None
         self.sides.mark_doubtful()
 
     # --- lines -------------------------------------------------------------------------------------------------
@@ -115,6 +120,7 @@ class MapFlow(msgspec.Struct):
         self.sides.clear_sides()
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup, self.is_restoring, self.awaits_start = None, False, False
+        self.unseen_start_ms = None
         self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
 
@@ -134,7 +140,7 @@ class MapFlow(msgspec.Struct):
 
     def on_freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
         """Handle the start of freeze time: at halftime all players have changed sides by now."""
-        self.is_freeze, self.freeze_score = True, None
+        self.is_freeze, self.freeze_score, self.unseen_start_ms = True, None, None
         if self.phase is MapPhase.LIVE and not self.is_restoring:
             self._vote(at_ms, out)
 
@@ -160,13 +166,14 @@ class MapFlow(msgspec.Struct):
         # The score shows a round whose lines were lost, but not a drawn round.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
         self.is_first_assumed = self.is_freeze = False
-        self.freeze_score = None
+        self.freeze_score = self.unseen_start_ms = None
         score = self._record_score(line.ct, line.t)
         winner = None if line.side is None or self.sides.is_doubtful else self.sides.team_on(line.side)
         if reason in _SURRENDERS:
             self.surrendered_to = line.side
         self.sides.seen.clear()
-        out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score))
+        is_last = self.end_rules.is_end(score)
+        out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score, is_last=is_last))
 
     def on_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
         """Handle the status of the match: the score and the number of rounds played."""
@@ -201,8 +208,19 @@ class MapFlow(msgspec.Struct):
 
     def on_pause(self, at_ms: int, line: world_lines.PauseChanged, out: list[GameEvent]) -> None:
         """Handle the start or end of a pause."""
-        if self.phase in (MapPhase.LIVE, MapPhase.ARMED):
-            out.append(events.Paused(at_ms, line.by) if line.is_enabled else events.Unpaused(at_ms, line.by))
+        if self.phase not in (MapPhase.LIVE, MapPhase.ARMED):
+            return
+        if line.is_enabled:
+            caller = self.timeout_callers.pop(side, None) if (side := _TIMEOUTS.get(line.by)) else None
+            out.append(events.Paused(at_ms, line.by, caller))
+        else:
+            out.append(events.Unpaused(at_ms, line.by))
+
+    def on_vote(self, _at_ms: int, line: world_lines.Vote, _out: list[GameEvent]) -> None:
+        """Record who called a timeout by a vote that succeeded; its pause begins with the next freeze time."""
+        player = line.player
+        if line.step == "succeeded" and line.issue.strip() == _TIMEOUT_VOTE and player.side and player.player_id:
+            self.timeout_callers[player.side] = player.player_id
 
     def on_unpause(self, at_ms: int, _line: world_lines.MatchUnpaused, out: list[GameEvent]) -> None:
         """Handle the end of a pause."""
@@ -293,14 +311,23 @@ class MapFlow(msgspec.Struct):
             self.end_report = None  # play continues, so the report was wrong
         sides, is_certain = self.sides, self.sides.is_certain
         is_new = self.phase is MapPhase.UNKNOWN and not (self.is_deathmatch or self.is_map_open or self.awaits_start)
-        if (is_new or self.phase is MapPhase.ARMED) and not self.is_warmup and sides.has_humans:
-            self._go_live(at_ms, out)
-            self.is_first_assumed = is_new
+        if (is_new or self.phase is MapPhase.ARMED) and not self.is_warmup:
+            if sides.has_humans:
+                self._go_live(at_ms, out)
+                self.is_first_assumed = is_new
+            else:
+                self.unseen_start_ms = at_ms
         if self.phase is not MapPhase.LIVE:
             return
         self._vote(at_ms, out, is_seen_only=True)
         self.combat.new_round()
         out.append(events.RoundStarted(at_ms, self.rounds_played + 1, *sides.lineups(), sides.team1_side, is_certain))
+
+    def start_unseen_round(self, out: list[GameEvent]) -> None:
+        """Let the current round begin at its start, now that a player who was there has been seen on a side."""
+        start_ms, self.unseen_start_ms = self.unseen_start_ms, None
+        if start_ms is not None and self.phase in (MapPhase.UNKNOWN, MapPhase.ARMED):
+            self._round_start(start_ms, out)
 
     def _vote(self, at_ms: int, out: list[GameEvent], *, is_seen_only: bool = False) -> None:
         """Let the players decide the sides. With `is_seen_only`, in case lines of their team changes were lost."""
@@ -366,7 +393,7 @@ class MapFlow(msgspec.Struct):
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
         """End the map if an end is pending or the last score won it: the server acts as after a match."""
-        if self.end_report is None and self.phase is MapPhase.LIVE and is_won(self.scores[-1], self.max_rounds):
+        if self.end_report is None and self.phase is MapPhase.LIVE and self.end_rules.is_end(self.scores[-1]):
             self.end_report = EndReport(at_ms=at_ms, by_team=self.scores[-1])
         self.confirm_end(at_ms, out)
 

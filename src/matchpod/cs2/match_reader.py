@@ -18,11 +18,11 @@ from matchpod.core.events import (
     LogGap,
     PlayersSeen,
     ServerRestarted,
-    ShotsCounted,
 )
 from matchpod.core.match import Match
 from matchpod.core.model import GameSettings, PlayerId, is_human
 from matchpod.core.played_map import is_same_map
+from matchpod.core.reported_shots import ReportedShots
 from matchpod.core.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
@@ -61,8 +61,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     """False while the server is being set up; only presence events count until then."""
     lines_read: int = 0
     lines_unknown: int = 0
-    shots_sequence: int = -1
-    """The number of the newest report of shots."""
+    shots: ReportedShots = msgspec.field(default_factory=ReportedShots)
     skipped_ms: int = 0
     """Time of our clock that no timeout counts; negative if the clock was set back."""
 
@@ -114,22 +113,16 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
         """Apply a plugin's count of shots."""
-        is_newest = report.sequence is not None
-        if report.sequence is not None:
-            if report.sequence <= self.shots_sequence:
-                return ReadResult([], [])  # repeated, or overtaken by a later one
-            self.shots_sequence = report.sequence
-        counted = {one.round_number: one.by_player() for one in report.rounds}
-        if is_newest:  # a restored backup has removed the other rounds
-            for played in self.match.maps:
-                if played.number == report.map_number:
-                    counted = {number: {} for number in played.ledger.shots} | counted
-        events: list[GameEvent] = [
-            ShotsCounted(received_ms, report.map_number, number, shots, is_newest=is_newest)
-            for number, shots in counted.items()
-            if shots is not None
-        ]
-        return self._fold(events, received_ms)
+        counts = {one.round_number: shots for one in report.rounds if (shots := one.by_player()) is not None}
+        events = self.shots.read(
+            self.match.maps,
+            counts,
+            at_ms=received_ms,
+            map_number=report.map_number,
+            sequence=report.sequence,
+            is_final=report.final,
+        )
+        return self._fold([*events], received_ms)
 
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
         """Apply the console's list of connected players, which is requested after log lines were lost."""
@@ -139,6 +132,18 @@ class MatchReader(msgspec.Struct, kw_only=True):
         for player_id in [one for one in sides.player_sides if is_human(one) and one not in connected]:
             sides.set_side(player_id, None)  # the line of their leaving was lost
         return reading
+
+    def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
+        """Go on without an input that cannot be applied, as after a gap of the log; posts that are held are lost too.
+
+        An error that a held post causes is raised by the input with which it is read.
+        """
+        lost = len(body) + sum(len(post.body) for post in self.held.posts)
+        self.held.posts.clear()
+        if not lost:
+            return ReadResult([], [])
+        self.interpreter.on_lost_lines()
+        return self._fold([LogGap(self._event_ms(received_ms), lost)], received_ms)
 
     def mark_resumed(self, received_ms: int) -> None:
         """Record that log lines and requests may have been lost, and that our clock may have been set since."""
@@ -219,12 +224,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 case MapLoad(game_map=name):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
-                    self.interpreter.economy.forget()
                     events.append(LogGap(at_ms, lost))
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
                         load_ms = self.match.current_map.last_event_at_ms or at_ms
                         self.interpreter.flow.on_map_loading(load_ms, LoadingMap(loaded), events)
-                    self.interpreter.flow.on_lost_lines()
+                    self.interpreter.on_lost_lines()
                 case Restarted():
                     self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()

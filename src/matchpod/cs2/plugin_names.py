@@ -1,4 +1,4 @@
-"""Reduce team names to what the match plugin makes of them, which is also safe in a file name.
+"""Name the teams on a server: as the match plugin shows them, which is also safe in a file name, or without it.
 
 The plugin builds the names of demos, backups and statistics from team names. What it is given must not lead out of its
 folders, whatever its version removes from a name itself. Callers get their names back unchanged.
@@ -6,7 +6,7 @@ folders, whatever its version removes from a name itself. Callers get their name
 
 from __future__ import annotations
 
-from matchpod.core.model import Team
+from matchpod.core.model import GameSettings, Team
 
 _KEPT = frozenset("0123456789 _-")
 
@@ -25,3 +25,14 @@ def plain_name(name: str) -> str:
 def plugin_name(team: Team, name: str) -> str:
     """Return the name of a team for the plugin, which is never empty."""
     return plain_name(name) or _UNNAMED[team]
+
+
+def shown_name(settings: GameSettings, team: Team) -> str:
+    """Return the name of a team on a server without the plugin; empty if the match has no teams.
+
+    A match with given sides has teams even if the caller did not name them: the names show players where they play.
+    """
+    roster = settings.team1 if team is Team.TEAM1 else settings.team2
+    if roster is not None:
+        return roster.name
+    return _UNNAMED[team] if settings.sides else ""

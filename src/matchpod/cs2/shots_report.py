@@ -61,6 +61,10 @@ class ShotsReport(msgspec.Struct, frozen=True, rename="camel"):
             description="Higher in each report. The newest one replaces all rounds of the map, older ones are ignored."
         ),
     ] = None
+    final: Annotated[
+        bool,
+        Meta(description="Whether this is the last report of the map, so that the result of the match need not wait."),
+    ] = False
 
 
 class ShotsReportError(ValueError):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
-from matchpod.cs2.plugin_names import plain_name, plugin_name
+from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 
 MAX_PLAYERS = 256
 """Most players on the sides. A server has at most 64; ids may be forged, and some work is done for each of them."""
@@ -39,10 +39,10 @@ class Sides(msgspec.Struct):
     @staticmethod
     def of(settings: GameSettings) -> Sides:
         """Return the sides of a match before any player joined: team1 starts as CT."""
-        named = {Team.TEAM1: settings.team1, Team.TEAM2: settings.team2}
+        shown = {team: shown_name(settings, team) for team in Team}
         return Sides(
             listed={player: team for player in settings.roster if (team := settings.team_of(player))},
-            names={team: plugin_name(team, roster.name) for team, roster in named.items() if roster is not None},
+            names={team: plugin_name(team, name) for team, name in shown.items() if name},
         )
 
     @property

@@ -29,12 +29,14 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reason: CancelReason | msgspec.UnsetType = msgspec.UNSET
     missing_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
     connected_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
+    absent_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
+    log_complete: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
     """The body of a match's callback: with the result (JSON) of a finished match, or the reason of a canceled one.
 
-    The player lists are sent for an incomplete roster only.
+    The player lists are sent for an incomplete roster only, `logComplete` for a match that was canceled during play.
     """
     is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
     body = _Body(
@@ -48,5 +50,7 @@ def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) ->
         reason=outcome.reason or msgspec.UNSET,
         missing_players=outcome.missing_players if is_incomplete else msgspec.UNSET,
         connected_players=outcome.connected_players if is_incomplete else msgspec.UNSET,
+        absent_players=outcome.absent_players if is_incomplete else msgspec.UNSET,
+        log_complete=msgspec.UNSET if outcome.is_log_complete is None else outcome.is_log_complete,
     )
     return msgspec.json.encode(body)

@@ -11,12 +11,13 @@ from msgspec import Meta
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.masked_urls import mask_url
 from matchpod.core.result_shapes import IsoTime
+from matchpod.core.stored_json import StoredReader
 from matchpod.service.row_views import time_text, view_of
 from matchpod.service.server_views import AsGiven, ServerId
 from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow
 
-_HEADERS = msgspec.json.Decoder(dict[str, str])
+_HEADERS = StoredReader[dict[str, str]](dict[str, str])
 
 
 class CallbackItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -126,5 +127,5 @@ def _shown(row: CallbackSummary) -> dict[str, object]:
 
 
 def _attempt(row: AttemptRow) -> CallbackAttempt:
-    headers = None if row.headers is None else _HEADERS.decode(row.headers)
+    headers = None if row.headers is None else _HEADERS.read(row.headers)
     return view_of(CallbackAttempt, row, request_headers=headers)

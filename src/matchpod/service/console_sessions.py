@@ -105,7 +105,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def open_by_link(self, token: str, *, user_agent: str) -> NewSession:
         """Begin a session with a link; UnauthorizedError if it was used or has expired."""
-        link = await console_sessions.take_link(self._db, _hash(token)) if is_token(token) else None
+        link = await console_sessions.consume_link(self._db, _hash(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             raise UnauthorizedError(LINK_INVALID)
         return await self._open(link.org_id, None, user_agent, detail="with a link")

@@ -11,6 +11,7 @@ from msgspec import Meta
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import sentence
 from matchpod.core.model import PlayerId
+from matchpod.core.stored_json import StoredReader
 from matchpod.ports import Database
 from matchpod.service.row_views import time_text
 from matchpod.storage import outbox
@@ -31,6 +32,20 @@ ConnectedPlayers = Annotated[
     tuple[PlayerId, ...] | None,
     Meta(description="For `incomplete_roster`: the listed players who connected at least once. Otherwise null."),
 ]
+AbsentPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(
+        description="For `incomplete_roster`: the listed players who were not on the server at the end: those who "
+        "never connected, and those who had left. Otherwise null, and for matches of older versions."
+    ),
+]
+LogComplete = Annotated[
+    bool | None,
+    Meta(
+        description="Whether the log of a match that was canceled during play is complete; if it is not, numbers of "
+        "its maps may be too low. Null for other matches, whose maps say it, and if it is not known."
+    ),
+]
 ErrorSentence = Annotated[
     str | None, Meta(description="What went wrong, in one sentence, if the match failed; otherwise null.")
 ]
@@ -43,20 +58,24 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str | None = None
     missing_players: tuple[PlayerId, ...] | None = None
     connected_players: tuple[PlayerId, ...] | None = None
+    absent_players: tuple[PlayerId, ...] | None = None
+    log_complete: bool | None = None
     error: str | None = None
 
 
 IN_PROGRESS = Ending()
 
 
-class _Lists(msgspec.Struct, frozen=True, rename="camel"):
-    """The player lists in the body of a callback."""
+class _Stored(msgspec.Struct, frozen=True, rename="camel"):
+    """What the body of a callback says about a cancellation."""
 
     missing_players: tuple[PlayerId, ...] | None = None
     connected_players: tuple[PlayerId, ...] | None = None
+    absent_players: tuple[PlayerId, ...] | None = None
+    log_complete: bool | None = None
 
 
-_LISTS = msgspec.json.Decoder(_Lists)
+_STORED = StoredReader[_Stored](_Stored)
 
 
 async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
@@ -65,21 +84,23 @@ async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending
 
 
 async def endings_of(db: Database, servers: Sequence[tuple[str, EndColumns]]) -> list[Ending]:
-    """How the matches of servers ended, in their order; player lists are read from the stored callbacks."""
-    incomplete = [server_id for server_id, end in servers if end.reason is CancelReason.INCOMPLETE_ROSTER]
-    bodies = await outbox.callback_bodies(db, incomplete) if incomplete else {}
+    """How the matches of servers ended, in their order; the details of a cancellation are in its stored callback."""
+    canceled = [server_id for server_id, end in servers if end.reason is not None]
+    bodies = await outbox.callback_bodies(db, canceled) if canceled else {}
     return [build_ending(columns, bodies.get(server_id)) for server_id, columns in servers]
 
 
 def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
-    """How a match ended. The body of the callback is needed for an incomplete roster only."""
+    """How a match ended. The body of the callback is needed for a cancellation only."""
     if columns.ended_at_ms is None:
         return IN_PROGRESS
-    lists = _Lists() if callback_body is None else _LISTS.decode(callback_body)
+    stored = _Stored() if callback_body is None else _STORED.read(callback_body)
     return Ending(
         reason=columns.reason,
         ended_at=time_text(columns.ended_at_ms),
-        missing_players=lists.missing_players,
-        connected_players=lists.connected_players,
+        missing_players=stored.missing_players,
+        connected_players=stored.connected_players,
+        absent_players=stored.absent_players,
+        log_complete=stored.log_complete,
         error=sentence(columns.reason, columns.failure),
     )

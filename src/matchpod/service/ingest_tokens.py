@@ -33,10 +33,13 @@ class TokenColumns(TypedDict):
     report_token: bytes
 
 
-def new_tokens(random_bytes: Callable[[int], bytes]) -> IngestTokens:
-    """Tokens for a new server."""
+def new_tokens(random_bytes: Callable[[int], bytes], installation: str = "") -> IngestTokens:
+    """Tokens for a new server.
+
+    That of the log begins with the id of the installation, so that the log address of a server says who uses it.
+    """
     log, report = (new_token(random_bytes(TOKEN_RANDOM_BYTES)) for _ in range(2))
-    return IngestTokens(log, report)
+    return IngestTokens(f"{installation}-{log}" if installation else log, report)
 
 
 def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:

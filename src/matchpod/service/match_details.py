@@ -6,21 +6,23 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from matchpod.core.attention import Attention, Situation, attention_of
-from matchpod.core.callback_query import CallbacksQuery
+from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.history_query import read_server_id
 from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings
 from matchpod.core.played_map import MapStatus
 from matchpod.core.progress import PublicPhase, WaitingFor
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.stored_settings import read_settings
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callback_views import CallbackItem, callback_item
 from matchpod.service.endings import Ending, ending_of
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.principals import Principal, require_own
 from matchpod.service.regions import Regions
@@ -102,6 +104,8 @@ class MatchDetails:
         if has_ended(row):
             outcome = await outbox.outcome_of(self._db, row.id)
             callbacks = await self._callbacks(row)
+        situation = situation_of(row, card, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
+        has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
         return MatchDetail(
             server_id=row.id,
             external_match_id=row.external_match_id,
@@ -109,7 +113,7 @@ class MatchDetails:
             is_fast=region is not None and region.speed != 1.0,
             status=row.status,
             phase=phase_of(row) if card is None else card.phase,
-            settings=msgspec.json.decode(row.settings, type=GameSettings),
+            settings=read_settings(row.settings),
             created_ms=row.created_at_ms,
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             running_ms=row.running_at_ms,
@@ -119,14 +123,14 @@ class MatchDetails:
             card=card,
             maps=tuple(_match_map(one) for one in maps),
             callbacks=callbacks,
-            attention=attention_of(situation_of(row, card, self._clock.now_ms())),
+            attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
         )
 
     @unavailable_on_outage
-    async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[bytes]:
-        """The next items of a map's timeline, as JSON; the caller has checked whose map it is."""
-        return [line for _, line in await map_events.read_after(self._db, map_id, after_seq, limit=limit)]
+    async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[tuple[int, bytes]]:
+        """The next items of a map's timeline, as numbers and JSON; the caller has checked whose map it is."""
+        return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
 
     @unavailable_on_outage
     async def result(self, principal: Principal, server_id: str) -> bytes | None:
@@ -167,11 +171,21 @@ class MatchDetails:
     async def _card(self, row: ServerRow) -> MatchCard | None:
         if row.phase is not ServerPhase.RUNNING:
             return None
-        live = self._live.get(row.id)
-        return live.card() if live is not None else await self._remote.card(row)
+        return await read_card(row, live=self._live, remote=self._remote)
 
 
-def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int) -> Situation:
+async def read_card(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchCard | None:
+    """The summary of a running match, from this process if it drives the match, else from its stored log.
+
+    None if it cannot be built because of a bug.
+    """
+    local = live.get(row.id)
+    with logged_if_failed(row.id):
+        return local.card() if local is not None else await remote.card(row)
+    return None
+
+
+def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int, *, silent_ms: int | None) -> Situation:
     """What may need attention in a match; without a card, only its row is known."""
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if card is None:
@@ -184,6 +198,7 @@ def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int) -> Situati
         missing=card.missing,
         join_until_ms=card.until_ms if card.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
         heard_ms=card.heard_ms,
+        silent_ms=silent_ms,
         paused_ms=card.paused_ms,
         called_ms=card.called_ms,
         pending_ms=pending_ms,

@@ -32,6 +32,7 @@ from matchpod.core.model import MatchRequest
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.start_sides import with_sides
 from matchpod.core.text_rules import external_id_fault
 from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
@@ -44,14 +45,14 @@ from matchpod.service.endings import IN_PROGRESS, build_ending, ending_of, endin
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest_tokens import new_tokens, token_columns
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Principal, require_own
 from matchpod.service.quotas import UNLIMITED, Quotas
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.regions import Regions
-from matchpod.service.server_lists import ServersPage, servers_page
+from matchpod.service.server_lists import ServersPage, servers_page, stored_maps
 from matchpod.service.server_views import (
     MatchView,
     ServerView,
@@ -98,6 +99,7 @@ class Matches:
         quotas: Quotas = UNLIMITED,
         disk: DiskSpace | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        installation: str = "",
     ) -> None:
         self._db = db
         self._clock = clock
@@ -109,6 +111,7 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._installation = installation
         self._audit = audit or Audit(db=db, clock=clock)
         self._disk = disk
         self._max_live = quotas.max_live_matches
@@ -149,9 +152,11 @@ class Matches:
         state = None
         if row.status is ServerStatus.RUNNING:
             live = self._live.get(row.id)
-            state = (
-                await self._remote.state(await self._own_row(principal, server_id)) if live is None else live.state()
-            )
+            with logged_if_failed(row.id):
+                if live is not None:
+                    state = live.state()
+                else:
+                    state = await self._remote.state(await self._own_row(principal, server_id))
         return server_view(
             row,
             rcon_password=self._rcon_password(principal, row),
@@ -165,7 +170,8 @@ class Matches:
         """The organization's servers, newest first."""
         total, found = await list_servers(self._db, principal.org_id, query)
         endings = await endings_of(self._db, [(row.id, row) for row in found])
-        return servers_page(query, total, tuple(zip(found, endings, strict=True)))
+        maps = await stored_maps(self._db, [row.id for row in found])
+        return servers_page(query, total, tuple(zip(found, endings, strict=True)), maps)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -246,10 +252,11 @@ class Matches:
 
     def _new_row(self, request: MatchRequest, org_id: str, now_ms: int) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
-        settings = request.game_settings
+        server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
+        settings = with_sides(request.game_settings, server_id)
         auth, password = request.callback_auth_token, settings.server_password
         return ServerRow(
-            id=identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES)),
+            id=server_id,
             game_id=str(uuid.UUID(bytes=random_bytes(16), version=4)),
             org_id=org_id,
             region=request.region,
@@ -261,7 +268,7 @@ class Matches:
             callback_auth=None if auth is None else seal(auth),
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
-            **token_columns(new_tokens(random_bytes), self._vault),
+            **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,
             next_at_ms=now_ms,
@@ -295,7 +302,9 @@ class Matches:
     async def _cancel(self, principal: Principal, row: ServerRow) -> bool:
         """End an open match; False if it has ended in the meantime."""
         now_ms = self._clock.now_ms()
-        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER)
+        live = self._live.get(row.id)
+        is_complete = None if live is None else live.fold.match.is_log_complete
+        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER, is_log_complete=is_complete)
         callback_id = identifiers.new_callback_id(now_ms, self._random_bytes(identifiers.ID_RANDOM_BYTES))
         record = self._audit.act_of(principal, Action.MATCH_CANCELED, target=row.id)
         try:

@@ -22,6 +22,11 @@ class Metrics:
         self.log_refused = metrics.counter("matchpod_log_refused_total", "Log posts rejected, by reason.", ("why",))
         self.reports = metrics.counter("matchpod_plugin_reports_total", "Plugin reports stored.", ("kind",))
         self.lines = metrics.counter("matchpod_log_lines_total", "Log lines read.", ("kind",))
+        self.entries_set_aside = metrics.counter(
+            "matchpod_entries_set_aside_total", "Log entries set aside because they could not be applied."
+        )
+        self.stalls = metrics.counter("matchpod_stalls_total", "Times the event loop stalled for over a second.")
+        self.stall_s = metrics.counter("matchpod_stall_seconds_total", "Seconds in such stalls.")
         self.fold_s = metrics.histogram(
             "matchpod_fold_seconds",
             "From receiving a log entry until it is applied.",
@@ -47,6 +52,19 @@ class Metrics:
         self.fleet_faults = metrics.gauge(
             "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
         )
+        self.withheld = metrics.gauge(
+            "matchpod_servers_withheld",
+            "Running servers without a match in this database, which an operator has to release.",
+            ("region",),
+        )
+        self.foreign = metrics.gauge(
+            "matchpod_servers_foreign", "Running servers of other installations in the fleet of a region.", ("region",)
+        )
+        self.silent_servers = metrics.gauge(
+            "matchpod_servers_silent",
+            "Servers of running matches of this process that give no sign of life, by region.",
+            ("region",),
+        )
         self.bring_up_s = metrics.histogram(
             "matchpod_bring_up_seconds",
             "From creating a match until its server is running.",
@@ -56,6 +74,11 @@ class Metrics:
         self.bring_up_failures = metrics.counter(
             "matchpod_bring_up_failures_total", "Failed attempts to start a server.", ("region",)
         )
+
+    def count_stall(self, seconds: float) -> None:
+        """Count a stall of the event loop."""
+        self.stalls.inc()
+        self.stall_s.inc(amount=seconds)
 
 
 class ConnectionMetrics:

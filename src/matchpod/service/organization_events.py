@@ -7,6 +7,7 @@ from typing import Final, TypedDict
 
 import msgspec
 
+from matchpod.core.match import Match
 from matchpod.core.organization_events import (
     GapEvent,
     MapFinishedEvent,
@@ -20,6 +21,8 @@ from matchpod.core.organization_events import (
 from matchpod.core.outcome import Outcome
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import iso_time
+from matchpod.core.result_shapes import MapState, SeriesScore
+from matchpod.core.series_maps import map_states_at, series_score_at, state_then
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
@@ -39,6 +42,11 @@ class _Head(TypedDict):
     at: str
     map_id: str
     map_number: int
+
+
+class _Maps(TypedDict):
+    series_score: SeriesScore | None
+    maps: tuple[MapState, ...]
 
 
 def match_created(row: ServerRow) -> bytes:
@@ -81,29 +89,50 @@ def gap(first_id: int, last_id: int) -> bytes:
     return _encode(GapEvent(first_id=first_id, last_id=last_id))
 
 
-def map_events_of(row: ServerRow, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
-    """The events for timeline items that are not stored yet; `stored` has the last stored number by map id."""
+def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
+    """The events for timeline items that are not stored yet; `stored` has the last stored number by map id.
+
+    The match may be further than its items, which are stored in batches.
+    """
     found: list[bytes] = []
     for item in items:
         if not isinstance(item.item, _ITEMS):  # most are kills
             continue
-        event = _map_event(row, item)
+        event = _map_event(row, match, item)
         if event is not None and item.item.seq > stored.get(event.map_id, 0):
             found.append(_encode(event))
     return found
 
 
-def _map_event(row: ServerRow, item: MapItem) -> MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | None:
+def _map_event(
+    row: ServerRow, match: Match, item: MapItem
+) -> MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | None:
     match item.item:
         case MapLiveItem() as live:
-            return MapWentLiveEvent(**_head(row, item), map_name=live.map_name, score=live.score)
+            return MapWentLiveEvent(
+                **_head(row, item),
+                map_name=live.map_name,
+                score=live.score,
+                **_maps(match, state_then(match, item.map_number, status=MapStatus.LIVE, score=live.score)),
+            )
         case RoundEndItem() | RoundRestoredItem() as decided if decided.score is not None:
-            return ScoreChangedEvent(**_head(row, item), round_number=decided.round_number, score=decided.score)
+            state = state_then(match, item.map_number, status=MapStatus.LIVE, score=decided.score)
+            return ScoreChangedEvent(
+                **_head(row, item),
+                round_number=decided.round_number,
+                score=decided.score,
+                series_score=series_score_at(match, state),
+            )
         case MapEndItem(status=MapStatus.FINISHED) as end:
             # A canceled map ends with its match, which has its own event.
-            return MapFinishedEvent(**_head(row, item), score=end.score, winner=end.winner)
+            state = state_then(match, item.map_number, status=end.status, score=end.score, winner=end.winner)
+            return MapFinishedEvent(**_head(row, item), score=end.score, winner=end.winner, **_maps(match, state))
         case _:
             return None
+
+
+def _maps(match: Match, current: MapState) -> _Maps:
+    return {"series_score": series_score_at(match, current), "maps": map_states_at(match, current)}
 
 
 def _head(row: ServerRow, item: MapItem) -> _Head:

@@ -15,13 +15,15 @@ from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.stored_settings import read_settings
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callback_views import CallbackItem, callback_item
-from matchpod.service.match_details import situation_of
+from matchpod.service.match_details import read_card, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.regions import Regions, RegionView
+from matchpod.service.server_lists import StoredMaps, stored_maps
 from matchpod.storage import callback_lists
 from matchpod.storage.open_servers import EndedCounts, count_ended, open_of
 from matchpod.storage.servers import ServerRow
@@ -55,8 +57,6 @@ class WallMatch(msgspec.Struct, frozen=True, kw_only=True):
     card: MatchCard
     is_followed: bool
     """False if only the row of the match is known here: another replica follows its log."""
-    is_heard: bool
-    """True if the server sent something lately, or none is expected."""
     attention: tuple[Attention, ...]
 
     @property
@@ -90,13 +90,13 @@ class Overview:
     async def matches(self, org_id: str) -> list[WallMatch]:
         """The open matches, the most urgent first, then the oldest."""
         rows = await open_of(self._db, org_id)
-        now_ms, folded = self._clock.now_ms(), 0
+        now_ms = self._clock.now_ms()
+        others = [row.id for row in rows if row.status is ServerStatus.RUNNING and self._live.get(row.id) is None]
+        followed, maps = set(others[:MAX_REMOTE]), await stored_maps(self._db, others[MAX_REMOTE:])
         found = []
         for row in rows:
-            is_local = self._live.get(row.id) is not None
-            is_remote = not is_local and row.status is ServerStatus.RUNNING and folded < MAX_REMOTE
-            folded += is_remote
-            found.append(self._match(row, await self._card(row, is_remote=is_remote), now_ms))
+            card = await self._card(row, is_remote=row.id in followed)
+            found.append(self._match(row, card, maps.get(row.id), now_ms))
             if len(found) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
         return sorted(found, key=lambda one: (-one.urgency, one.created_ms, one.server_id))
@@ -114,43 +114,42 @@ class Overview:
         )
 
     async def _card(self, row: ServerRow, *, is_remote: bool) -> MatchCard | None:
-        live = self._live.get(row.id)
-        if live is not None:
-            return live.card()
-        return await self._remote.card(row) if is_remote else None
+        is_known = is_remote or self._live.get(row.id) is not None
+        return await read_card(row, live=self._live, remote=self._remote) if is_known else None
 
-    def _match(self, row: ServerRow, card: MatchCard | None, now_ms: int) -> WallMatch:
+    def _match(self, row: ServerRow, card: MatchCard | None, maps: StoredMaps | None, now_ms: int) -> WallMatch:
         settings, region = _settings(row.settings), self._regions.get(row.region)
-        shown = _row_card(row) if card is None else card
-        attention = attention_of(situation_of(row, card, now_ms))
+        shown = _row_card(row, maps) if card is None else card
+        attention = attention_of(situation_of(row, card, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
         return WallMatch(
             server_id=row.id,
             external_match_id=row.external_match_id,
             region=row.region,
             is_fast=region is not None and region.speed != 1.0,
             match_type=settings.match_type,
-            map_count=len(settings.maps),
+            map_count=settings.series_format.length,
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
             created_ms=row.created_at_ms,
             # When it was last heard would make it differ with every line of the log.
             card=msgspec.structs.replace(shown, heard_ms=None),
             is_followed=card is not None or row.status is not ServerStatus.RUNNING,
-            is_heard=all(reason.kind != "silence" for reason in attention),
             attention=attention,
         )
 
 
-def _row_card(row: ServerRow) -> MatchCard:
-    """What the row alone says."""
+def _row_card(row: ServerRow, maps: StoredMaps | None) -> MatchCard:
+    """What the rows of the match and of its maps say; the latter are read for a running match only."""
     settings = _settings(row.settings)
     is_pending = row.phase is ServerPhase.PENDING
+    loaded = None if maps is None else next((one for one in maps.maps if one.number == maps.map_number), None)
+    won = None if maps is None else maps.series_score
     return MatchCard(
         phase=row.match_phase if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING,
-        map_name=settings.maps[0] if settings.maps else None,
-        map_number=1,
-        maps_won=(0, 0),
-        score=None,
+        map_name=loaded.name if loaded else next(iter(settings.maps), None),
+        map_number=loaded.number if loaded else 1,
+        maps_won=(won.team1, won.team2) if won else (0, 0),
+        score=(loaded.score.team1, loaded.score.team2) if loaded and loaded.score else None,
         team1_side=None,
         round=None,
         live_ms=None,
@@ -167,7 +166,7 @@ def _row_card(row: ServerRow) -> MatchCard:
 
 @lru_cache(MAX_DECODED)
 def _settings(encoded: bytes) -> GameSettings:
-    return msgspec.json.decode(encoded, type=GameSettings)
+    return read_settings(encoded)
 
 
 @lru_cache(MAX_DECODED)
@@ -175,6 +174,6 @@ def _roster(encoded: bytes) -> tuple[RosterPlayer, ...]:
     return expected_roster(_settings(encoded))
 
 
-def most_urgent(matches: Sequence[WallMatch]) -> int:
+def count_urgent(matches: Sequence[WallMatch]) -> int:
     """The number of matches that need attention now or soon."""
     return sum(one.urgency > 1 for one in matches)

@@ -44,6 +44,7 @@ class Readiness:
         self._db = db
         self._clock = clock
         self._disk = disk
+        self._read_only: str | None = None
         self._difference_ms = 0
         self._written_ms: int | None = None
         self._write_fault: str | None = None
@@ -53,6 +54,15 @@ class Readiness:
     def state(self) -> ReadinessState:
         """The current state."""
         return self._state
+
+    @property
+    def read_only(self) -> str | None:
+        """Why this process serves reads only, in one sentence for operators; None if it drives matches."""
+        return self._read_only
+
+    def serve_reads_only(self, reason: str) -> None:
+        """Reject requests that change something, before the process starts."""
+        self._read_only = reason
 
     def mark_ready(self) -> None:
         """Mark the startup as complete; has no effect on a draining process."""
@@ -104,7 +114,7 @@ class Readiness:
         It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
         """
         shortage = await self._disk.shortage() if self._disk is not None else None
-        return [] if shortage is None else [shortage]
+        return [sentence for sentence in (self._read_only, shortage) if sentence is not None]
 
     async def _check_write(self) -> str | None:
         now_ms = self._clock.now_ms()

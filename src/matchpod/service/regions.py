@@ -13,7 +13,8 @@ from matchpod.core.validation import RegionRules
 from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.row_views import view_of
-from matchpod.storage import region_flags, slots
+from matchpod.service.silence import SilentServers
+from matchpod.storage import region_flags, slots, withheld_servers
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,10 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: Annotated[
         int | None, Meta(description="All servers, which bounds the number of matches at once; null if unknown.")
     ]
+    notice: Annotated[
+        str | None,
+        Meta(description="What is observed of servers that give no sign of life, as text for people; null if all do."),
+    ]
 
 
 class RegionState(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,14 +59,17 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     is_switched_on: bool
     fault: str | None
     """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
+    withheld: int = 0
+    """Running servers without a match in this database, which only an operator releases."""
 
 
 class Regions:
     """All regions of this service."""
 
-    def __init__(self, regions: Sequence[Region], db: Database) -> None:
+    def __init__(self, regions: Sequence[Region], db: Database, silent: SilentServers | None = None) -> None:
         self._regions = {region.code: region for region in regions}
         self._db = db
+        self.silent = silent or SilentServers()
 
     def get(self, code: str) -> Region | None:
         """The region with this code."""
@@ -83,6 +91,7 @@ class Regions:
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
                 capacity=counted and counted.total,
+                notice=self.silent.notice(region.code),
             )
             for region, counted in await self.capacities()
         ]
@@ -91,6 +100,7 @@ class Regions:
     async def states(self) -> list[RegionState]:
         """All regions with their capacity, and why they accept no matches."""
         flags = await region_flags.active_flags(self._db)
+        withheld = await withheld_servers.withheld_servers(self._db)
         found = zip(self.all(), await self.views(), strict=True)
         return [
             RegionState(
@@ -98,6 +108,7 @@ class Regions:
                 is_sandbox=region.allows_simulator or region.speed != 1,
                 is_switched_on=flags.get(region.code, True),
                 fault=region.fleet.fault,
+                withheld=len(withheld.get(region.code, ())),
             )
             for region, view in found
         ]

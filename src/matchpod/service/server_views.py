@@ -10,19 +10,21 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.model import GameSettings
 from matchpod.core.progress import Deadline, PlayerState, PublicPhase, WaitingFor, expected_roster
 from matchpod.core.result import iso_time
 from matchpod.core.result_shapes import IsoTime
 from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
+from matchpod.core.stored_settings import read_settings
 from matchpod.core.validation import GAME_TYPE
 from matchpod.cs2.console_commands import quoted
 from matchpod.service.endings import (
     IN_PROGRESS,
+    AbsentPlayers,
     ConnectedPlayers,
     EndedAt,
     Ending,
     ErrorSentence,
+    LogComplete,
     MissingPlayers,
     Reason,
 )
@@ -32,7 +34,6 @@ from matchpod.storage.servers import ServerSummary
 MAX_ROSTERS: Final = 1_000
 """Cached rosters of matches without a server, which callers poll until it is running; a few kilobytes each."""
 
-_SETTINGS: Final = msgspec.json.Decoder(GameSettings)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 ServerId = Annotated[str, Meta(description="The id of the server, for get and cancel.")]
@@ -82,6 +83,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: EndedAt
     missing_players: MissingPlayers
     connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
     error: ErrorSentence
     match: Annotated[
         msgspec.Raw | msgspec.UnsetType | None,
@@ -133,6 +136,8 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: EndedAt
     missing_players: MissingPlayers
     connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
     error: ErrorSentence
     result: Annotated[
         msgspec.Raw | None,
@@ -219,6 +224,8 @@ def _server_view(row: ServerSummary, progress: _Progress, *, rcon_password: str 
         ended_at=ending.ended_at,
         missing_players=ending.missing_players,
         connected_players=ending.connected_players,
+        absent_players=ending.absent_players,
+        log_complete=ending.log_complete,
         error=ending.error,
         match=progress.match,
         deadline=progress.deadline,
@@ -255,7 +262,7 @@ def _pending_deadline(row: ServerSummary) -> msgspec.Raw:
 
 @lru_cache(MAX_ROSTERS)
 def _expected_roster(settings: bytes) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(expected_roster(_SETTINGS.decode(settings))))
+    return msgspec.Raw(msgspec.json.encode(expected_roster(read_settings(settings))))
 
 
 def final_roster(settings: bytes, ending: Ending) -> msgspec.Raw:
@@ -265,7 +272,7 @@ def final_roster(settings: bytes, ending: Ending) -> msgspec.Raw:
         joined = ()
     if joined is None:
         return _NULL
-    players = expected_roster(_SETTINGS.decode(settings))
+    players = expected_roster(read_settings(settings))
     left = [msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
     return msgspec.Raw(msgspec.json.encode(left))
 
@@ -283,5 +290,7 @@ def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_
         ended_at=ending.ended_at,
         missing_players=ending.missing_players,
         connected_players=ending.connected_players,
+        absent_players=ending.absent_players,
+        log_complete=ending.log_complete,
         error=ending.error,
     )

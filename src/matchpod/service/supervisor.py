@@ -17,14 +17,15 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import DatabaseError, DatabaseUnavailableError, FleetError, NothingChangedError
-from matchpod.service.regions import Region
+from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
+from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
-from matchpod.storage import servers, slots
+from matchpod.service.sweep import Sweeper
+from matchpod.storage import servers
 from matchpod.storage.servers import LEASE_MS, RENEW_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
@@ -81,6 +82,7 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""
+        self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: set[tuple[str, int]] = set()
         self._woken = asyncio.Event()
@@ -103,7 +105,7 @@ class Supervisor:
                 group.create_task(self._loop("claim", self._acquire_due, partial(self._wait_for_notification, POLL_S)))
                 group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, RENEW_S)))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
-                group.create_task(self._loop("sweep", self._sweep, partial(asyncio.sleep, SWEEP_S)))
+                group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
                     group.create_task(region.fleet.follow(self._fleet_changed.set))
         finally:
@@ -225,6 +227,8 @@ class Supervisor:
         except DatabaseUnavailableError as exc:
             self._log_unavailable(exc)
             await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+        except EntryFailedError as exc:
+            await self._lose_entry(lease, exc)
         except Exception:  # noqa: BLE001 - a bug in one match must not end the others
             await self._survive(lease)
 
@@ -247,6 +251,22 @@ class Supervisor:
     async def _fail(self, lease: Lease, reason: CancelReason, failure: Failure) -> None:
         outcome = Outcome(at_ms=self._deps.clock.now_ms(), reason=reason, failure=failure)
         await end_leased_match(lease, self._deps, outcome)
+
+    async def _lose_entry(self, lease: Lease, failed: EntryFailedError) -> None:
+        """Count an entry that could not be applied. The match goes on from its snapshot; later without the entry."""
+        server_id, seq = failed.entry.server_id, failed.entry.seq
+        about = {"server_id": server_id, "seq": seq}
+        try:
+            lease.check()
+            await self._deps.turns.count_unfinished(server_id, seq)
+        except (LeaseLostError, DatabaseError) as exc:
+            _log.warning("failed entry not counted", extra={**about, "error": str(exc)})
+        if not failed.costs_entry:
+            await self._survive(lease)
+            return
+        self._deps.metrics.crashes.inc("entry")
+        _log.error("entry could not be applied", extra=about, exc_info=failed.error)
+        await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
 
     async def _survive(self, lease: Lease) -> None:
         row = lease.row
@@ -290,7 +310,7 @@ class Supervisor:
         with suppress(DatabaseError):  # then it stays due at that later time
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 
-    # --- free slots and orphans ---------------------------------------------------------------------------------------
+    # --- free slots -------------------------------------------------------------------------------------------------
 
     async def _wake_waiting(self) -> None:
         """Wake pending matches if servers are free: a fleet has grown, or a process that was woken has died."""
@@ -308,22 +328,3 @@ class Supervisor:
         with suppress(TimeoutError):
             async with asyncio.timeout(FREE_SLOTS_S):
                 await self._fleet_changed.wait()
-
-    async def _sweep(self) -> None:
-        """Release servers without an open match, and free the slots of servers that are released or unknown."""
-        for region in self._deps.regions.all():
-            try:
-                await self._sweep_region(region)
-            except FleetError as exc:  # affects one region; the next sweep retries
-                _log.warning("region sweep failed", extra={"region": region.code, "error": str(exc)})
-        freed = await slots.free_orphaned(self._deps.db)
-        if freed:
-            _log.warning("released orphaned slots", extra={"count": freed})
-
-    async def _sweep_region(self, region: Region) -> None:
-        # List the fleet first: a match created meanwhile is open by the time the rows are read.
-        running = await region.fleet.servers()
-        for server_id in set(running) - await servers.open_ids(self._deps.db):
-            _log.warning("releasing server without a match", extra={"server_id": server_id})
-            with suppress(FleetError):  # release the others anyway
-                await region.fleet.release(server_id, "")

@@ -147,9 +147,9 @@ AGONES_FLEET = (
     Setting(
         key="owner",
         rule=rules.kubernetes_name(),
-        default="matchpod",
-        meaning="The name of this installation. Several that share a namespace need different names: each deletes "
-        "servers with its own name whose match it does not know.",
+        fallback="the id of the installation, which is made with its database",
+        meaning="The owner that servers are labelled with; servers with another one are never touched. Set it only to "
+        "go on with the servers of an installation whose database was replaced. Never set the same one twice.",
     ),
     Setting(
         key="address_types",
@@ -230,7 +230,7 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
     context: str | None
     namespace: str | None
     selector: Mapping[str, str]
-    owner: str
+    owner: str | None
     address_types: tuple[str, ...]
     port_name: str
     pending_s: int | None
@@ -322,7 +322,7 @@ def _read_agones_fleet(table: FileTable, raw: Mapping[str, object], inside: str)
         table.faults.append(f"{inside}context{table.where} has no effect without kubeconfig.")
     if len(table.faults) > before:
         return None
-    unset: Values = dict.fromkeys(("kubeconfig", "context", "namespace", "pending_s"))
+    unset: Values = dict.fromkeys(("kubeconfig", "context", "namespace", "owner", "pending_s"))
     return msgspec.convert({**unset, "selector": {}, **values, "kind": "agones"}, AgonesFleetSettings)
 
 

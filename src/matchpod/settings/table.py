@@ -109,6 +109,14 @@ SERVICE = (
         "log in.",
     ),
     Setting(
+        key="drive",
+        rule=rules.flag("on", "off"),
+        default="on",
+        meaning="With `off` the service serves reads only: it drives no matches, sends no callbacks, deletes nothing, "
+        "and answers creations, cancellations and posts of game servers with status 503. For a copy of a database "
+        "whose original is in use.",
+    ),
+    Setting(
         key="callback_private",
         rule=rules.flag("allow", "deny"),
         fallback="allow if the service listens on loopback only, else deny",
@@ -122,11 +130,25 @@ SERVICE = (
         meaning="Seconds that a match waits for a free server before it fails with `no_capacity`.",
     ),
     Setting(
+        key="silence_s",
+        rule=rules.whole_number(10, 3_600),
+        default=30,
+        meaning="Seconds without a log post or an answer of the console after which the server of a running match is "
+        "lost; three times as many if several servers of a host or region fell silent together.",
+    ),
+    Setting(
         key="stop_grace_s",
         rule=rules.whole_number(0, 60),
         fallback="5 with PostgreSQL, else 0",
         meaning="Seconds that a stopping service still answers requests while `/readyz` fails, so that a load balancer "
         "stops sending them. Its matches are handed over before.",
+    ),
+    Setting(
+        key="stall_exit_s",
+        rule=rules.whole_number(0, 3600),
+        default=60,
+        meaning="Seconds without any progress after which the service logs where it hangs and ends itself, to be "
+        "started again; 0: never.",
     ),
     Setting(
         key="raw_log_days",

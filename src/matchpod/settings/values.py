@@ -43,9 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: str
     log_level: str
     console: bool
+    drive: bool
     callback_private: bool | None
     pending_s: int
+    silence_s: int
     stop_grace_s: int | None
+    stall_exit_s: int
     raw_log_days: int
     event_days: int
     max_match_log_mb: int | None

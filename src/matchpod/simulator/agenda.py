@@ -21,12 +21,14 @@ Script = Generator[int, None, _Result]
 class ScheduledTask:
     """A scheduled callback, or the next step of a script. It can be cancelled."""
 
-    __slots__ = ("_callback", "_is_running", "_script")
+    __slots__ = ("_callback", "_is_running", "_script", "order")
 
     def __init__(self, callback: Callable[[], None] | None, script: Script[None] | None) -> None:
         self._callback = callback
         self._script = script
         self._is_running = False
+        self.order = 0
+        """Number of the entry in the agenda that is valid: `wake` makes a new one."""
 
     @property
     def is_over(self) -> bool:
@@ -94,9 +96,14 @@ class Agenda:
             self._schedule(wait_ms, task)
         return task
 
+    def wake(self, task: ScheduledTask) -> None:
+        """End the current wait of a task: its next step comes later in this tick."""
+        if not task.is_over:
+            self._schedule(0, task)
+
     def next_due_ms(self) -> int | None:
         """The time at which the next task is due, or None if no task is scheduled."""
-        while self._tasks and self._tasks[0][2].is_over:
+        while self._tasks and (self._tasks[0][2].is_over or self._tasks[0][1] != self._tasks[0][2].order):
             heappop(self._tasks)
         return None if not self._tasks else self._start_ms + self._tasks[0][0] * 1000 // TICKS_PER_S
 
@@ -106,7 +113,10 @@ class Agenda:
         tasks = self._tasks
         self._is_held = False
         while tasks:
-            tick, _, task = tasks[0]
+            tick, order, task = tasks[0]
+            if order != task.order:
+                heappop(tasks)  # the task was woken before this wait was over
+                continue
             if tick > last_tick:
                 break
             if tick > self.tick:
@@ -133,4 +143,5 @@ class Agenda:
     def _schedule(self, wait_ms: int, task: ScheduledTask) -> None:
         # The wait is rounded up to whole ticks; 0 means later in the current tick.
         self._order += 1
+        task.order = self._order
         heappush(self._tasks, (self.tick - (-wait_ms * TICKS_PER_S // 1000), self._order, task))

@@ -16,6 +16,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.flow.game import Game, GamePhase
 from matchpod.simulator.play.flow.slot import TaskSlot
+from matchpod.simulator.play.people.bots import Bots
 from matchpod.simulator.play.people.visitors import Visitors
 from matchpod.simulator.play.watcher import Watcher
 from matchpod.simulator.plugin.match_plugin import MatchPlugin
@@ -60,17 +61,14 @@ class Machine(Watcher):
         self.door = Door(self.arena)
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
+        Bots(self.arena, self.door)
         self.console = Console(self.arena, self.game, self.door, self.visitors, outside=outside, stream=self.stream)
         self.plugin = MatchPlugin(
             self.arena, self.game, self.door, self.visitors, console=self.console, outside=outside
         )
-        ShotCounter(self.arena, outside, console=self.console, map_number=self._map_number)
+        ShotCounter(self.arena, outside, console=self.console)
         self.arena.watchers.append(self)
         self._losses = self.arena.rng("losses")
-
-    def _map_number(self) -> int:
-        series = self.plugin.course.series
-        return 1 if series is None else series.map_number + 1
 
     @property
     def is_busy(self) -> bool:

@@ -20,6 +20,9 @@ class Scenario(StrEnum):
     STRANGER = "stranger", "a player who is not on the roster tries to join again and again"
     ALL_LEAVE = "all_leave", "all players leave in the middle of a round and do not come back"
     RAGE_QUIT_REJOIN = "rage_quit_rejoin", "one player leaves during the match and rejoins some rounds later"
+    IDLE_KICK = "idle_kick", "two players who stand idle are kicked in the middle of a round and rejoin later"
+    SPECTATOR = "spectator", "one player moves to the spectators and returns to their side a round later"
+    WARMUP_BOTS = "warmup_bots", "bots fill up the warmup and are kicked when players join and when it ends"
     OVERTIME = "overtime", "regulation ends in a tie and one or two overtimes decide the map (it is switched on)"
     TIE = "tie", "the map ends in a tie (overtime is switched off)"
     ONE_SIDED = "one_sided", "one team wins nearly every round"
@@ -35,6 +38,11 @@ class Scenario(StrEnum):
     PLUGIN_MISSING = "plugin_missing", "the match plugin is not installed, so its commands are unknown"
 
     description: str
+
+    @property
+    def is_ordinary(self) -> bool:
+        """True for scenarios whose players behave as in FULL_MATCH; the log of LOG_LOSS is compared with its log."""
+        return self in (Scenario.FULL_MATCH, Scenario.LOG_LOSS)
 
     def __new__(cls, value: str, description: str) -> Self:
         """Create a member from its value and description."""

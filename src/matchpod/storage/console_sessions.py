@@ -103,7 +103,7 @@ def insert_link(link: ConsoleLink) -> Statement:
     return rows.insert("console_links", link)
 
 
-async def take_link(db: Database, token_hash: str) -> ConsoleLink | None:
+async def consume_link(db: Database, token_hash: str) -> ConsoleLink | None:
     """Delete a link and return it; None if it does not exist, so that only one caller gets it."""
     columns = rows.column_list(ConsoleLink)
     sql = f"DELETE FROM console_links WHERE token_hash = :token_hash RETURNING {columns}"

@@ -52,6 +52,10 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     """The name on the server, if the map was played and did not end before this was recorded."""
     is_needed: bool = True
     """False if its series was decided before it."""
+    team1_start_side: str | None = None
+    """The side on which the first team began. None if unknown, or if the map ended before this was recorded."""
+    sides_by: str | None = None
+    """What decided the sides on which the teams began."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -108,6 +108,12 @@ MAP_NAMES = (
     "ALTER TABLE maps ADD COLUMN is_needed BIGINT NOT NULL DEFAULT 1",
 )
 
+# On which side the first team began a map, and what decided that.
+START_SIDES = (
+    "ALTER TABLE maps ADD COLUMN team1_start_side TEXT",
+    "ALTER TABLE maps ADD COLUMN sides_by TEXT",
+)
+
 # Maps and series that have not started are listed by creation, and the maps of a series in their order.
 LIST_ORDER = (
     "DROP INDEX maps_newest",

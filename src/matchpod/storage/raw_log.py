@@ -17,6 +17,8 @@ from matchpod.storage.rows import column_list, from_row, read_number, write_one
 
 COMPRESS_ENTRIES: Final = 100
 """Maximum entries compressed per transaction: few enough that other writers hardly wait."""
+NEWEST_ENTRIES: Final = 100
+"""How many of the newest entries of a server are searched for a log post: others are rare, one every few seconds."""
 PRUNE_ENTRIES: Final = 1_000
 """Maximum entries deleted per transaction: few enough that other writers hardly wait."""
 
@@ -95,6 +97,18 @@ async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int)
         {"server_id": server_id, "kind": kind, "count": count},
     )
     return [_entry(row) for row in rows]
+
+
+async def count_unheard(db: Database, since_ms: int) -> dict[str, int]:
+    """Count by region the running servers that have posted no log since a time."""
+    rows = await db.read(
+        "SELECT region, COUNT(*) FROM servers WHERE phase = 'running' AND NOT EXISTS ("
+        " SELECT 1 FROM raw_log WHERE raw_log.server_id = servers.id AND kind = 'log' AND received_ms >= :since_ms"
+        " AND seq > (SELECT seq FROM raw_log_heads WHERE raw_log_heads.server_id = servers.id) - :newest)"
+        " GROUP BY region",
+        {"since_ms": since_ms, "newest": NEWEST_ENTRIES},
+    )
+    return dict(msgspec.convert(rows, list[tuple[str, int]]))
 
 
 async def compress(db: Database, server_id: str) -> None:

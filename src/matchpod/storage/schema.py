@@ -319,6 +319,21 @@ _CONSOLE = (
     "CREATE INDEX servers_ended ON servers (org_id, ended_at_ms, status) WHERE ended_at_ms IS NOT NULL",
 )
 
+# What an installation knows about itself, one row per name; and the servers that a sweep did not release, because an
+# operator has to confirm it.
+_INSTALLATION = (
+    "CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """
+    CREATE TABLE withheld_servers (
+        region TEXT NOT NULL,
+        server_id TEXT NOT NULL,
+        since_ms BIGINT NOT NULL,
+        is_confirmed BIGINT NOT NULL,
+        PRIMARY KEY (region, server_id)
+    )
+    """,
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -338,5 +353,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.LIST_ORDER,
     _OLD_SECRETS,
     _CONSOLE,
+    history_schema.START_SIDES,
+    _INSTALLATION,
 )
 """The statements at index n migrate from version n to n + 1."""

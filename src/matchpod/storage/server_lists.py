@@ -6,15 +6,19 @@ counted when they are listed. So are those with one external match id, which hav
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
+from matchpod.core.played_map import MapStatus
 from matchpod.core.progress import PublicPhase
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
-from matchpod.storage.rows import plain, read_all, read_number
+from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
 from matchpod.storage.servers import ServerSummary
 
 MAX_LISTED: Final = 10_000
@@ -28,6 +32,39 @@ _BY_PHASE: Final = _COLUMNS.format("match_phase")
 """The columns of servers under the names that lists use."""
 
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
+
+
+class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A map of a listed server, and the maps that the teams have won; these are None if the match is no series."""
+
+    server_id: str
+    map_number: int
+    map_name: str
+    game_mode: str
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    team1_maps_won: int | None
+    team2_maps_won: int | None
+
+
+_MAP_COLUMNS: Final = ", ".join(
+    f"series.{name}" if name.endswith("_maps_won") else f"maps.{name}" for name in ListedMap.__struct_fields__
+)
+
+
+async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[ListedMap]:
+    """Return the maps of servers that were played or may still be played, in order."""
+    listed, params = parameter_list("server_id", server_ids)
+    # The servers are listed twice, so that PostgreSQL finds the series by its index too.
+    found = await db.read(
+        f"SELECT {_MAP_COLUMNS} FROM maps LEFT JOIN series"
+        f" ON series.server_id = maps.server_id AND series.server_id IN {listed}"
+        f" WHERE maps.server_id IN {listed} AND is_needed = 1 ORDER BY map_number",
+        params,
+    )
+    return [from_row(ListedMap, row) for row in found]
 
 
 async def list_servers(

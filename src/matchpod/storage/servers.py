@@ -245,6 +245,12 @@ async def open_ids(db: Database) -> set[str]:
     return {server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])}
 
 
+async def newest_id(db: Database) -> str:
+    """Return the newest id of all servers: ids sort by time. Empty if there are none."""
+    found = await db.read_one("SELECT MAX(id) FROM servers", {})
+    return msgspec.convert(found[0] if found else None, str | None) or ""
+
+
 async def has_waiting_match(db: Database, region: str, before_ms: int) -> bool:
     """True if a match created before a time is waiting for a slot in the region."""
     sql = (

@@ -1,17 +1,21 @@
 """Count entries that were begun and never finished, and set them aside.
 
-An entry that is set aside keeps its number and its bytes in the log; only its kind changes, so every later fold skips
-it.
+An entry that is set aside keeps its number and its bytes in the log; only its kind changes, so every later fold treats
+it as lost. Number 0, which no entry has, counts how often a process began to resume the match and died meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from matchpod.ports import Database, NothingChangedError, Statement, Value
 from matchpod.storage.rows import column_list, from_row, write_one
+
+RESUMING: Final = 0
+"""The number under which resuming a match is counted: its entries are numbered from 1."""
 
 
 class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,32 @@ async def count(db: Database, server_id: str, seq: int) -> int:
         {"server_id": server_id, "seq": seq},
     )
     return msgspec.convert(rows[0][0], int)
+
+
+async def finish(db: Database, server_id: str, seq: int) -> None:
+    """Take back one count: the attempt was finished after all."""
+    params: Mapping[str, Value] = {"server_id": server_id, "seq": seq}
+    of_entry = "WHERE server_id = :server_id AND seq = :seq AND kind IS NULL"
+    take_back = Statement(f"UPDATE unfinished_entries SET begun = begun - 1 {of_entry}", params)
+    await db.write([take_back, Statement(f"DELETE FROM unfinished_entries {of_entry} AND begun <= 0", params)])
+
+
+async def forget(db: Database, server_id: str, seq: int) -> None:
+    """Take back all counts of an entry that is not set aside."""
+    await write_one(
+        db,
+        "DELETE FROM unfinished_entries WHERE server_id = :server_id AND seq = :seq AND kind IS NULL RETURNING seq",
+        {"server_id": server_id, "seq": seq},
+    )
+
+
+async def begun_of(db: Database, server_id: str) -> set[int]:
+    """The numbers of entries that were begun and never finished, and are not set aside; with RESUMING if it counts."""
+    rows = await db.read(
+        "SELECT seq FROM unfinished_entries WHERE server_id = :server_id AND kind IS NULL",
+        {"server_id": server_id},
+    )
+    return {number for (number,) in msgspec.convert(rows, list[tuple[int]])}
 
 
 async def set_aside(db: Database, server_id: str, seq: int) -> bool:

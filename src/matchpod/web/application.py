@@ -36,6 +36,10 @@ UNKNOWN_ROUTE = "unknown"
 
 NO_CONTENT = 204
 
+READ_ONLY = "This service serves reads only: it creates, changes and cancels no matches, and stores no logs."
+READ_ONLY_RETRY_S = 30
+"""Retry-After of that error: an operator has to act first. Game servers repeat their posts on their own."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -168,6 +172,8 @@ class Application:
         state = services.readiness.state
         if state is not ReadinessState.READY and not _is_available_while(endpoint, state):
             raise UnavailableError(f"The service is {state}. Retry later.", retry_after_s=1)
+        if services.readiness.read_only is not None and not _is_read(endpoint):
+            raise UnavailableError(READ_ONLY, retry_after_s=READ_ONLY_RETRY_S)
         if endpoint.access is not None:
             call.principal = await authorize(services.access, self._limiter, endpoint, call)
         return await endpoint.handler(self._site, call)
@@ -196,6 +202,11 @@ def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
     # rejected, the game servers would repeat them until then.
     is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.STOPPING
     return endpoint.tag is Tag.OPERATIONS or is_storing
+
+
+def _is_read(endpoint: Endpoint) -> bool:
+    """True if a process that serves reads only answers it. Game servers belong to the process that drives them."""
+    return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 
 def _hide_internal_error(error: MatchpodError, request_id: str) -> MatchpodError:

@@ -40,6 +40,16 @@ def callback_schemas() -> dict[str, Schema]:
                 "reason": {"type": "string", "description": f"Why: {reasons}."},
                 "missingPlayers": {**_PLAYERS, "description": f"{listed} never connected."},
                 "connectedPlayers": {**_PLAYERS, "description": f"{listed} connected at least once."},
+                "absentPlayers": {
+                    **_PLAYERS,
+                    "description": f"{listed} were not on the server at the end: those who never connected, and "
+                    "those who had left.",
+                },
+                "logComplete": {
+                    "type": "boolean",
+                    "description": "Whether the log of the server is complete; if not, numbers of its maps may be too "
+                    "low. Left out if nothing was played, or if it is not known.",
+                },
             },
             required=("reason",),
         ),

@@ -156,6 +156,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""
+    is_read: bool = False
+    """True for a POST that a process that serves reads only answers too."""
     has_etag: bool = False
     """True if the response has an ETag once what it describes has ended, and may be 304."""
     any_origin: bool = False

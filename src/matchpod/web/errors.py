@@ -73,10 +73,11 @@ def error_response(error: MatchpodError, request_id: str) -> Response:
         details=faults or msgspec.UNSET,
         request_id=request_id,
     )
-    return Response(_encoder.encode(body), error.status, headers=_headers(error))
+    return Response(_encoder.encode(body), error.status, headers=error_headers(error))
 
 
-def _headers(error: MatchpodError) -> tuple[Header, ...]:
+def error_headers(error: MatchpodError) -> tuple[Header, ...]:
+    """Return the headers that belong to an error: how to authenticate, which methods exist, when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):

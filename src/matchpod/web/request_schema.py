@@ -1,7 +1,8 @@
 """The JSON Schemas of request bodies: the rules of `core.validation` and others for the API documentation.
 
-A `format` in this schema names a rule that no pattern can express; the description explains it. Two rules cannot be
-expressed at all: a player is in one team only, and both teams together list at most 32 players.
+A `format` in this schema names a rule that no pattern can express; the description explains it. Some rules cannot be
+expressed at all: a player is in one team only, both teams together list at most 32 players, and `sides` has one entry
+for each map, of which `knife` needs a listed player.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from matchpod.core import text_rules
-from matchpod.core.model import MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat
+from matchpod.core.model import MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat, StartSides
 from matchpod.core.validation import GAME_TYPE, MAX_DM_MINUTES, MAX_FREEZE_TIME_S, MAX_MAP_POOL, MAX_ROUNDS
 from matchpod.cs2.cvars import MAX_TEXT_BYTES
 from matchpod.web.parameters import DATE, NO_CONTROL
@@ -144,6 +145,16 @@ def _series_fields() -> dict[str, Schema]:
     formats = [series_format.value for series_format in SeriesFormat]
     return {
         "seriesFormat": {"type": ["string", "null"], "enum": [*formats, None], "description": "Default: bo1."},
+        "sides": {
+            "type": ["array", "null"],
+            "items": {"type": "string", "enum": [sides.value for sides in StartSides]},
+            "minItems": 1,
+            "maxItems": max(series_format.length for series_format in SeriesFormat),
+            "description": "On which sides the teams begin, one entry for each map of the series: `team1_ct`, "
+            "`team1_t`, or `knife` for a knife round, whose winner chooses; that needs listed players. Default: "
+            "`team1_ct` on the first map, then alternating; on the last map of a bo3 or bo5 `knife`, or drawn if no "
+            "player is listed.",
+        },
         "teams": {
             "anyOf": [{"$ref": _ref("ListedTeams")}, {"type": "null"}],
             "description": "The two teams. If any player is listed, only listed players may connect.",

@@ -391,3 +391,9 @@ async def test_console_can_be_turned_off(tmp_path: Path) -> None:
         for path in ("/console", "/console/login", "/overlay/x"):
             answer = await opened.request("GET", path, who=OWNER)
             assert (answer.status_code, answer.json()["error"]) == (404, "NOT_FOUND")
+
+
+async def test_error_pages_have_the_headers_of_their_errors(site: ConsoleSite) -> None:
+    answer = await site.request("PUT", "/console/logout", who=OWNER)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "OPTIONS, POST")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from matchpod.core.server_loss import Silence
 from matchpod.service.audit import Action, Audit
-from matchpod.storage import servers
+from matchpod.storage import servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -40,6 +41,9 @@ async def test_everyone_sees_the_regions_and_operators_switch_them(site: Console
     assert "<code>sandbox</code>" in text
     assert "ready, 0 in use" in text
     assert ("/console/regions/sandbox/off" in text) == (who == OPERATOR)
+    assert "no sign of life" not in text
+    site.service.regions.silent.report("srv_1", Silence(region="sandbox", host="127.0.0.1", since_ms=0))
+    assert "1 server has given no sign of life since" in await show(site, "/console/regions", who)
 
 
 async def test_region_is_switched_off_and_on(site: ConsoleSite) -> None:
@@ -51,6 +55,15 @@ async def test_region_is_switched_off_and_on(site: ConsoleSite) -> None:
     await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
     assert (await site.service.regions.views())[0].is_active
     assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "activated")
+
+
+@pytest.mark.parametrize("who", [MEMBER, OPERATOR])
+async def test_operators_see_that_servers_are_withheld(site: ConsoleSite, who: str) -> None:
+    assert "regions sweep" not in await show(site, "/console/regions", who)
+    await withheld_servers.add(site.resources.db, "sandbox", ["srv_1", "srv_2"], 0)
+    text = await show(site, "/console/regions", who)
+    assert ("2 running servers have no match in this database" in text) == (who == OPERATOR)
+    assert ("matchpod regions sweep sandbox --yes" in text) == (who == OPERATOR)
 
 
 @pytest.mark.parametrize("who", [OWNER, ADMIN, MEMBER, WRITER])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -16,7 +17,7 @@ from matchpod.console.rendering import POLICY
 from matchpod.console.routes import ROUTES, Route
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -195,3 +196,18 @@ def check_headers(response: httpx.Response, *, is_asset: bool = False) -> None:
     assert headers["cross-origin-opener-policy"] == "same-origin"
     assert not any(name.startswith("access-control-") for name in headers)
     assert headers["cache-control"] == "no-store" or (is_asset and response.status_code == 200)
+
+
+async def test_console_of_a_copy_can_be_read_but_changes_nothing(tmp_path: Path) -> None:
+    async with open_site(tmp_path / "data") as site:
+        site.service.readiness.serve_reads_only("Its database is a copy.")
+        before = site.stored()
+        for route in POSTS:
+            who = OPERATOR if route.who is Who.OPERATOR else OWNER
+            if not route.is_read:
+                response = await send(site, route, who)
+                assert (response.status_code, "serves reads only" in response.text) == (503, True), route.path
+        assert site.stored() == before
+        assert (await site.request("GET", "/console/matches", who=OWNER)).status_code == 200
+        form = {"key": site.keys[OWNER].text}
+        assert (await site.request("POST", "/console/login", form=form)).status_code == 303

@@ -112,12 +112,12 @@ class RunningService:
 
     # --- the process ----------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         """Start the process, with the same data and port as before, and wait until it is ready."""
         self._starts += 1
         with self._output("out").open("wb") as out, self._output("err").open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "matchpod", "serve"],
+                [sys.executable, "-m", "matchpod", "serve", *options],
                 stdout=out,
                 stderr=err,
                 stdin=subprocess.DEVNULL,
@@ -188,6 +188,7 @@ class RunningService:
             "port": str(self.port),
             "log_format": "json",
             "min_free_disk_mb": "off",  # the disk of a machine that runs tests may be almost full
+            "silence_s": "10",  # tests wait until a hung server is lost
             **self._settings,
         }
         return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}

@@ -7,14 +7,14 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.chaos.cluster import Cluster
+from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.http_messages import Response, format_request, send
 from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore
 from tests.contract.agones_api import FakeAgones, Fault
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file, write_kubeconfig
 from tests.e2e.serve_process import serving
-from tests.e2e.service.running_service import free_port_range, region
+from tests.e2e.service.running_service import RunningService, free_port_range, region
 
 SPEED = 100
 WAIT_S = 180.0
@@ -28,8 +28,8 @@ class Client:
         self._port = service.replicas[0].port
         self._headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
 
-    async def create(self, code: str) -> str:
-        body = {**GameSpec("duel", 1).body(speed=SPEED, is_lockstep=False), "region": code}
+    async def create(self, code: str, *, speed: int = SPEED) -> str:
+        body = {**GameSpec("duel", 1).body(speed=speed, is_lockstep=False), "region": code}
         return str((await self._ask("POST", "/api/v1/matches", json.dumps(body).encode())).json["serverId"])
 
     async def is_over(self, server_id: str) -> bool:
@@ -52,6 +52,15 @@ class Client:
 
 async def is_free(api: FakeAgones) -> bool:
     return api.names("Allocated") == []
+
+
+async def has_match(api: FakeAgones) -> bool:
+    return len(api.names("Allocated")) == 1
+
+
+async def has_foreign_server(service: RunningService) -> bool:
+    metrics = await send(service.port, format_request("GET", "/metrics", {}))
+    return b'matchpod_servers_foreign{region="cluster"} 1\n' in metrics.body
 
 
 async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -113,3 +122,24 @@ async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(t
             third = await client.create("cluster")
             await until(lambda: client.is_over(third), "the next match on a pod is over")
             await until(lambda: is_free(pods.api), "both pods are free")
+
+
+async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:
+    async with agones_cluster(tmp_path, replicas=2) as pods:
+        regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=PATIENT_SPEED)
+        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
+            client = Client(service)
+            match = await client.create("cluster", speed=1)
+            await until(lambda: has_match(pods.api), "the match has a pod")
+            second = RunningService(tmp_path / "second", regions=regions)
+            try:
+                await asyncio.to_thread(second.start)
+                await until(lambda: has_foreign_server(second), "the second service has swept")
+            finally:
+                second.close()
+            assert await has_match(pods.api)
+            assert not await client.is_over(match)
+            for server in pods.api.game_servers.running.values():
+                server.set_speed(SPEED)
+            await until(lambda: client.is_over(match), "the match is over")
+            await until(lambda: is_free(pods.api), "its pod is free")

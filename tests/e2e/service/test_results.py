@@ -40,7 +40,7 @@ MATCHES: dict[str, Json] = {
     "custom": {**OPEN, "matchType": "custom"},
     "open": {**OPEN, "matchType": "competitive"},
     "full-teams": short_match(teams=teams(5), maxRounds=6, customCvars=cvars(400)),
-    "bo3": short_match(maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(100, sim_seed=5)),
+    "bo3": short_match(maps=MAPS[1:], seriesFormat="bo3", maxRounds=2, customCvars=cvars(100, sim_seed=14)),
     "stranger": short_match(customCvars=cvars(scenario="stranger")),
     "deathmatch-stranger": {**DEATHMATCH, "customCvars": cvars(scenario="stranger")},
     "tie": short_match(customCvars=cvars(scenario="tie")),

@@ -115,7 +115,7 @@ def test_cvars_of_a_match_do_not_affect_the_next_match(fleet: StaticFleet) -> No
 
 def test_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
     created = fleet.create("dies", maxRounds=30, customCvars=cvars(30))
-    running = fleet.service.wait_for_status(created["serverId"], "running")
+    running = fleet.service.wait_for(created["serverId"], lambda server: server["phase"] == "live")
     dying = next(server for server in fleet.servers if server.port == running["port"])
     dying.process.kill()
     body = fleet.receiver.wait_for("/dies")[0].json

@@ -39,7 +39,7 @@ servers = [{ address = "192.0.2.1:27015", rcon_password = "hidden" }]
 
 def test_regions_keep_the_order_of_the_settings_and_get_their_fleets(tmp_path: Path) -> None:
     settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: FILE)
-    sandbox, us = compose_regions(settings, RconConsoles())
+    sandbox, us = compose_regions(settings, RconConsoles(), installation="mp-1")
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30, True)
     assert isinstance(sandbox.fleet, ProcessFleet)
     assert list(sandbox.fleet.slots) == ["27100", "27101", "27102"]

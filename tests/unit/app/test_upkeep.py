@@ -17,6 +17,7 @@ from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
+from matchpod.core.server_loss import Silence
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
 from matchpod.service.access import Access
 from matchpod.service.audit import Audit
@@ -63,7 +64,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         db=db,
         clock=ManualClock(),
         vault=KeyFileVault(bytes(KEY_BYTES)),
-        regions=Regions(compose_regions(settings, RconConsoles()), db),
+        regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
         live=live,
         streams=Streams(db=db, live=live),
         consoles=RconConsoles(),
@@ -103,6 +104,18 @@ async def test_servers_and_slots_are_counted(deps: Deps) -> None:
     assert deps.metrics.servers.value("sandbox", "allocating") == 2
     assert deps.metrics.slots.value("sandbox", "all") == 100
     assert deps.metrics.slots.value("sandbox", "taken") == 1
+    assert deps.metrics.silent_servers.value("sandbox") == 0
+
+
+async def test_silent_servers_are_counted(deps: Deps) -> None:
+    silence = Silence(region="sandbox", host="127.0.0.1", since_ms=0)
+    for name in ("srv_1", "srv_2"):
+        deps.regions.silent.report(name, silence)
+    await upkeep_of(deps).set_gauges()
+    assert deps.metrics.silent_servers.value("sandbox") == 2
+    deps.regions.silent.forget("srv_1")
+    await upkeep_of(deps).set_gauges()
+    assert deps.metrics.silent_servers.value("sandbox") == 1
 
 
 async def test_links_that_expired_are_deleted(deps: Deps) -> None:

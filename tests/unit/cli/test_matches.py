@@ -123,6 +123,7 @@ def test_match_can_be_canceled_only_once(busy: CommandRunner) -> None:
     assert busy.output(app, "cancel", "srv_2") == "The match on srv_2 is canceled; no callback was requested."
     shown = json.loads(busy.output(app, "show", "srv_2", "--json"))
     assert (shown["server"]["status"], shown["server"]["phase"]) == ("stopped", "ending")
+    assert shown["server"]["matchPhase"] == "ended"
     assert shown["outcome"]["reason"] == "canceled_by_operator"
     again = busy.invoke(app, "cancel", "srv_2")
     assert (again.exit_code, again.stdout) == (1, "")

@@ -152,7 +152,7 @@ def test_failed_match_is_reported_and_the_others_are_recomputed(played: CommandR
 
     on_database(played, damage)
     _, notes = recompute(played, "--all", code=1)
-    assert any(line.startswith("matchpod: srv_1 was not recomputed. DecodeError: ") for line in notes)
+    assert any(line.startswith("matchpod: srv_1 was not recomputed. UnreadableError: ") for line in notes)
     assert "matchpod: 4 matches: 1 unchanged, 2 skipped, 1 failed." in notes
 
 

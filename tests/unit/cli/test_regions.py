@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli.regions import app
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Statement
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import slots
+from matchpod.storage import raw_log, servers, slots, withheld_servers
 from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
+from tests.unit.cli.test_matches import server
 
 runner = command_runner.runner
 
@@ -51,7 +55,9 @@ def test_regions_are_listed_in_the_order_of_the_settings(two_regions: CommandRun
             "capacity": 3,
             "taken": 0,
             "ready": 3,
+            "withheld": 0,
             "fault": None,
+            "notice": None,
         },
         {
             "code": "us",
@@ -61,13 +67,16 @@ def test_regions_are_listed_in_the_order_of_the_settings(two_regions: CommandRun
             "capacity": 1,
             "taken": 0,
             "ready": 1,
+            "withheld": 0,
             "fault": None,
+            "notice": None,
         },
     ]
     head, eu, us = (line.rstrip() for line in two_regions.output(app, "list").splitlines())
-    assert head.split() == ["code", "name", "location", "active", "capacity", "taken", "ready", "fault"]
-    assert eu.split() == ["eu", "Europe", "[west]", "Frankfurt", "yes", "3", "0", "3", "-"]
-    assert us.split() == ["us", "America", "Chicago", "yes", "1", "0", "1", "-"]
+    columns = ["code", "name", "location", "active", "capacity", "taken", "ready", "withheld", "fault", "notice"]
+    assert head.split() == columns
+    assert eu.split() == ["eu", "Europe", "[west]", "Frankfurt", "yes", "3", "0", "3", "0", "-", "-"]
+    assert us.split() == ["us", "America", "Chicago", "yes", "1", "0", "1", "0", "-", "-"]
 
 
 def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
@@ -88,6 +97,32 @@ def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
     ]
 
 
+def test_servers_that_post_no_log_are_counted(two_regions: CommandRunner) -> None:
+    two_regions.output(app, "list")  # creates the database
+
+    async def store() -> None:
+        db, now_ms = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE), int(time.time() * 1000)
+        try:
+            for number, (region, age_ms) in enumerate((("eu", 60_000), ("eu", 0), ("us", 60_000), ("us", 90_000))):
+                row = server(f"srv_{number}", region=region, phase=ServerPhase.RUNNING)
+                await servers.create(db, row, idempotency=None)
+                await db.write(log_entry(row.id, "log", now_ms - age_ms))
+                await db.write(log_entry(row.id, "observed", now_ms))
+            await servers.create(db, server("srv_released", region="eu", phase=ServerPhase.RELEASED), idempotency=None)
+        finally:
+            await db.close()
+
+    asyncio.run(store())
+    assert [region["notice"] for region in two_regions.json_output(app, "list")] == [
+        "1 server has posted no log for 15 s.",
+        "2 servers have posted no log for 15 s.",
+    ]
+
+
+def log_entry(server_id: str, kind: str, received_ms: int) -> list[Statement]:
+    return raw_log.append(server_id, kind, received_ms=received_ms, headers=b"{}", body=b"")
+
+
 def test_activation_and_deactivation_are_stored(two_regions: CommandRunner) -> None:
     for command, is_active in (("deactivate", False), ("deactivate", False), ("activate", True)):
         assert two_regions.output(app, command, "us") == ""
@@ -98,12 +133,36 @@ def test_default_region_is_the_sandbox(runner: CommandRunner) -> None:
     assert [region["code"] for region in runner.json_output(app, "list")] == ["sandbox"]
 
 
-@pytest.mark.parametrize("command", ["activate", "deactivate"])
+def test_servers_that_wait_for_a_confirmation_are_shown_and_confirmed(two_regions: CommandRunner) -> None:
+    two_regions.output(app, "list")  # creates the database
+    assert two_regions.output(app, "sweep", "eu") == ""
+
+    async def withhold() -> list[bool]:
+        db = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE)
+        try:
+            await withheld_servers.add(db, "eu", ["srv_1", "srv_2"], 1_700_000_000_000)
+            return [one.is_confirmed for one in (await withheld_servers.withheld_servers(db))["eu"]]
+        finally:
+            await db.close()
+
+    assert asyncio.run(withhold()) == [False, False]
+    assert [region["withheld"] for region in two_regions.json_output(app, "list")] == [2, 0]
+    head, first, _ = two_regions.output(app, "sweep", "eu").splitlines()
+    assert head.split() == ["server", "withheld", "since", "confirmed"]
+    assert first.split() == ["srv_1", "2023-11-14", "22:13", "no"]
+    assert asyncio.run(withhold()) == [False, False], "nothing is confirmed without --yes"
+    assert two_regions.output(app, "sweep", "us", "--yes") == ""
+    assert asyncio.run(withhold()) == [False, False]
+    two_regions.output(app, "sweep", "eu", "--yes")
+    assert asyncio.run(withhold()) == [True, True]
+
+
+@pytest.mark.parametrize("command", ["activate", "deactivate", "sweep"])
 def test_error_about_an_unknown_region_lists_the_known_ones(two_regions: CommandRunner, command: str) -> None:
     assert two_regions.error(app, command, "mars") == "Unknown region 'mars'. Known regions: eu, us."
 
 
-@pytest.mark.parametrize("command", ["list", "activate", "deactivate"])
+@pytest.mark.parametrize("command", ["list", "activate", "deactivate", "sweep"])
 def test_every_command_has_help(runner: CommandRunner, command: str) -> None:
     assert command in runner.output(app, "--help")
     assert "Show this message" in runner.output(app, command, "--help")

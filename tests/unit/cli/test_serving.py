@@ -70,3 +70,10 @@ def test_printed_command_is_quoted_if_its_path_has_spaces(monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.argv", ["/x/__main__.py", "serve"])
     monkeypatch.setattr("sys.executable", "/usr/bin/python3")
     assert serving._own_command() == "/usr/bin/python3 -m matchpod"
+
+
+def test_process_that_must_not_drive_matches_cannot_take_them_over(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATCHPOD_DRIVE", "off")
+    assert "MATCHPOD_DRIVE is off" in runner.error(create_app(), "serve", "--restored")

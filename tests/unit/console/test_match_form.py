@@ -169,3 +169,25 @@ def test_values_that_were_sent_are_kept_and_others_are_empty() -> None:
     assert values["map1"] == "de_nuke"
     assert values["team1Players"] == "a\nb"
     assert set(values) == set(FIELDS)
+
+
+# --- sides --------------------------------------------------------------------------------------------------------
+
+
+def test_sides_are_separated_by_spaces_or_commas() -> None:
+    assert "sides" not in settings_of(sandbox())
+    assert settings_of(sandbox(sides="team1_t"))["sides"] == ["team1_t"]
+    given = sandbox(seriesFormat="bo3", sides=" team1_t, team1_ct knife")
+    assert settings_of(given)["sides"] == ["team1_t", "team1_ct", "knife"]
+    assert faults_of(given) == FormFaults()
+    assert "sides" not in settings_of(sandbox(matchType="casual", sides="team1_t"))
+
+
+def test_faults_of_sides_name_the_map() -> None:
+    faults = faults_of(sandbox(seriesFormat="bo3", sides="team1_ct ct")).by_field
+    assert faults == {
+        "sides": [
+            "Map 2: must be one of team1_ct, team1_t, knife.",
+            "Must have 3 entries, one for each map of the series, not 2.",
+        ]
+    }

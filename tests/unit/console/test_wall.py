@@ -62,3 +62,8 @@ def test_same_cards_need_no_change() -> None:
 
 def test_only_the_card_that_changed_is_sent() -> None:
     assert card_changes(cards(["a", "b"], "0"), cards(["a", "b"], "01")).count(b"<article") == 1
+
+
+def test_card_that_moves_to_the_top_is_the_only_one_that_moves() -> None:
+    changes = card_changes(cards(["a", "b", "c", "d"]), cards(["d", "a", "b", "c"]))
+    assert changes.count(b'hx-swap-oob="delete"') == changes.count(b"beforebegin:") == 1

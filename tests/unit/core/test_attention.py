@@ -41,7 +41,8 @@ def test_match_without_problems_needs_none(phase: PublicPhase) -> None:
 )
 def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, missing: int, expected: list[str]) -> None:
     until_ms = NOW_MS + left_ms
-    assert texts(phase=PublicPhase.WAITING_FOR_PLAYERS, missing=missing, join_until_ms=until_ms) == expected
+    for phase in (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS):
+        assert texts(phase=phase, missing=missing, join_until_ms=until_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,14 @@ def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, mis
 )
 def test_silent_server_needs_it(phase: PublicPhase, silent_ms: int, expected: list[str]) -> None:
     assert texts(phase=phase, heard_ms=NOW_MS - silent_ms) == expected
+
+
+def test_server_whose_console_does_not_answer_either_needs_it_earlier() -> None:
+    assert texts(silent_ms=NOW_MS - 4_999) == []
+    assert texts(silent_ms=NOW_MS - 5_000) == ["nothing heard for"]
+    assert texts(silent_ms=NOW_MS - 5_000, phase=PublicPhase.ENDED) == []
+    (reason,) = attention_of(msgspec.structs.replace(QUIET, heard_ms=NOW_MS - 20_000, silent_ms=NOW_MS - 6_000))
+    assert reason.since_ms == NOW_MS - 6_000
 
 
 def test_time_that_runs_is_apart_from_the_text() -> None:

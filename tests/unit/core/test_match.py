@@ -216,7 +216,8 @@ def test_match_can_be_canceled_in_every_phase_before_its_end(phase: MatchPhase) 
     driver = live_duel(BO3)
     driver.match.phase = phase
     assert driver.match.cancel(CancelReason.SERVER_LOST, driver.now_ms) == [CancelMatch(CancelReason.SERVER_LOST)]
-    assert driver.match.outcome == Outcome(at_ms=driver.now_ms, reason=CancelReason.SERVER_LOST)
+    outcome = Outcome(at_ms=driver.now_ms, reason=CancelReason.SERVER_LOST, is_log_complete=True)
+    assert driver.match.outcome == outcome
     assert driver.match.current_map.status is MapStatus.CANCELLED
     assert driver.match.winner is None
 

@@ -39,6 +39,7 @@ def test_second_map_follows_the_first() -> None:
     driver.end_map(13, 5)
     found = card(driver)
     assert (found.phase, found.map_number, found.maps_won) == (PublicPhase.BETWEEN_MAPS, 2, (1, 0))
+    assert (found.map_name, found.score) == (MAPS[1], (0, 0))
 
 
 def test_deathmatch_has_no_score_and_no_sides() -> None:

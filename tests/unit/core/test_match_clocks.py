@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core import events as ev
-from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick
+from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, LoadMap
 from matchpod.core.match import ROSTER_INCOMPLETE, MatchPhase
-from matchpod.core.model import GameSettings, SeriesFormat
+from matchpod.core.model import GameSettings, SeriesFormat, Side, Team, Winner
 from matchpod.core.played_map import MapStatus
+from matchpod.core.progress import WaitingFor, next_deadline
 from matchpod.core.timers import Timers
 from tests.unit.core.match_driver import (
     ANN,
@@ -24,8 +25,15 @@ from tests.unit.core.match_driver import (
 )
 
 ALL_LEFT = [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
+KICK_BEN = Kick(BEN, 1, ROSTER_INCOMPLETE)
 IDLE = [CancelMatch(CancelReason.IDLE_TIMEOUT)]
 NO_PLAYERS = [CancelMatch(CancelReason.NO_PLAYERS_JOINED)]
+
+
+def incomplete(*, missing: tuple[str, ...] = (), absent: tuple[str, ...]) -> CancelMatch:
+    """The end of a duel in which these players never joined, and these were not there."""
+    joined = tuple(player for player in (ANN, BEN) if player not in missing)
+    return CancelMatch(CancelReason.INCOMPLETE_ROSTER, missing, joined, absent)
 
 
 # --- joining ----------------------------------------------------------------------------------------------------
@@ -75,27 +83,28 @@ def test_connected_player_counts_as_joined() -> None:
 def test_match_with_an_incomplete_roster_kicks_connected_players_and_is_canceled() -> None:
     driver = MatchDriver(duel())
     driver.connect(ANN, user_id=4)
-    cancel = CancelMatch(CancelReason.INCOMPLETE_ROSTER, missing_players=(BEN,), connected_players=(ANN,))
-    assert driver.wait(300) == [Kick(ANN, 4, ROSTER_INCOMPLETE), cancel]
+    assert driver.wait(300) == [Kick(ANN, 4, ROSTER_INCOMPLETE), incomplete(missing=(BEN,), absent=(BEN,))]
     outcome = driver.match.outcome
     assert outcome is not None
-    assert (outcome.missing_players, outcome.connected_players) == ((BEN,), (ANN,))
+    assert (outcome.missing_players, outcome.connected_players, outcome.absent_players) == ((BEN,), (ANN,), (BEN,))
 
 
 def test_listed_player_who_joined_and_left_is_not_missing() -> None:
     driver = MatchDriver(duel())
     driver.join(BEN)
     driver.leave(BEN)
-    assert driver.wait(300) == [CancelMatch(CancelReason.INCOMPLETE_ROSTER, (ANN,), (BEN,))]
+    assert driver.wait(300) == [incomplete(missing=(ANN,), absent=(ANN, BEN))]
 
 
-def test_match_is_not_canceled_as_incomplete_if_every_listed_player_joined_once() -> None:
+def test_time_to_join_runs_again_if_a_player_left_before_the_last_one_joined() -> None:
     driver = MatchDriver(duel())
     driver.join(ANN)
     driver.leave(ANN)
+    driver.wait(200)
     driver.join(BEN)
-    assert driver.wait(300) == []
+    assert driver.wait(299) == []
     assert driver.match.phase is MatchPhase.WARMUP
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
 def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() -> None:
@@ -103,6 +112,158 @@ def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() ->
     driver.join(ANN)
     driver.live()
     assert driver.wait(300) == []
+
+
+# --- a roster that breaks ---------------------------------------------------------------------------------------
+
+
+def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.wait(50)
+    driver.leave(ANN)
+    assert driver.match.phase is MatchPhase.WARMUP
+    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_player_who_returns_stops_the_time_to_join() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    driver.wait(299)
+    driver.connect(ANN)
+    assert driver.match.roster_broken_ms is None
+    assert driver.wait(1) == []
+    driver.leave(ANN)
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_second_leaver_does_not_extend_the_time_to_join() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    driver.wait(100)
+    driver.leave(BEN)
+    driver.wait(100)
+    driver.join(ANN)
+    assert driver.wait(100) == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
+
+
+def test_empty_warmup_of_a_roster_ends_with_the_time_to_join() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN, BEN)
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [incomplete(absent=(ANN, BEN))]
+
+
+def test_broken_roster_of_a_deathmatch_has_a_deadline() -> None:
+    driver = MatchDriver(deathmatch(ANN, BEN))
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    assert driver.wait(300) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_match_without_a_roster_waits_for_no_particular_player() -> None:
+    driver = MatchDriver(open_match())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    assert driver.wait(3600) == []
+
+
+def test_leaver_of_a_live_map_does_not_start_the_time_to_join() -> None:
+    driver = live_duel()
+    driver.leave(ANN)
+    assert driver.match.roster_broken_ms is None
+    assert driver.wait(3600) == []
+
+
+def test_player_who_does_not_return_for_the_next_map_has_the_time_to_join_from_its_load_on() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.leave(ANN)
+    driver.end_map()
+    driver.wait(100)  # the broadcast of the old map goes on
+    driver.change_map(MAPS[1], BEN)
+    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
+    assert driver.match.outcome is not None
+
+
+def test_next_map_that_never_loads_does_not_stop_the_time_to_join() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.end_map()
+    driver.leave(ANN)
+    for _ in range(5):
+        assert driver.wait(60) == [LoadMap(2, MAPS[1])]
+    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_player_who_leaves_between_maps_has_the_time_to_join_from_then_on() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.end_map()
+    driver.change_map(MAPS[1], ANN, BEN)
+    driver.wait(30)
+    driver.leave(ANN)
+    assert driver.match.phase is MatchPhase.WARMUP
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_map_change_leaves_time_to_return() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    driver.wait(250)
+    driver.change_map(MAPS[0], BEN)
+    assert driver.wait(119) == []
+    assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_player_who_never_joined_is_not_awaited_once_a_map_was_played() -> None:
+    driver = MatchDriver(duel(SeriesFormat.BO3))
+    driver.join(ANN)
+    driver.live()
+    driver.end_map()
+    driver.change_map(MAPS[1], ANN)
+    assert driver.wait(3600) == []
+
+
+def test_time_to_join_does_not_end_while_it_is_not_known_who_is_there() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    driver.apply(ev.LogGap(driver.now_ms, 100))
+    assert next_deadline(driver.match) is None
+    assert driver.wait(600) == []
+    driver.apply(ev.PlayersSeen(driver.now_ms, {BEN: "ben"}, load_ms=60_000))
+    assert not driver.match.presence.is_doubtful
+    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_player_whose_return_was_lost_is_found_on_the_list_of_the_console() -> None:
+    driver = MatchDriver(duel())
+    driver.join(ANN, BEN)
+    driver.leave(ANN)
+    driver.apply(ev.LogGap(driver.now_ms, 100))
+    driver.wait(299)
+    driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))
+    assert driver.match.roster_broken_ms is None
+    assert driver.wait(3600) == []
+
+
+def test_series_that_is_won_ends_with_its_result_if_players_leave() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.match.current_map.end_without_result()
+    for map_name in MAPS[1:3]:
+        driver.live(map_name)
+        driver.end_map(map_name=map_name)
+    driver.match.reported.over_since_ms = None  # the wait for the final score is over
+    driver.leave(ANN)
+    assert driver.wait(300) == [EndMatch()]
 
 
 # --- leaving ----------------------------------------------------------------------------------------------------
@@ -142,6 +303,59 @@ def test_other_modes_are_canceled_after_all_players_left(settings: GameSettings)
     assert driver.wait(30) == ALL_LEFT
 
 
+def decide_last(driver: MatchDriver, *, is_last: bool = True) -> None:
+    end = ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, None, ev.RoundEndReason.UNKNOWN, 13, 7, is_last=is_last)
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
+    driver.apply(end)
+
+
+def test_leaving_after_the_last_round_is_the_end_of_the_match() -> None:
+    driver = live_duel()
+    decide_last(driver)
+    driver.leave(ANN, BEN)
+    assert driver.wait(30) == [EndMatch()]
+    played = driver.match.maps[0]
+    assert (played.status, played.winner, played.is_complete) == (MapStatus.FINISHED, Winner.TEAM1, False)
+
+
+def test_leaving_after_the_last_round_of_a_map_ends_only_the_map() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    decide_last(driver)
+    driver.leave(ANN, BEN)
+    assert driver.wait(30) == [LoadMap(2, MAPS[1])]
+    assert [*driver.wait(60), *driver.wait(60)][-1:] == ALL_LEFT
+
+
+def test_leaving_after_another_round_or_in_a_next_one_cancels_the_match() -> None:
+    driver = live_duel()
+    decide_last(driver, is_last=False)
+    driver.leave(ANN, BEN)
+    assert driver.wait(30) == ALL_LEFT
+    driver = live_duel()
+    decide_last(driver)
+    driver.apply(ev.RoundStarted(driver.now_ms, 2, (ANN,), (BEN,), Side.CT))
+    driver.leave(ANN, BEN)
+    assert driver.wait(30) == ALL_LEFT
+
+
+def test_canceled_match_says_whether_its_log_is_complete() -> None:
+    driver = live_duel()
+    driver.leave(ANN, BEN)
+    driver.wait(30)
+    assert driver.match.outcome is not None
+    assert driver.match.outcome.is_log_complete is True
+    driver = live_duel()
+    driver.apply(ev.LogGap(driver.now_ms, 5))
+    driver.leave(ANN, BEN)
+    driver.wait(30)
+    assert driver.match.outcome is not None
+    assert driver.match.outcome.is_log_complete is False
+    driver = MatchDriver(duel())
+    driver.wait(300)
+    assert driver.match.outcome is not None
+    assert driver.match.outcome.is_log_complete is None
+
+
 def test_players_have_two_minutes_to_return_after_a_map_change_during_play() -> None:
     driver = live_duel()
     driver.leave(ANN, BEN, is_map_change=True)
@@ -166,7 +380,7 @@ def test_player_leaving_during_a_map_change_does_not_shorten_the_wait_for_others
     driver.leave(ANN)
     assert driver.wait(60) == []
     assert driver.join(BEN) == []
-    assert driver.wait(300) == []
+    assert driver.wait(209) == []  # of five minutes from the map change on
 
 
 def test_match_is_canceled_if_no_player_returns_for_the_next_map() -> None:
@@ -183,15 +397,14 @@ def test_players_who_quit_between_maps_have_the_map_change_grace_period() -> Non
     driver.end_map()
     driver.load(MAPS[1])
     driver.join(ANN)
-    driver.wait(200)
+    driver.wait(150)
     driver.leave(ANN)
     assert driver.wait(119) == []
     assert driver.wait(1) == ALL_LEFT
 
 
-@pytest.mark.parametrize("settings", [duel(), open_match()])
-def test_empty_warmup_is_canceled_as_idle(settings: GameSettings) -> None:
-    driver = MatchDriver(settings)
+def test_empty_warmup_is_canceled_as_idle() -> None:
+    driver = MatchDriver(open_match())
     driver.join(ANN, BEN)
     driver.leave(ANN, BEN)
     assert driver.wait(599) == []

@@ -55,7 +55,7 @@ def test_match_waits_for_a_player_who_left_before_the_second_map() -> None:
     driver.change_map(MAPS[1], ANN, BEN)
     driver.leave(BEN)
     assert (driver.match.phase, driver.match.map_number) == (MatchPhase.WARMUP, 2)
-    assert driver.wait(600) == []
+    assert driver.wait(299) == []
     assert driver.join(BEN) == [StartPlay(2)]
 
 

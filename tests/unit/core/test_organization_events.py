@@ -20,9 +20,11 @@ from matchpod.core.organization_events import (
     ScoreChangedEvent,
     ServerRunningEvent,
 )
-from matchpod.core.result_shapes import Score
+from matchpod.core.played_map import MapStatus
+from matchpod.core.result_shapes import MapState, Score, SeriesScore
 
 AT = "2026-09-21T14:14:00.000Z"
+LIVE = MapState(name="de_nuke", number=1, status=MapStatus.LIVE, score=Score(0, 0), winner=None)
 HEAD = '"serverId":"srv_1","externalMatchId":"cup 1","at":"2026-09-21T14:14:00.000Z"'
 EXAMPLES: list[tuple[OrganizationEvent, str]] = [
     (
@@ -42,8 +44,12 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
             map_number=1,
             map_name="de_nuke",
             score=Score(0, 0),
+            series_score=SeriesScore(0, 0),
+            maps=(LIVE,),
         ),
-        '{"type":"map_live",HEAD,"mapId":"m","mapNumber":1,"mapName":"de_nuke","score":{"team1":0,"team2":0}}',
+        '{"type":"map_live",HEAD,"mapId":"m","mapNumber":1,"mapName":"de_nuke","score":{"team1":0,"team2":0},'
+        '"seriesScore":{"team1":0,"team2":0},"maps":[{"name":"de_nuke","number":1,"status":"live",'
+        '"score":{"team1":0,"team2":0},"winner":null}]}',
     ),
     (
         ScoreChangedEvent(
@@ -54,8 +60,10 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
             map_number=1,
             round_number=7,
             score=Score(4, 3),
+            series_score=SeriesScore(0, 0),
         ),
-        '{"type":"score_changed",HEAD,"mapId":"m","mapNumber":1,"roundNumber":7,"score":{"team1":4,"team2":3}}',
+        '{"type":"score_changed",HEAD,"mapId":"m","mapNumber":1,"roundNumber":7,"score":{"team1":4,"team2":3},'
+        '"seriesScore":{"team1":0,"team2":0}}',
     ),
     (
         MapFinishedEvent(
@@ -66,8 +74,11 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
             map_number=1,
             score=Score(13, 3),
             winner=Winner.TEAM1,
+            series_score=None,
+            maps=(),
         ),
-        '{"type":"map_ended",HEAD,"mapId":"m","mapNumber":1,"score":{"team1":13,"team2":3},"winner":"team1"}',
+        '{"type":"map_ended",HEAD,"mapId":"m","mapNumber":1,"score":{"team1":13,"team2":3},"winner":"team1",'
+        '"seriesScore":null,"maps":[]}',
     ),
     (
         MatchEndedEvent(

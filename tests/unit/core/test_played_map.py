@@ -70,9 +70,13 @@ def test_map_without_a_requested_name_has_that_of_the_server_if_only_at_its_end(
 
 def test_team_names_are_those_of_the_newest_start() -> None:
     played = live_map()
-    assert (played.team1_name, played.team2_name) == ("log name 1", "log name 2")
-    played.apply(live(team1_name="Cats", team2_name=None))
-    assert (played.team1_name, played.team2_name) == ("Cats", "log name 2")
+    assert played.team_names == ("log name 1", "log name 2")
+    played.apply(live(team1_name=None, team2_name=None))
+    assert played.team_names == ("log name 1", "log name 2")
+    played.apply(live(team1_name="log name 2", team2_name=None))
+    assert played.team2_name is None  # not mixed: it would play against itself
+    played.apply(ev.MapEnded(2, "de_mirage", 0, 1, team1_name="log name 2", team2_name="Cats"))
+    assert played.team_names == ("log name 2", "Cats")
 
 
 def test_nothing_counts_before_the_map_is_live() -> None:
@@ -349,3 +353,49 @@ def test_rounds_after_the_last_certain_score_stay_marked_when_the_map_is_over() 
     played.apply(ev.MapEnded(9_900, "de_nuke", 1, 0, is_complete=False, is_winner_known=False))
     assert set(played.missing_rounds) >= {2, 3, 4}
     assert played.winner is None
+
+
+# --- on which side team1 began ------------------------------------------------------------------------------------
+
+
+def round_start(number: int, side: Side, *, is_certain: bool = True) -> ev.RoundStarted:
+    return ev.RoundStarted(3_000, number, (ANN,), (BEN,), side, is_certain)
+
+
+def test_start_side_is_that_of_the_first_round() -> None:
+    played = live_map()
+    played.apply(round_start(1, Side.T))
+    played.apply(decided(1, 1, 0))
+    played.apply(ev.SidesSwapped(4_000, Side.CT))
+    played.apply(round_start(2, Side.CT))
+    assert (played.start_side, played.team1_side) == (Side.T, Side.CT)
+
+
+def test_start_side_follows_a_restart() -> None:
+    played = live_map()
+    played.apply(round_start(1, Side.T))
+    played.apply(live())
+    assert played.start_side is None
+    played.apply(round_start(1, Side.CT))
+    assert played.start_side is Side.CT
+
+
+def test_start_side_is_corrected_during_the_first_round_only() -> None:
+    played = live_map()
+    played.apply(round_start(1, Side.T, is_certain=False))
+    assert played.start_side is None
+    played.apply(ev.SidesSwapped(4_000, Side.CT))
+    assert played.start_side is Side.CT
+
+
+def test_start_side_of_a_map_whose_first_round_is_missing_is_unknown() -> None:
+    played = live_map()
+    played.apply(round_start(2, Side.T))
+    assert played.start_side is None
+
+
+def test_deathmatch_has_no_start_side() -> None:
+    played = PlayedMap.upcoming(deathmatch(), 1)
+    played.apply(live())
+    played.apply(round_start(1, Side.CT))
+    assert played.start_side is None

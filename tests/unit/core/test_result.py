@@ -18,8 +18,9 @@ from matchpod.core.result import (
     team_kills,
     team_name,
 )
+from matchpod.core.result_shapes import Score, SeriesScore
 
-from .match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
+from .match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, live_duel, open_match
 
 BOT = "BOT:Rex"
 
@@ -52,9 +53,8 @@ class PlayedGame:
         self.rounds += 1
         self.at_ms += 60_000
         self.apply(ev.RoundStarted(self.at_ms, self.rounds, (ANN,), (BEN, BOT), Side.CT), *events)
-        scores = [0, 0]
         current = self.match.current_map
-        scores = [current.team1_score + (winner is Team.TEAM1), current.team2_score + (winner is Team.TEAM2)]
+        scores = (current.team1_score + (winner is Team.TEAM1), current.team2_score + (winner is Team.TEAM2))
         return self.apply(ev.RoundDecided(self.at_ms, self.rounds, winner, None, ev.RoundEndReason.UNKNOWN, *scores))
 
     def kill(self, killer: str, victim: str, weapon: str = "ak47", *, is_headshot: bool = False) -> ev.Kill:
@@ -78,10 +78,11 @@ EXTRA = {
     "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5", "doubleKills", "tripleKills", "quadKills", "aces",
     "flashAssists", "enemiesFlashed", "bombPlants", "bombDefuses",
 }  # fmt: skip
-COUNTED = {"mvps", "shotsFired", "shotsHit", "accuracyPercent"}
+IN_ROUNDS = EXTRA | {"mvps"}
+COUNTED = {"shotsFired", "shotsHit", "accuracyPercent"}
 OVERALL = {
     "steamId", "name", "team", "kills", "deaths", "assists", "headshots", "hsPercent", "kdRatio", "adr", "damageDealt",
-    "utilityDamage", "pistolKills", "sniperKills", "roundsPlayed", "mvps", "extraStats",
+    "utilityDamage", "pistolKills", "sniperKills", "roundsPlayed", "mvps", "mvpsComplete", "extraStats",
 }  # fmt: skip
 ON_A_MAP = OVERALL | {
     "flashAssists", "firstKills", "firstDeaths", "entryKills", "tradeKills", "bombPlants", "bombDefuses", "clutchWins",
@@ -100,12 +101,12 @@ def test_competitive_result_has_exactly_the_documented_fields() -> None:
     assert result["team1"] == {"name": "Reds", "seriesScore": 1, "totalRounds": 1}
     (entry,) = msgspec.convert(result["maps"], list[dict[str, object]])
     documented = {"mapName", "mapNumber", "team1Score", "team2Score", "winner", "duration", "players"}
-    assert set(entry) == documented | {"playedMapName", "complete", "missingRounds"}
+    assert set(entry) == documented | {"playedMapName", "complete", "missingRounds", "team1StartSide", "sidesBy"}
     assert (entry["complete"], entry["missingRounds"]) == (True, [])
     assert (entry["mapName"], entry["mapNumber"], entry["duration"]) == (MAPS[0], 1, 61)
     for player in msgspec.convert(entry["players"], list[dict[str, object]]):
         assert set(player) == ON_A_MAP
-        assert set(msgspec.convert(player["extraStats"], dict[str, object])) == EXTRA
+        assert set(msgspec.convert(player["extraStats"], dict[str, object])) == IN_ROUNDS
     for player in msgspec.convert(result["overall"], list[dict[str, object]]):
         assert set(player) == OVERALL
 
@@ -116,10 +117,11 @@ def test_numbers_that_were_not_counted_are_null_or_omitted() -> None:
     players = build_result(game.end().match).maps[0].players  # type: ignore[union-attr]
     ann = next(player for player in players if player.steam_id == ANN)
     extra = msgspec.to_builtins(ann.extra_stats)
-    assert set(extra) == EXTRA | COUNTED
-    assert (extra["shotsFired"], extra["accuracyPercent"], ann.mvps) == (30, 40.0, 1)
+    assert set(extra) == IN_ROUNDS | COUNTED
+    assert (extra["shotsFired"], extra["accuracyPercent"]) == (30, 40.0)
+    assert (ann.mvps, ann.mvps_complete) == (1, True)
     bare = build_result(play().round(Team.TEAM1).end().match).maps[0].players[0]  # type: ignore[union-attr]
-    assert bare.mvps is None
+    assert (bare.mvps, bare.mvps_complete) == (0, False)
 
 
 def test_bots_and_unlisted_players_are_left_out_of_results() -> None:
@@ -214,7 +216,10 @@ def test_live_view_has_score_and_players() -> None:
         "game": "cs2",
         "matchType": "competitive",
         "map": MAPS[0],
+        "mapNumber": 1,
         "score": {"team1": 1, "team2": 0},
+        "seriesScore": {"team1": 0, "team2": 0},
+        "maps": [{"name": MAPS[0], "number": 1, "status": "live", "score": {"team1": 1, "team2": 0}, "winner": None}],
         "players": [
             {"steamId": ANN, "name": "Ann", "kills": 1, "deaths": 0, "assists": 0},
             {"steamId": BEN, "name": "Ben", "kills": 0, "deaths": 1, "assists": 0},
@@ -229,7 +234,27 @@ def test_live_view_has_connected_players_without_statistics_and_omits_unknown_na
 
 
 def test_live_view_of_a_deathmatch_has_no_score() -> None:
-    assert "score" not in as_json(live_match(PlayedGame(deathmatch()).match))
+    view = as_json(live_match(PlayedGame(deathmatch()).match))
+    assert "score" not in view
+    assert (view["mapNumber"], view["seriesScore"]) == (1, None)
+    assert view["maps"] == [{"name": MAPS[0], "number": 1, "status": "upcoming", "score": None, "winner": None}]
+
+
+def test_live_view_between_maps_is_that_of_the_next_map() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
+    driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", is_enemy=True))
+    assert [player.kills for player in live_match(driver.match).players] == [1, 0]
+    driver.end_map(13, 5)
+    driver.change_map(MAPS[1], ANN)
+    view = live_match(driver.match)
+    assert (view.map, view.map_number, view.score, view.series_score) == (MAPS[1], 2, Score(0, 0), SeriesScore(1, 0))
+    assert [(one.status, one.score, one.winner) for one in view.maps] == [
+        ("finished", Score(13, 5), "team1"),
+        ("upcoming", Score(0, 0), None),
+        ("upcoming", Score(0, 0), None),
+    ]
+    assert [(player.steam_id, player.kills) for player in view.players] == [(ANN, 0)]
 
 
 def test_names_of_teams_and_players_have_a_fallback() -> None:

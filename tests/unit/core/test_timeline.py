@@ -94,6 +94,14 @@ def test_repeated_pause_lines_add_one_paused_and_one_unpaused_item() -> None:
     assert driver.of(items.UnpausedItem)[0].by == "mp_pause_match"
 
 
+def test_timeout_names_the_player_who_called_it() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Paused(driver.now_ms, "TimeOutCTs", ANN))
+    called_by = driver.of(items.PausedItem)[0].called_by
+    assert called_by is not None
+    assert called_by.steam_id == ANN
+
+
 def test_restart_resets_the_pause() -> None:
     driver = timeline_duel()
     driver.apply(ev.Paused(driver.now_ms, "x"))
@@ -329,7 +337,24 @@ def test_death_that_does_not_count_has_no_item() -> None:
     driver.kill()
     driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # already dead
     driver.apply(ev.PlayerGone(driver.now_ms, ANN))
-    driver.apply(ev.Death(driver.now_ms, ANN, "world"))  # already gone
+    driver.apply(ev.Death(driver.now_ms + 1, ANN, "world"))  # already gone
+    assert driver.of(items.DeathItem) == []
+
+
+def test_living_player_who_leaves_has_a_death_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.PlayerGone(driver.now_ms, ANN))
+    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
+    assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "world")]
+
+
+def test_death_by_the_bomb_after_the_decision_has_no_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.decide()
+    driver.apply(ev.Death(driver.now_ms, ANN, ev.BOMB))
+    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
     assert driver.of(items.DeathItem) == []
 
 

@@ -41,7 +41,7 @@ def rostered(match_type: MatchType, size: int, **changes: object) -> GameSetting
 THREE_MAPS = {"series_format": SeriesFormat.BO3, "maps": ("de_nuke", "de_mirage", "de_ancient")}
 
 MATCHES = {
-    "series": (rostered(MatchType.WINGMAN, 2, max_rounds=4, **THREE_MAPS), Scenario.FULL_MATCH),
+    "series": (rostered(MatchType.WINGMAN, 2, max_rounds=4, **THREE_MAPS), Scenario.ONE_SIDED),
     "overtime": (rostered(MatchType.WINGMAN, 2, max_rounds=6), Scenario.OVERTIME),
     "restored": (rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.ROUND_RESTORE),
     "deathmatch": (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), Scenario.RAGE_QUIT_REJOIN),

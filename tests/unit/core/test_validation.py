@@ -170,6 +170,57 @@ def test_no_map_is_repeated_before_all_others_are_played(first: str, pool: list[
     assert len(set(maps[:distinct])) == min(distinct, length)
 
 
+# --- sides -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("series_format", "sides"),
+    [("bo1", ["team1_t"]), ("bo3", ["knife", "team1_ct", "knife"]), ("bo5", ["team1_t"] * 4 + ["knife"])],
+)
+@pytest.mark.parametrize("match_type", ["competitive", "wingman"])
+def test_sides_are_read_for_each_map(match_type: str, series_format: str, sides: list[str]) -> None:
+    given = body(matchType=match_type, seriesFormat=series_format, sides=sides, teams=teams({"players": PLAYERS[:1]}))
+    assert read(given).game_settings.sides == tuple(sides)
+
+
+def test_sides_are_optional() -> None:
+    assert read(body(seriesFormat="bo3")).game_settings.sides == ()
+    assert read(body(seriesFormat="bo3", sides=None)).game_settings.sides == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_sides_must_be_given_for_all_maps_of_the_series(count: int) -> None:
+    message = f"must have 3 entries, one for each map of the series, not {count}"
+    value = body(seriesFormat="bo3", sides=["team1_ct"] * count)
+    assert faults_of(value) == [("gameSettings.sides", message)]
+
+
+def test_all_faults_of_the_sides_are_reported() -> None:
+    faults = faults_of(body(sides=["ct", 1, "team1_ct", "knife"], seriesFormat="bo3"))
+    assert [path.removeprefix("gameSettings.") for path, _ in faults] == ["sides[0]", "sides[1]", "sides[3]", "sides"]
+    assert faults[0][1] == "must be one of team1_ct, team1_t, knife"
+
+
+def test_number_of_sides_is_not_reported_for_an_invalid_format() -> None:
+    assert faults_of(body(seriesFormat="bo2", sides=["team1_t", "team1_ct"])) == [
+        ("gameSettings.seriesFormat", "must be one of bo1, bo3, bo5")
+    ]
+
+
+@pytest.mark.parametrize("given", [{}, {"teams": {"team1": {}, "team2": {"name": "Reds"}}}])
+def test_knife_round_needs_a_listed_player(given: dict[str, object]) -> None:
+    ((path, message),) = faults_of(body(sides=["knife"], **given))
+    assert path == "gameSettings.sides[0]"
+    assert message.startswith("must not be knife in a match without listed players")
+    assert read(body(sides=["team1_t"], **given)).game_settings.sides == ("team1_t",)
+
+
+def test_knife_round_is_no_fault_beside_an_invalid_roster() -> None:
+    paths = [path for path, _ in faults_of(body(sides=["knife"], teams=teams({"players": ["x"]}, {})))]
+    assert paths == ["gameSettings.teams.team1.players[0]"]
+    assert [path for path, _ in faults_of(body(sides=["knife"], teams={"team1": {}}))] == ["gameSettings.teams.team2"]
+
+
 # --- faults of the body ------------------------------------------------------------------------------------------
 
 
@@ -223,6 +274,9 @@ def test_invalid_field_of_the_body_is_reported(field: str, value: object, messag
         ("maps", "de_nuke", "must be an array of strings"),
         ("maps", ["a"] * 65, "must list at most 64 maps"),
         ("seriesFormat", "bo7", "must be one of bo1, bo3, bo5"),
+        ("sides", "team1_ct", "must be an array of strings"),
+        ("sides", [], "must have 1 entry, for the only map, not 0"),
+        ("sides", ["team1_ct", "team1_t"], "must have 1 entry, for the only map, not 2"),
         ("teams", [], "must be a JSON object"),
         ("serverPassword", "a;b", "must not contain quotes or semicolons (found ;)"),
         ("freezeTime", -1, "must be at least 0"),
@@ -258,6 +312,7 @@ def test_invalid_setting_is_reported(field: str, value: object, message: str) ->
         ("dmRoundMinutes", 10**400, "must be at most 1440"),
         ("dmRoundMinutes", False, "must be a number"),
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
+        ("sides", ["knife", "x"], "is only for matchType competitive or wingman, not deathmatch"),
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
     ],
 )

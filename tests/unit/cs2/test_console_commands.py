@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
-from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, StartSides, TeamRoster
 from matchpod.core.text_rules import team_name_fault
 from matchpod.core.validation import RegionRules, read_match_request
 from matchpod.cs2 import console_commands as console
@@ -270,6 +270,34 @@ def test_teams_are_named_by_command_only_without_the_plugin() -> None:
     commands = console.match_commands(open_match)
     assert commands[-2:] == ('mp_teamname_1 "Les Bleus"', 'mp_teamname_2 "O\'Neill (2)"')
     assert console.match_commands(of_type(MatchType.CASUAL))[-2:] == ('mp_teamname_1 ""', 'mp_teamname_2 ""')
+
+
+SIDES = (StartSides.TEAM1_CT, StartSides.TEAM1_T, StartSides.KNIFE)
+
+
+def three_maps(**changes: object) -> GameSettings:
+    maps = {"maps": ("de_nuke", "de_train", "de_dust2"), "series_format": SeriesFormat.BO3}
+    return competitive(**{**maps, "sides": SIDES, **changes})
+
+
+def test_match_file_has_the_sides_of_each_map() -> None:
+    assert plugin_match(three_maps())["map_sides"] == ["team1_ct", "team1_t", "knife"]
+    # Created before sides could be chosen.
+    assert plugin_match(three_maps(sides=()))["map_sides"] == ["team1_ct"] * 3
+
+
+def test_team_that_begins_as_ct_has_the_first_name() -> None:
+    open_match = three_maps(team1=TeamRoster("Reds"), team2=TeamRoster("Blues"))
+    for number, (first, second) in enumerate((("Reds", "Blues"), ("Blues", "Reds")), 1):
+        names = (f'mp_teamname_1 "{first}"', f'mp_teamname_2 "{second}"')
+        assert console.team_name_commands(open_match, map_number=number) == names
+        assert console.match_commands(open_match, map_number=number)[-2:] == names
+    assert console.team_name_commands(three_maps(), map_number=2) == ()
+
+
+def test_teams_of_a_series_have_names_even_if_the_caller_gave_none() -> None:
+    unnamed = three_maps(team1=None, team2=None)
+    assert console.team_name_commands(unnamed, map_number=2) == ('mp_teamname_1 "Team 2"', 'mp_teamname_2 "Team 1"')
 
 
 def test_server_without_plugin_restarts_the_map_instead_of_changing_it() -> None:

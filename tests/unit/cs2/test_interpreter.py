@@ -143,11 +143,75 @@ def test_rejoining_player_is_in_the_same_team() -> None:
     assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
 
 
-def test_suicide_line_of_a_leaving_player_is_not_a_death() -> None:
+def test_suicide_line_of_a_leaving_player_is_a_death() -> None:
     log = ServerLog().go_live().leave(2).write(f'{ServerLog().token(2)} [1 2 3] committed suicide with "world"')
-    assert not log.all(ev.Death)
-    log.wait().write(f'{log.token(1)} [1 2 3] committed suicide with "world"')
-    assert log.last(ev.Death).player_id == id64(1)
+    assert log.last(ev.Death) == ev.Death(log.now, id64(2), "world")
+
+
+# Lines that a server prints of a player who has left, in the forms of a real log.
+ABSENT = (
+    '"Ben<2><STEAM_ID_PENDING><CT>" left buyzone with [ ]',
+    '"Ben<2><STEAM_ID_PENDING>" switched from team <CT> to <TERRORIST>',
+    '"Ben<3><STEAM_ID_PENDING><CT>" money change 6900+2400 = $9300 (tracked)',
+    '"Ben<2><[U:1:2]><CT>" left buyzone with [ ]',
+    '"Ben<2><[U:1:2]><CT>" dropped "knife"',
+    '"Ben<2><[U:1:2]>" switched from team <CT> to <TERRORIST>',
+    '"Ben<2><[U:1:2]><CT>" [0 0 0] killed "Dan<4><[U:1:4]><TERRORIST>" [3 4 0] with "inferno"',
+)
+
+
+@pytest.mark.parametrize("line", ABSENT)
+@pytest.mark.parametrize("roster", [True, False])
+def test_line_of_a_player_who_has_left_brings_nobody_back(line: str, roster: bool) -> None:
+    log = ServerLog(competitive(roster=roster)).go_live().leave(2).write(line).round_end("CT").write(line)
+    log.freeze().write(line).round_start().write(line)
+    assert log.last(ev.RoundStarted).team1 == (id64(1),)
+    assert log.last(ev.RoundStarted).team2 == (id64(3), id64(4))
+    assert not log.all(ev.LineupGrown)
+    assert id64(2) not in {event.player_id for event in log.all(ev.PlayerJoinedSide)[4:]}
+
+
+@pytest.mark.parametrize("line", ABSENT[:3])
+def test_pending_id_brings_nobody_back_after_lost_lines(line: str) -> None:
+    log = ServerLog(competitive(roster=False)).go_live().leave(2)
+    log.interpreter.on_lost_lines()
+    log.write(line).round_end("CT").freeze().round_start()
+    assert id64(2) not in log.last(ev.RoundStarted).team1 + log.last(ev.RoundStarted).team2
+
+
+def test_player_who_returned_during_lost_lines_is_in_the_line_up() -> None:
+    log = ServerLog().go_live().leave(2).round_end("CT")
+    log.interpreter.on_lost_lines()
+    log.freeze().write(f'{log.token(2)} picked up "knife"').round_start()
+    assert id64(2) in log.last(ev.RoundStarted).team1
+
+
+def test_bot_that_was_kicked_is_in_no_line_up() -> None:
+    log = ServerLog(competitive(roster=False)).load().join(1, 3)
+    log.write(
+        '"Rex<7><BOT><>" connected, address "(unknown)"',
+        '"Rex<7><BOT><>" entered the game',
+        '"Rex<7><BOT>" switched from team <Unassigned> to <TERRORIST>',
+        '"Rex<7><BOT><TERRORIST>" disconnected (reason "NETWORK_DISCONNECT_KICKED")',
+        '"Rex<7><<none>><TERRORIST>" left buyzone with [ ]',
+    )
+    assert log.match_start().round_start().last(ev.RoundStarted).team2 == (id64(3),)
+    log.write('"Rex<8><BOT><>" connected, address "(unknown)"', '"Rex<8><BOT><>" entered the game')
+    log.write('"Rex<8><BOT>" switched from team <Unassigned> to <TERRORIST>').round_end("CT").freeze().round_start()
+    assert log.last(ev.RoundStarted).team2 == (id64(3), "BOT:Rex")
+
+
+def test_rejoined_player_without_a_team_line_plays_from_the_next_round_on() -> None:
+    log = ServerLog().go_live().leave(2).round_end("CT").freeze().round_start()
+    log.write(
+        f'{log.token(2, "")} connected, address "203.0.113.1:1"',
+        f"{log.token(2, '')} STEAM USERID validated",
+        f"{log.token(2, '')} entered the game",
+        f'{log.token(2)} picked up "knife"',
+    )
+    assert not log.all(ev.LineupGrown)
+    log.round_end("CT").freeze().write(f'{log.token(2)} picked up "knife"').round_start()
+    assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
 
 
 def test_disconnect_reason_distinguishes_map_change_from_leaving() -> None:

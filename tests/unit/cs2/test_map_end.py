@@ -1,36 +1,62 @@
-"""Tests of the scores that win a map."""
+"""Tests of the scores that end a map."""
 
 from __future__ import annotations
 
 import pytest
 
-from matchpod.core.model import GameSettings, MatchType
-from matchpod.cs2.map_end import is_won, regulation_rounds
+from matchpod.core.model import CvarSetting, GameSettings, MatchType
+from matchpod.cs2.map_end import EndRules
+
+COMPETITIVE = EndRules(max_rounds=24)
+RETAKES = EndRules(max_rounds=8, has_overtime=False)
 
 
 @pytest.mark.parametrize("score", [(13, 0), (11, 13), (16, 12), (14, 16), (19, 17)])
 def test_score_wins_a_map_of_24_rounds(score: tuple[int, int]) -> None:
-    assert is_won(score, 24)
-    assert is_won(score[::-1], 24)
-    assert not is_won(score, None)
+    assert COMPETITIVE.is_end(score)
+    assert COMPETITIVE.is_end(score[::-1])
+    assert not EndRules().is_end(score)
 
 
 @pytest.mark.parametrize("score", [(0, 0), (12, 0), (12, 12), (13, 12), (15, 15), (16, 15)])
-def test_score_does_not_win_a_map_of_24_rounds(score: tuple[int, int]) -> None:
-    assert not is_won(score, 24)
+def test_score_does_not_end_a_map_of_24_rounds(score: tuple[int, int]) -> None:
+    assert not COMPETITIVE.is_end(score)
+
+
+@pytest.mark.parametrize(("score", "is_end"), [((5, 0), True), ((4, 3), False), ((4, 4), True), ((5, 3), True)])
+def test_map_without_overtime_ends_with_its_last_round(score: tuple[int, int], *, is_end: bool) -> None:
+    assert RETAKES.is_end(score) is is_end
+
+
+@pytest.mark.parametrize(("score", "is_end"), [((5, 0), False), ((6, 1), False), ((8, 0), True), ((4, 4), True)])
+def test_map_whose_rounds_are_all_played_does_not_end_early(score: tuple[int, int], *, is_end: bool) -> None:
+    assert EndRules(max_rounds=8, can_clinch=False, has_overtime=False).is_end(score) is is_end
 
 
 @pytest.mark.parametrize(
-    ("match_type", "max_rounds", "rounds"),
+    ("match_type", "max_rounds", "cvars", "rules"),
     [
-        (MatchType.COMPETITIVE, None, 24),
-        (MatchType.WINGMAN, None, 16),
-        (MatchType.COMPETITIVE, 4, 4),
-        (MatchType.CASUAL, 4, None),
-        (MatchType.DEATHMATCH, None, None),
+        (MatchType.COMPETITIVE, None, {}, EndRules(max_rounds=24)),
+        (MatchType.WINGMAN, None, {}, EndRules(max_rounds=16)),
+        (MatchType.COMPETITIVE, 4, {"mp_maxrounds": "30"}, EndRules(max_rounds=4)),
+        (MatchType.CASUAL, None, {}, EndRules(max_rounds=15, has_overtime=False)),
+        (MatchType.RETAKES, None, {}, RETAKES),
+        (MatchType.RETAKES, None, {"mp_maxrounds": "12"}, EndRules(max_rounds=12, has_overtime=False)),
+        (
+            MatchType.CASUAL,
+            4,
+            {"mp_match_can_clinch": "0"},
+            EndRules(max_rounds=4, can_clinch=False, has_overtime=False),
+        ),
+        (MatchType.CASUAL, 4, {"mp_overtime_enable": "1"}, EndRules(max_rounds=4)),
+        (MatchType.CUSTOM, None, {}, EndRules(has_overtime=False)),
+        (MatchType.CUSTOM, None, {"mp_maxrounds": "0"}, EndRules(has_overtime=False)),
+        (MatchType.DEATHMATCH, 10, {}, EndRules()),
     ],
 )
-def test_regulation_rounds_are_requested_or_those_of_the_mode(
-    match_type: MatchType, max_rounds: int | None, rounds: int | None
+def test_rules_are_requested_or_those_of_the_mode(
+    match_type: MatchType, max_rounds: int | None, cvars: dict[str, str], rules: EndRules
 ) -> None:
-    assert regulation_rounds(GameSettings(match_type=match_type, maps=("de_nuke",), max_rounds=max_rounds)) == rounds
+    custom = tuple(CvarSetting(name, value) for name, value in cvars.items())
+    settings = GameSettings(match_type=match_type, maps=("de_nuke",), max_rounds=max_rounds, custom_cvars=custom)
+    assert EndRules.of(settings) == rules

@@ -352,6 +352,31 @@ def test_first_round_counts_if_the_log_begins_in_its_freeze_time() -> None:
     assert (grown.player_id, grown.team) == (id64(4), Team.TEAM2)
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        '"Ann<1><[U:1:1]><CT>" left buyzone with [ weapon_knife ]',
+        '"Ann<1><[U:1:1]><CT>" [0 0 0] killed "Cid<3><[U:1:3]><TERRORIST>" [3 4 0] with "ak47"',
+    ],
+)
+def test_first_round_counts_if_the_log_begins_with_its_start(first: str) -> None:
+    log = ServerLog(competitive(roster=False)).round_start().write(first)
+    started_ms = log.lines[0][0]
+    assert (log.last(ev.MapLive).at_ms, log.last(ev.RoundStarted).at_ms) == (started_ms, started_ms)
+    log.kill(2, 4).wait(30).round_end("CT")
+    seen = {*log.last(ev.RoundStarted).team1, *(event.player_id for event in log.all(ev.LineupGrown))}
+    assert seen >= {id64(1), id64(2), id64(4)}
+    assert log.last(ev.RoundDecided).round_number == 1
+    assert len(log.all(ev.MapLive)) == 1
+    assert len(log.all(ev.Kill)) == (2 if "killed" in first else 1)
+
+
+def test_round_of_bots_is_not_begun_by_a_player_who_joins_in_it() -> None:
+    log = ServerLog(competitive(roster=False)).round_start().write('"Rex<7><BOT><CT>" picked up "knife"').join(1)
+    log.write('"Ann<1><[U:1:1]><CT>" picked up "knife"')
+    assert not log.all(ev.RoundStarted)
+
+
 def test_later_round_is_not_taken_for_the_first_if_the_log_begins_in_its_freeze_time() -> None:
     log = begin_in_freeze_time()
     log.score, log.rounds = {"CT": 2, "TERRORIST": 3}, 5
@@ -511,3 +536,25 @@ def test_map_load_resets_team1_to_ct() -> None:
     flow.sides.team1_side = Side.T
     flow.on_map_loading(0, LoadingMap(MAP), [])
     assert flow.sides.team1_side is Side.CT
+
+
+def vote(log: ServerLog, step: str, issue: str = "StartTimeOut ") -> ServerLog:
+    return log.write(f'Vote {step} "{issue}" from #3 "Cid<3><[U:1:3]><TERRORIST><Area 1211>"')
+
+
+def test_timeout_has_the_player_who_called_it() -> None:
+    log = vote(vote(ServerLog().go_live(), "started"), "succeeded").round_end("CT")
+    assert log.write("Match pause is enabled - TimeOutTs").last(ev.Paused).caller == id64(3)
+    assert log.write("Match pause is enabled - TimeOutTs").last(ev.Paused).caller is None
+
+
+@pytest.mark.parametrize(("step", "issue"), [("started", "StartTimeOut "), ("succeeded", "Kick 3")])
+def test_other_votes_call_no_timeout(step: str, issue: str) -> None:
+    log = vote(ServerLog().go_live(), step, issue)
+    assert log.write("Match pause is enabled - TimeOutTs").last(ev.Paused).caller is None
+
+
+@pytest.mark.parametrize("by", ["TimeOutCTs", "mp_pause_match"])
+def test_pause_of_another_source_has_no_caller(by: str) -> None:
+    log = vote(ServerLog().go_live(), "succeeded")
+    assert log.write(f"Match pause is enabled - {by}").last(ev.Paused).caller is None

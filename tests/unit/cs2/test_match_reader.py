@@ -447,3 +447,19 @@ def test_detection_during_a_fast_game_has_the_time_of_the_game() -> None:
     reported = PluginDetection(player_id=id64(1), name="ann", kind="Aimbot", reason="x")
     (found,) = reader.read_detection(reported, RECEIVED_MS + 2_100).events
     assert found.at_ms == RECEIVED_MS + 45_000
+
+
+def test_input_that_is_lost_is_a_gap_also_without_offsets() -> None:
+    reader = MatchReader.create(competitive(), RECEIVED_MS)
+    reading = reader.lose_entry(b"a line\n", RECEIVED_MS)
+    assert reading.events == [ev.LogGap(RECEIVED_MS, 7)]
+    assert reader.match.presence.is_doubtful
+
+
+def test_posts_that_are_held_are_lost_with_the_input_with_which_they_are_read() -> None:
+    reader = MatchReader.create(competitive(), RECEIVED_MS)
+    held = LogPost(body=b"a line\n", received_ms=RECEIVED_MS, begin=900, end=907, instance_token="a1")
+    assert reader.read_post(held).events == []
+    assert reader.lose_entry(b"", RECEIVED_MS).events == [ev.LogGap(RECEIVED_MS, 7)]
+    assert reader.next_deadline_ms() == MatchReader.create(competitive(), RECEIVED_MS).next_deadline_ms()
+    assert reader.lose_entry(b"", RECEIVED_MS).events == [], "nothing was lost"

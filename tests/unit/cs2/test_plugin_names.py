@@ -10,11 +10,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, Side, Team, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, Side, StartSides, Team, TeamRoster
 from matchpod.core.result import build_result
 from matchpod.core.text_rules import team_name_fault
 from matchpod.cs2.console_commands import matchzy_match
-from matchpod.cs2.plugin_names import plain_name, plugin_name
+from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 from matchpod.cs2.sides import Sides
 
 LETTERS = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"], exclude_characters='";\\%${}`')
@@ -87,3 +87,11 @@ def test_teams_are_identified_by_the_names_that_were_sent(name1: str, name2: str
     for team1_side, shown in ((Side.T, {Side.CT: sent2, Side.T: sent1}), (Side.CT, {Side.CT: sent1, Side.T: sent2})):
         sides.decide_start_side(shown)
         assert sides.team1_side is team1_side
+
+
+def test_shown_names_are_the_callers_or_defaults_if_sides_are_given() -> None:
+    named, unnamed = settings_of("Reds!", "Blues"), GameSettings(match_type=MatchType.WINGMAN, maps=("de_nuke",))
+    assert [shown_name(named, team) for team in Team] == ["Reds!", "Blues"]
+    assert [shown_name(unnamed, team) for team in Team] == ["", ""]
+    with_sides = msgspec.structs.replace(unnamed, sides=(StartSides.TEAM1_T,))
+    assert [shown_name(with_sides, team) for team in Team] == ["Team 1", "Team 2"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.model import Side, Team
+from matchpod.core.model import Side, StartSides, Team, TeamRoster
 from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, Sides
 
 from .server_log import competitive, id64
@@ -181,6 +183,19 @@ def test_sides_are_certain_if_all_players_were_seen_since_lost_lines() -> None:
     for account, side in enumerate((Side.CT, Side.CT, Side.T, Side.T), start=1):
         sides.set_side(id64(account), side)
     assert sides.is_certain
+
+
+@pytest.mark.parametrize("team", [TeamRoster("Reds"), None])
+def test_names_on_the_server_say_on_which_side_an_unlisted_team_begins(team: TeamRoster | None) -> None:
+    other = None if team is None else TeamRoster("Blues")
+    settings = msgspec.structs.replace(competitive(), team1=team, team2=other, sides=(StartSides.TEAM1_T,))
+    first, second = ("Team 2", "Team 1") if team is None else ("Blues", "Reds")
+    sides = Sides.of(settings)
+    sides.set_side(id64(1), Side.CT)
+    sides.decide_start_side({Side.CT: first, Side.T: second})
+    assert (sides.team1_side, sides.team_of(id64(1))) == (Side.T, Team.TEAM2)
+    sides.decide_start_side({Side.CT: second, Side.T: first})
+    assert (sides.team1_side, sides.team_of(id64(1))) == (Side.CT, Team.TEAM1)
 
 
 def test_forged_players_beyond_the_limit_are_ignored_and_known_ones_still_change_sides() -> None:

@@ -40,10 +40,21 @@ def test_canceled_match_contains_only_its_reason() -> None:
     assert callback_body(SERVER, Outcome(at_ms=AT_MS, reason=CancelReason.CANCELED_BY_USER), None) == expected
 
 
-def test_incomplete_roster_lists_missing_and_connected_players() -> None:
-    outcome = Outcome(at_ms=AT_MS, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=("76561",))
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_match_canceled_during_play_says_whether_its_log_is_complete(*, is_complete: bool) -> None:
+    outcome = Outcome(at_ms=AT_MS, reason=CancelReason.ALL_PLAYERS_LEFT, is_log_complete=is_complete)
+    assert json.loads(callback_body(SERVER, outcome, None))["logComplete"] is is_complete
+
+
+def test_incomplete_roster_lists_missing_connected_and_absent_players() -> None:
+    outcome = Outcome(
+        at_ms=AT_MS,
+        reason=CancelReason.INCOMPLETE_ROSTER,
+        missing_players=("76561",),
+        absent_players=("76561", "76562"),
+    )
     body = callback_body(SERVER, outcome, None)
-    extra = '"reason":"incomplete_roster","missingPlayers":["76561"],"connectedPlayers":[]'
+    extra = '"reason":"incomplete_roster","missingPlayers":["76561"],"connectedPlayers":[],"absentPlayers":["76561","76562"]'
     assert body == f'{{"eventType":"match_canceled",{HEAD},{TIME},{extra}}}'.encode()
 
 

@@ -38,6 +38,8 @@ MAP = MapRow(
     sort_ms=STARTED_MS,
     is_complete=False,
     missing_rounds=b"[3,4]",
+    team1_start_side="TERRORIST",
+    sides_by="knife",
 )
 SERIES = SeriesRow(
     id="s1",
@@ -96,6 +98,8 @@ SERIES_FIELDS = {
     "reason": "incomplete_roster",
     "endedAt": "2026-09-21T14:13:20.999Z",
     "missingPlayers": ["1"],
+    "absentPlayers": None,
+    "logComplete": None,
     "connectedPlayers": None,
     "error": None,
 }
@@ -128,6 +132,8 @@ def test_map_contains_its_stored_statistics_unchanged() -> None:
         "winner": "team1",
         "complete": False,
         "missingRounds": [3, 4],
+        "team1StartSide": "TERRORIST",
+        "sidesBy": "knife",
         "players": [{"kills": 1}],
         "antiCheat": [],
         "statsVersion": 3,
@@ -146,7 +152,8 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         status=MapStatus.UPCOMING,
     )
     shown = as_json(views.map_detail(unplayed, STATS))
-    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete")
+    absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
+              "team1StartSide", "sidesBy")  # fmt: skip
     assert [shown[name] for name in absent] == [None] * len(absent)
     assert (shown["team1Score"], shown["team2Score"], shown["playerCount"]) == (0, 0, 0)
 
@@ -167,9 +174,10 @@ def test_series_contains_the_scores_of_its_maps() -> None:
         name: SUMMARY[name]
         for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
     }
+    more = {"complete": False, "missingRounds": [3, 4], "team1StartSide": "TERRORIST", "sidesBy": "knife"}
     assert as_json(views.series_detail(SERIES, [MAP], ENDING)) == {
         **SERIES_FIELDS,
-        "maps": [{**IN_SERIES, **scores, "winner": "team1", "complete": False, "missingRounds": [3, 4]}],
+        "maps": [{**IN_SERIES, **scores, "winner": "team1", **more}],
     }
 
 

@@ -12,6 +12,7 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader
+from matchpod.cs2.shots_report import ShotsReport, read_shots_report
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
 from matchpod.simulator.outside import FetchResult
@@ -23,6 +24,9 @@ from tests.unit.simulator.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
+SHOTS_URL = "http://127.0.0.1:9/shots/token"
+COUNT_SHOTS = f'matchpod_shots_url "{SHOTS_URL}"'
+"""The command that has a plugin count shots."""
 SOURCE = "127.0.0.1:50000"
 MAX_HOURS = 8
 """How long a match is played at most, in simulated time; none takes that long."""
@@ -65,6 +69,7 @@ class PlayedMatch:
         self.reader = MatchReader.create(settings, START_MS)
         self.posts: list[tuple[int, dict[str, str], bytes]] = []
         self.reports: list[bytes] = []
+        self.shots_reports: list[ShotsReport] = []
         self.is_gone = False
         self.is_hung = False
         self.effects: list[Effect] = []
@@ -82,6 +87,10 @@ class PlayedMatch:
         done(FetchResult(200, msgspec.json.encode(file)))
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        if url == SHOTS_URL:
+            self.shots_reports.append(read_shots_report(body))
+            self.reader.read_shots(self.shots_reports[-1], self.now_ms)
+            return
         self.reports.append(body)
         self._perform(self.reader.read_report(body, self.now_ms).effects)
 
@@ -154,7 +163,8 @@ class PlayedMatch:
         self.execute(*commands.warmup_commands(settings))
 
     def apply_settings(self) -> None:
-        self.execute(*commands.match_commands(self.settings), *self.extra)
+        number = self.reader.match.map_number
+        self.execute(*commands.match_commands(self.settings, map_number=number), *self.extra)
 
     def play(self, *, hours: float = MAX_HOURS) -> bool:
         """Configure the server and play until the match has an outcome. Return False if it gets none."""
@@ -171,6 +181,7 @@ class PlayedMatch:
                     self.apply_settings()
                     self.execute(*commands.start_commands(self.settings))
                 case LoadMap() if not commands.uses_plugin_match(self.settings):
+                    self.execute(*commands.team_name_commands(self.settings, map_number=effect.map_number))
                     self.execute(commands.load_map_command(effect.map_name))
                 case _:
                     pass

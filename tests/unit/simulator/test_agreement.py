@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Team, TeamRoster
+from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, Team, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.core.stats.player_round import PlayerRound
@@ -20,7 +20,7 @@ from tests.effort import seeds
 
 from .played_match import PlayedMatch, mode_settings
 
-SEEDS = 20
+SEEDS = 29
 """Number of matches: `make test` plays each of VARIANTS once."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
@@ -63,6 +63,18 @@ VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
     ),
     (mode_settings(MatchType.CASUAL), Scenario.ONE_SIDED),
     (_rostered(MatchType.COMPETITIVE, 5, max_rounds=24), Scenario.LATE_JOIN),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.IDLE_KICK),
+    (mode_settings(MatchType.CASUAL, max_rounds=9), Scenario.IDLE_KICK),
+    (_rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.IDLE_KICK),
+    (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=4.0), Scenario.IDLE_KICK),
+    (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.SPECTATOR),
+    (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.PAUSES),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.WARMUP_BOTS),
+    (mode_settings(MatchType.RETAKES, max_rounds=8), Scenario.WARMUP_BOTS),
+    (
+        mode_settings(MatchType.CUSTOM, max_rounds=12, custom_cvars=(CvarSetting("bot_quota", "12"),)),
+        Scenario.IDLE_KICK,
+    ),
 )
 
 

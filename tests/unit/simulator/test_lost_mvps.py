@@ -49,7 +49,7 @@ def _real_mvps(played: InterruptedMatch) -> list[dict[PlayerId, int]]:
 
 
 def _wrong(reader: MatchReader, played: InterruptedMatch) -> list[str]:
-    """The published numbers that are neither right nor null."""
+    """The published numbers that are wrong and not marked incomplete."""
     result, books = build_result(reader.match), _real_mvps(played)
     assert isinstance(result, SeriesResult)
     if reader.match.outcome is None or not reader.match.outcome.is_finished:
@@ -60,7 +60,7 @@ def _wrong(reader: MatchReader, played: InterruptedMatch) -> list[str]:
         f"{where}: {player.name} has {player.mvps} instead of {real[player.steam_id]}"
         for real, players, where in (*shown, (total, result.overall, "overall"))
         for player in players
-        if player.mvps not in (None, real[player.steam_id])
+        if player.mvps_complete and player.mvps != real[player.steam_id]
     ]
 
 
@@ -87,5 +87,5 @@ def test_only_the_winners_of_the_last_round_lack_mvps_if_its_report_is_lost() ->
     (one,) = read_without(played.settings, played.received, {last}).match.maps
     winner, (final,) = one.ledger.rounds[-1].winner, (one.ledger.rounds[-1],)
     won = {1: final.team1, 2: final.team2}[1 if winner == "team1" else 2]
-    assert {line.player_id for line in one.ledger.lines() if line.mvps is None} == set(won)
+    assert {line.player_id for line in one.ledger.lines() if not line.are_mvps_complete} == set(won)
     assert all(line.mvps == real[line.player_id] for line in one.ledger.lines() if line.player_id not in won)

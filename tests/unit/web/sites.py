@@ -20,9 +20,19 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.progress import PublicPhase
+from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.ports import Database, DatabaseUnavailableError, GameServer, Row, ServerOrder, Statement, Value
+from matchpod.ports import (
+    Database,
+    DatabaseUnavailableError,
+    GameServer,
+    ListedServer,
+    Row,
+    ServerOrder,
+    Statement,
+    Value,
+)
 from matchpod.service.access import Access
 from matchpod.service.audit import Audit
 from matchpod.service.callback_deliveries import CallbackDeliveries
@@ -83,13 +93,13 @@ class NoFleet(FixedSlots):
     async def allocate(self, order: ServerOrder) -> GameServer:
         raise AssertionError(order)
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
         raise AssertionError(server_id, slot)
 
     async def release(self, server_id: str, slot: str) -> None:
         raise AssertionError(server_id, slot)
 
-    async def servers(self) -> Sequence[str]:
+    async def servers(self) -> Sequence[ListedServer]:
         return ()
 
     async def close(self) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 
+from matchpod.core.start_sides import with_sides
+from matchpod.service.match_log.fold import settings_of
 from matchpod.service.principals import Role, Scope
 from matchpod.storage import region_flags
 from tests.unit.web import sites
@@ -74,6 +77,9 @@ def test_all_faults_of_a_body_are_listed(site: Site) -> None:
         settings(players=[PLAYER]),
         settings(matchType="casual", teams={"team1": {}, "team2": {}}),
         settings(matchType="deathmatch", seriesFormat="bo3"),
+        settings(sides=["knife"]),
+        settings(sides=["team1_ct", "team1_t"]),
+        settings(matchType="casual", sides=["team1_ct"]),
         settings(dmSubMode="ffa"),
         settings(dmRoundMinutes=5),
         settings(teams={"team1": {}}),
@@ -252,3 +258,25 @@ def test_key_is_checked_before_the_body(site: Site) -> None:
 def test_scope_is_checked_before_the_body(site: Site) -> None:
     reader = site.new_key(scopes=[Scope.SERVERS_READ])
     check_error(site.request("POST", PATH, key=reader, content=b"{"), 403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize(
+    ("given", "sides"),
+    [
+        ({}, ["team1_ct", "team1_t", "knife"]),
+        ({"sides": ["team1_t", "knife", "team1_t"]}, ["team1_t", "knife", "team1_t"]),
+    ],
+)
+def test_sides_of_all_maps_are_stored_with_the_match(site: Site, given: dict[str, object], sides: list[str]) -> None:
+    teams = {"team1": {"players": [PLAYER]}, "team2": {"players": [OTHER_PLAYER]}}
+    server = site.create(gameSettings=settings(seriesFormat="bo3", teams=teams, **given)).json()
+    row = site.row(server["serverId"])
+    assert settings_of(row).sides == tuple(sides)
+
+
+def test_drawn_side_depends_on_the_server(site: Site) -> None:
+    rows = [site.row(site.create(gameSettings=settings(seriesFormat="bo3")).json()["serverId"]) for _ in range(20)]
+    assert {settings_of(row).sides[-1] for row in rows} == {"team1_ct", "team1_t"}
+    for row in rows:
+        unresolved = msgspec.structs.replace(settings_of(row), sides=())
+        assert with_sides(unresolved, row.id) == settings_of(row)

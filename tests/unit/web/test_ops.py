@@ -59,7 +59,7 @@ def test_requests_are_counted_by_route_and_status(site: Site) -> None:
     assert 'matchpod_http_request_seconds_count{route="/api/v1/servers/{id}",status_class="4xx"} 1' in response.text
 
 
-NO_SERVERS = {"ready": 0, "allocated": 0, "capacity": 0}
+NO_SERVERS = {"ready": 0, "allocated": 0, "capacity": 0, "notice": None}
 
 
 def test_regions_are_listed_without_a_key(site: Site) -> None:
@@ -223,7 +223,7 @@ def test_every_value_of_a_discriminator_leads_to_a_shape_that_has_it(site: Site,
         assert shape["type"] == "string"
 
 
-INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=("1",))
+INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=("1",), is_log_complete=False)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from matchpod.core.errors import MatchpodError
+from matchpod.core.server_status import ServerPhase
 from matchpod.service.principals import Role, Scope
 from matchpod.service.prometheus import Registry
 from matchpod.service.readiness import Readiness
@@ -185,6 +186,21 @@ def test_log_lines_are_stored_while_the_process_stops_but_not_while_it_starts(si
     site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Registry()))
     response = site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n")
     check_error(response, 503, "SERVICE_UNAVAILABLE")
+
+
+def test_process_that_serves_reads_only_changes_nothing(site: Site) -> None:
+    server_id = site.new_server()
+    token = tokens_of(site.row(server_id)).log
+    site.readiness.serve_reads_only("Its database is a copy.")
+    assert site.get(f"/api/v1/servers/{server_id}").status_code == 200
+    assert site.request("GET", "/readyz").json()["warnings"] == ["Its database is a copy."]
+    changing = ("/api/v1/matches", f"/api/v1/servers/{server_id}/cancel", "/api/v1/callbacks/redeliver")
+    for path in (*changing, f"/ingest/logs/{token}"):
+        response = site.request("POST", path, key=site.key, content=b"{}")
+        check_error(response, 503, "SERVICE_UNAVAILABLE")
+        assert "serves reads only" in response.json()["message"]
+    check_error(site.request("GET", "/ingest/match"), 503, "SERVICE_UNAVAILABLE")
+    assert site.row(server_id).phase is ServerPhase.ALLOCATING
 
 
 # --- rate limit ---------------------------------------------------------------------------------------------------

@@ -42,10 +42,19 @@ def test_item_has_the_fields_of_its_server_without_secrets(site: Site) -> None:
     (item,) = site.get(LIST).json()["items"]
     server = site.get(f"{LIST}/{server_id}").json()
     live = {"rconPassword", "match", "deadline", "round", "sides", "roster", "lastHeardAt", "connect", "phase"}
-    assert {name: value for name, value in item.items() if name != "phase"} == {
+    maps = {name: item[name] for name in ("mapNumber", "seriesScore", "maps")}
+    assert {name: value for name, value in item.items() if name not in {"phase", *maps}} == {
         name: value for name, value in server.items() if name not in live
     }
+    assert {name: server["match"][name] for name in maps} == maps
     assert "assword" not in str(item)
+
+
+def test_match_without_a_series_has_one_map_and_no_series_score(site: Site) -> None:
+    site.new_server(gameSettings={"matchType": "deathmatch", "map": "de_dust2", "players": [PLAYER]})
+    (item,) = site.get(LIST).json()["items"]
+    assert (item["mapNumber"], item["seriesScore"]) == (1, None)
+    assert [(one["name"], one["status"], one["score"]) for one in item["maps"]] == [("de_dust2", "upcoming", None)]
 
 
 def test_ended_server_explains_itself_in_the_list(site: Site) -> None:

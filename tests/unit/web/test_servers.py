@@ -25,6 +25,7 @@ INCOMPLETE = Outcome(
     reason=CancelReason.INCOMPLETE_ROSTER,
     missing_players=(OTHER_PLAYER,),
     connected_players=(PLAYER,),
+    absent_players=(OTHER_PLAYER, PLAYER),
 )
 RESULT = b'{"gameMode":"competitive","format":"bo1"}'
 
@@ -55,7 +56,18 @@ def test_running_server_has_address_and_live_match(site: Site) -> None:
         "game": "cs2",
         "matchType": "competitive",
         "map": "de_dust2",
+        "mapNumber": 1,
         "score": {"team1": 0, "team2": 0},
+        "seriesScore": {"team1": 0, "team2": 0},
+        "maps": [
+            {
+                "name": "de_dust2",
+                "number": 1,
+                "status": "upcoming",
+                "score": {"team1": 0, "team2": 0},
+                "winner": None,
+            }
+        ],
         "players": [],
     }
 
@@ -266,7 +278,7 @@ def test_connect_command_is_shown_even_if_the_console_belongs_to_the_operator(si
 # --- how it ended -------------------------------------------------------------------------------------------------
 
 
-EXPLANATION = ("reason", "endedAt", "missingPlayers", "connectedPlayers", "error")
+EXPLANATION = ("reason", "endedAt", "missingPlayers", "connectedPlayers", "absentPlayers", "error")
 NOTHING = dict.fromkeys(EXPLANATION)
 
 
@@ -303,6 +315,7 @@ def test_canceled_match_has_its_reason(site: Site, reason: CancelReason) -> None
         "endedAt": ENDED_AT,
         "missingPlayers": players,
         "connectedPlayers": players,
+        "absentPlayers": players,
         "error": sentence(reason, None),
     }
     assert explanations(site, server_id) == [expected] * 5
@@ -320,9 +333,11 @@ def test_match_with_an_incomplete_roster_has_the_players_of_its_callback(site: S
         "endedAt": sent["timestamp"],
         "missingPlayers": sent["missingPlayers"],
         "connectedPlayers": sent["connectedPlayers"],
+        "absentPlayers": sent["absentPlayers"],
         "error": None,
     }
     assert (expected["missingPlayers"], expected["connectedPlayers"]) == ([OTHER_PLAYER], [PLAYER])
+    assert expected["absentPlayers"] == [OTHER_PLAYER, PLAYER]
     assert explanations(site, server_id) == [expected] * 5
 
 

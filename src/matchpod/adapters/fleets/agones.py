@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 from itertools import count
 
@@ -27,13 +28,13 @@ from matchpod.adapters.fleets.agones_faults import (
 )
 from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name
 from matchpod.adapters.fleets.agones_servers import (
+    REGION_LABEL,
     Place,
     choose_address,
     choose_port,
     gone_reason,
-    has_labels,
-    match_labels,
-    owner_labels,
+    listed_server,
+    may_be_ours,
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import (
@@ -46,7 +47,16 @@ from matchpod.adapters.kubernetes.api_errors import (
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.server_watch import watch_servers
-from matchpod.ports import Capacity, Consoles, FleetError, FleetUnavailableError, GameServer, ServerOrder
+from matchpod.core.server_loss import FleetReport
+from matchpod.ports import (
+    Capacity,
+    Consoles,
+    FleetError,
+    FleetUnavailableError,
+    GameServer,
+    ListedServer,
+    ServerOrder,
+)
 
 GONE_POLL_S = 5.0
 """How often a server that the watch does not show is asked for."""
@@ -71,7 +81,7 @@ class AgonesFleet:
         self._client = client
         self._consoles = consoles
         self._allocations = Allocations(client, options)
-        self._cache = ServerCache(owner_labels(options), self._allocations.notice)
+        self._cache = ServerCache(options, self._allocations.notice)
         self._allocations.cache = self._cache
         self._is_following = False
 
@@ -190,9 +200,13 @@ class AgonesFleet:
         """True if a server is known to be allocated to a match."""
         return self._allocations.holds(server_id)
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
-        """False if the server is known to be gone or to have failed."""
-        return await self._known_reason(server_id, slot) is None
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
+        """Report what the watch shows, or what the cluster answers if the watch does not show the server."""
+        try:
+            reason = await self._read_known_reason(server_id, slot)
+        except KubernetesError:
+            return FleetReport.UNKNOWN
+        return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str) -> None:
         """Delete all servers of the match, found by its id, and confirm that each is gone or being deleted.
@@ -220,14 +234,19 @@ class AgonesFleet:
             if cause is not None or number:  # the first deletion is confirmed at once
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
-    async def servers(self) -> Sequence[str]:
-        """Return the ids of all matches with a server that is not being deleted."""
+    async def servers(self) -> Sequence[ListedServer]:
+        """Return the servers of this region, and those that other installations use in the same Fleet."""
         try:
-            listed = await self._client.servers(owner_labels(self._options))
+            lists = [
+                await self._client.servers(labels)
+                for labels in ({REGION_LABEL: self._options.region}, self._options.server_labels)
+            ]
         except KubernetesError as exc:
             raise unavailable(exc, LIST_SERVERS) from exc
-        usable = (one for one in listed.items or () if one.metadata.deletion_timestamp is None)
-        return sorted({server_id for one in usable if (server_id := server_id_of(one))})
+        found = {server.metadata.name: server for one in lists for server in one.items or ()}
+        now_s = time.time()
+        listed = [listed_server(found[name], self._options, now_s) for name in sorted(found)]
+        return [one for one in listed if one is not None]
 
     async def close(self) -> None:
         """Close the connections to the cluster; the game servers stay."""
@@ -255,21 +274,21 @@ class AgonesFleet:
 
     async def _known_reason(self, server_id: str, slot: str) -> str | None:
         """Return why the server is gone; None if it is not, or if that is not known."""
-        known = self._cache.find(server_id, slot)
-        if known is not None:
-            return gone_reason(known)
         try:
-            return await self._read_reason(server_id, slot)
+            return await self._read_known_reason(server_id, slot)
         except KubernetesError as exc:
             _log.debug("server state unknown", extra={"server_id": server_id, "slot": slot, "error": str(exc)})
             return None
 
+    async def _read_known_reason(self, server_id: str, slot: str) -> str | None:
+        known = self._cache.find(server_id, slot)
+        return await self._read_reason(server_id, slot) if known is None else gone_reason(known)
+
     async def _read_reason(self, server_id: str, slot: str) -> str | None:
         if not is_label_value(server_id) or (slot and not is_object_name(slot)):
             return "there is no such GameServer"
-        labels = match_labels(self._options, server_id)
         if not slot:
-            reasons = [gone_reason(one) for one in (await self._client.servers(labels)).items or ()]
+            reasons = [gone_reason(one) for one in await self._allocations.servers_of(server_id)]
             return None if None in reasons else next(iter(reasons), DELETED)
         try:
             server = await self._client.server(slot)
@@ -277,12 +296,13 @@ class AgonesFleet:
             if not is_missing(exc):
                 raise
             return DELETED
-        return gone_reason(server) if has_labels(server, labels) else "the GameServer belongs to no or another match"
+        is_its = may_be_ours(server, self._options) and server_id_of(server) == server_id
+        return gone_reason(server) if is_its else "the GameServer belongs to no or another match"
 
     async def _delete_all(self, server_id: str) -> bool:
         """Delete the servers of a match that are not being deleted; False if there were none."""
-        listed = await self._client.servers(match_labels(self._options, server_id))
-        left = [one.metadata for one in listed.items or () if one.metadata.deletion_timestamp is None]
+        listed = await self._allocations.servers_of(server_id)
+        left = [one.metadata for one in listed if one.metadata.deletion_timestamp is None]
         for server in left:
             try:
                 await self._client.delete_server(server.name, uid=server.uid)

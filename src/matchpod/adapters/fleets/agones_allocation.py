@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, fleet_sentence, is_missing, unavailable
@@ -18,7 +19,9 @@ from matchpod.adapters.fleets.agones_servers import (
     Place,
     is_allocated,
     kept_server,
+    lookup_labels,
     match_labels,
+    may_be_ours,
     place_of_allocation,
     place_of_server,
     server_id_of,
@@ -71,6 +74,11 @@ class Allocations:
             if order.is_repeated:
                 return None
         return await self._allocate(order.server_id)
+
+    async def servers_of(self, server_id: str) -> Sequence[AgonesServer]:
+        """Return all servers of a match, in any state. Raise KubernetesError on failure."""
+        listed = await self._client.servers(lookup_labels(self._options, server_id))
+        return [server for server in listed.items or () if may_be_ours(server, self._options)]
 
     def holds(self, server_id: str) -> bool:
         """True if a server is known to be allocated to a match, as by a call that was given up before."""
@@ -190,10 +198,9 @@ class Allocations:
     async def _find(self, server_id: str, preferred: str) -> Place | None:
         """Return the server that is allocated to a match. If there are several, one is kept and the others deleted."""
         try:
-            listed = await self._client.servers(match_labels(self._options, server_id))
+            servers = [server for server in await self.servers_of(server_id) if is_allocated(server)]
         except KubernetesError as exc:
             raise unavailable(exc, LIST_SERVERS) from exc
-        servers = [server for server in listed.items or () if is_allocated(server)]
         if not servers:
             return None
         kept = kept_server(servers, preferred or self._kept.get(server_id, ""))

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from matchpod.adapters.fleets.agones_faults import WATCH_SERVERS, sentence_of
+from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
-    REGION_LABEL,
     gone_reason,
-    has_labels,
     is_allocated,
     is_ready,
+    may_be_ours,
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import KubernetesError, UnreachableError
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 class ServerCache:
     """The game servers of a fleet, by name. It observes a watch."""
 
-    def __init__(self, labels: Mapping[str, str], on_labelled: Callable[[AgonesServer], None]) -> None:
-        """`labels` are those of servers that were allocated for this fleet; each seen one is passed on."""
-        self._labels = labels
+    def __init__(self, options: AgonesOptions, on_labelled: Callable[[AgonesServer], None]) -> None:
+        """Each server that is seen to be allocated for this fleet is passed to `on_labelled`."""
+        self._options = options
         self._on_labelled = on_labelled
         self._servers: dict[str, AgonesServer] = {}
         self._waiting: dict[str, set[asyncio.Future[str]]] = {}
@@ -63,12 +63,12 @@ class ServerCache:
     def find(self, server_id: str, name: str) -> AgonesServer | None:
         """Return the server of a match, if it is known here and can be relied on."""
         server = self._servers.get(name) if self.is_current else None
-        is_its = server is not None and has_labels(server, self._labels) and server_id_of(server) == server_id
+        is_its = server is not None and may_be_ours(server, self._options) and server_id_of(server) == server_id
         return server if is_its else None
 
     def of_match(self, server_id: str) -> list[AgonesServer]:
         """Return all servers that are known here to have the label of a match."""
-        servers = [server for server in self._servers.values() if has_labels(server, self._labels)]
+        servers = [server for server in self._servers.values() if may_be_ours(server, self._options)]
         return [server for server in servers if server_id_of(server) == server_id]
 
     @contextmanager
@@ -146,13 +146,13 @@ class ServerCache:
 
     def _note_fault(self) -> None:
         if self.fault is None:
-            _log.info("fleet available", extra={"region": self._labels.get(REGION_LABEL)})
+            _log.info("fleet available", extra={"region": self._options.region})
         else:
-            _log.warning("fleet unavailable", extra={"region": self._labels.get(REGION_LABEL), "error": self.fault})
+            _log.warning("fleet unavailable", extra={"region": self._options.region, "error": self.fault})
         self.on_change()
 
     def _note_label(self, server: AgonesServer) -> None:
-        if has_labels(server, self._labels) and server_id_of(server):
+        if may_be_ours(server, self._options) and server_id_of(server):
             self._on_labelled(server)
 
     def _finish_if_gone(self, server: AgonesServer) -> None:

@@ -41,7 +41,7 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     read_secret: Callable[[], bytes]
     """Returns the secret from which the passwords of servers without a match are derived, or raises a ValueError."""
-    owner: str = "matchpod"
+    owner: str
     """Tells installations that share a namespace apart: none touches servers with another owner or region."""
     selector: Mapping[str, str] = {}
     """Labels of the game servers; those of the Fleet if empty."""

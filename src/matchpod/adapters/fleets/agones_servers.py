@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -14,10 +15,14 @@ from matchpod.adapters.kubernetes.objects import (
     ServerState,
     StatusPort,
 )
+from matchpod.ports import ListedServer
 
 SERVER_LABEL = "matchpod.dev/server-id"
 REGION_LABEL = "matchpod.dev/region"
 OWNER_LABEL = "matchpod.dev/owner"
+
+EARLY_OWNER = "matchpod"
+"""The owner of all servers in early versions, so it does not tell installations apart. Their matches may still run."""
 
 LAST_ALLOCATED = "agones.dev/last-allocated"
 """Annotation with the time of the last allocation."""
@@ -34,14 +39,34 @@ class Place(msgspec.Struct, frozen=True):
     ports: tuple[StatusPort, ...]
 
 
-def owner_labels(options: AgonesOptions) -> dict[str, str]:
-    """Return the labels of all servers that were allocated for this fleet."""
-    return {REGION_LABEL: options.region, OWNER_LABEL: options.owner}
-
-
 def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
-    """Return the labels of the server of one match."""
-    return {**owner_labels(options), SERVER_LABEL: server_id}
+    """Return the labels that the server of a match gets."""
+    return {**lookup_labels(options, server_id), OWNER_LABEL: options.owner}
+
+
+def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
+    """Return the labels to find the servers of a match; `may_be_ours` tells which of them we may use."""
+    return {REGION_LABEL: options.region, SERVER_LABEL: server_id}
+
+
+def may_be_ours(server: AgonesServer, options: AgonesOptions) -> bool:
+    """True for a server of this region and owner, or of an early version: only its match then tells whose it is."""
+    return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
+
+
+def owner_of(server: AgonesServer) -> str:
+    """Return the owner of a server; empty if it was not allocated by Matchpod."""
+    return (server.metadata.labels or {}).get(OWNER_LABEL, "")
+
+
+def listed_server(server: AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
+    """Return a server as a sweep needs it; None if it has no match, goes away, or is of our own other region."""
+    server_id, owner = server_id_of(server), owner_of(server)
+    is_elsewhere = owner in (options.owner, EARLY_OWNER) and not may_be_ours(server, options)
+    if not server_id or server.metadata.deletion_timestamp is not None or is_elsewhere:
+        return None
+    is_own = True if owner == options.owner else None if owner == EARLY_OWNER else False
+    return ListedServer(server_id=server_id, is_own=is_own, owner=owner, age_s=_age_s(server, now_s))
 
 
 def has_labels(server: AgonesServer, labels: Mapping[str, str]) -> bool:
@@ -109,6 +134,15 @@ def choose_port(place: Place, name: str, protocol: str) -> int | None:
             if one.name == wanted:
                 return one.port
     return place.ports[0].port if place.ports else None
+
+
+def _age_s(server: AgonesServer, now_s: float) -> float:
+    """Seconds since a server was allocated, or created if that is unknown; 0 if both are."""
+    text = (server.metadata.annotations or {}).get(LAST_ALLOCATED) or server.metadata.creation_timestamp
+    try:
+        return now_s - datetime.fromisoformat(text or "").timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _allocated_at(server: AgonesServer) -> tuple[str, str]:

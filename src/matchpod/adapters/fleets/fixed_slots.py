@@ -33,6 +33,6 @@ class FixedSlots:
         return False
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until cancelled: `is_alive` finds out."""
+        """Wait until cancelled: nothing notifies these fleets."""
         await asyncio.Event().wait()
         return ""

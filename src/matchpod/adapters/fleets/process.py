@@ -25,14 +25,18 @@ from matchpod.adapters.fleets.process_record import (
     ProcessId,
     ProcessRecord,
     RecordFolder,
+    age_s,
     identify,
     is_running,
+    may_run,
+    wait_for_end,
 )
 from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
+from matchpod.core.server_loss import FleetReport
 from matchpod.cs2.rcon import PASSWORD_VARIABLE
-from matchpod.ports import FleetError, GameServer, ServerOrder
+from matchpod.ports import FleetError, GameServer, ListedServer, ServerOrder
 
 START_S = 60.0
 """Time limit from process start until its port accepts connections; a real server on a cold disk takes 30 s."""
@@ -45,6 +49,9 @@ KILL_S = 5.0
 
 POLL_S = 0.05
 """How often a starting or stopping process is checked."""
+
+UNRECORDED_S = 1.0
+"""How often the record of a server is looked for while there is none, or it cannot be read."""
 
 CONNECT_S = 1.0
 """Time limit for one connection attempt to a starting server."""
@@ -102,6 +109,8 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     steam_tokens: tuple[str, ...] = ()
     """The login tokens of the ports, in their order."""
     start_s: float = START_S
+    owner: str = ""
+    """The id of this installation."""
 
 
 class ProcessFleet(FixedSlots):
@@ -162,18 +171,25 @@ class ProcessFleet(FixedSlots):
             rcon_password=order.rcon_password,
         )
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
-        """True if the process of this server runs, or if that is unknown."""
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
+        """Report whether the process of this server runs; UNKNOWN if there is no record of it in this folder."""
         return await asyncio.to_thread(self._check, server_id)
+
+    async def wait_gone(self, server_id: str, slot: str) -> str:
+        """Wait until the process of this server has ended."""
+        while (process := await asyncio.to_thread(self._process_of, server_id)) is None:
+            await asyncio.sleep(UNRECORDED_S)
+        await wait_for_end(process)
+        return "its process has ended"
 
     async def release(self, server_id: str, slot: str) -> None:
         """Stop the server and its child processes and wait for them. Releasing an unknown server succeeds."""
         await self._stop(server_id)
 
-    async def servers(self) -> Sequence[str]:
-        """Return the ids of all running servers; FleetError if they cannot be listed."""
+    async def servers(self) -> Sequence[ListedServer]:
+        """Return all running servers with a record; FleetError if they cannot be listed."""
         try:
-            return await asyncio.to_thread(self._running_ids)
+            return await asyncio.to_thread(self._running_servers)
         except OSError as exc:
             raise FleetError(f"the servers cannot be listed: {exc}") from exc
 
@@ -199,12 +215,12 @@ class ProcessFleet(FixedSlots):
         return record.process
 
     def _start(self, order: ServerOrder) -> ProcessId:
-        record = ProcessRecord(server_id=order.server_id, slot=order.slot)
+        record = ProcessRecord(server_id=order.server_id, slot=order.slot, owner=self._options.owner)
         try:
             # Before the start: a record without a process means that one may be running.
             self._records.write(record)
             process = self._spawn(order)
-            self._records.write(ProcessRecord(server_id=order.server_id, slot=order.slot, process=process))
+            self._records.write(msgspec.structs.replace(record, process=process))
         # OverflowError: the memory limit is too large.
         except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
             # The message may quote the program name, which may contain a placeholder.
@@ -283,9 +299,9 @@ class ProcessFleet(FixedSlots):
         """Wait until the server can be reached; return what went wrong, or None."""
         try:
             async with asyncio.timeout(self._options.start_s):
-                while _may_run(process):
+                while may_run(process):
                     # Check the process again: another program may have answered on the port.
-                    if await probe_port(self._options.host, port, timeout_s=CONNECT_S) and _may_run(process):
+                    if await probe_port(self._options.host, port, timeout_s=CONNECT_S) and may_run(process):
                         return None
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
@@ -296,16 +312,25 @@ class ProcessFleet(FixedSlots):
         output = self._records.log_tail(order.server_id, SHOWN_BYTES).decode("utf-8", errors="replace")
         return _without_secret(" | ".join(output.split("\n")[-SHOWN_LINES - 1 :]).strip(" |"), order.rcon_password)
 
-    def _check(self, server_id: str) -> bool:
-        """Report whether a server may be running, and truncate its log if needed."""
+    def _check(self, server_id: str) -> FleetReport:
+        """Report whether a server is running, and truncate its log if needed."""
         try:
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)
+            if record is None or record.process is None:
+                return FleetReport.UNKNOWN  # another machine may have started it, or the folder was lost
+            return FleetReport.ALIVE if is_running(record.process) else FleetReport.GONE
         except ValueError:
-            return False
-        except OSError:
-            return True  # the folder cannot be read: unknown
-        return record is not None and record.process is not None and _may_run(record.process)
+            return FleetReport.GONE
+        except OSError:  # the folder cannot be read, or too many files are open
+            return FleetReport.UNKNOWN
+
+    def _process_of(self, server_id: str) -> ProcessId | None:
+        try:
+            record = self._records.read(server_id)
+        except (OSError, ValueError):
+            return None
+        return record.process if record else None
 
     def _reap(self) -> None:
         """Reap exited servers started by this process: another process that released them cannot."""
@@ -317,14 +342,30 @@ class ProcessFleet(FixedSlots):
             if is_reaped:
                 self._children.discard(pid)
 
-    def _running_ids(self) -> list[str]:
+    def _running_servers(self) -> list[ListedServer]:
         self._reap()
+        found = ((record, self._running(record)) for record in self._records.records())
         return [
-            record.server_id
-            for record in self._records.records()
-            # A record without a process id may still have a running process: search all processes for its mark.
-            if (is_running(record.process) if record.process else self._records.processes(record.server_id))
+            ListedServer(
+                server_id=record.server_id,
+                is_own=self._is_own(record),
+                owner=record.owner,
+                age_s=min(map(age_s, processes)),
+            )
+            for record, processes in found
+            if processes
         ]
+
+    def _running(self, record: ProcessRecord) -> list[ProcessId]:
+        if record.process is not None:
+            return [record.process] if is_running(record.process) else []
+        # It may still have a running process: search all processes for its mark.
+        return self._records.processes(record.server_id)
+
+    def _is_own(self, record: ProcessRecord) -> bool | None:
+        if self._records.is_copy(record):
+            return False
+        return True if record.owner == self._options.owner else False if record.owner else None
 
     async def _stop(self, server_id: str) -> None:
         try:
@@ -367,14 +408,6 @@ class ProcessFleet(FixedSlots):
                 remove_cfg(self._options.cfg_folder, server_id)
             self._records.remove(server_id)
             return True
-
-
-def _may_run(process: ProcessId) -> bool:
-    """False if the process is known to be gone."""
-    try:
-        return is_running(process)
-    except OSError:  # for example, too many open files
-        return True
 
 
 def _without_secret(text: str, secret: str) -> str:

@@ -7,6 +7,7 @@ The files contain no secrets.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ MAX_LOG_BYTES = 1_000_000
 
 KEPT_LOG_BYTES = 100_000
 """Bytes at the end of the output that are kept when it is truncated."""
+
+CHECK_S = 1.0
+"""How often a process is checked whose end the system does not report."""
 
 GONE = (FileNotFoundError, ProcessLookupError)
 """Errors that mean a process is gone; after any other error its state is unknown."""
@@ -50,6 +54,10 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     slot: str
     process: ProcessId | None = None
+    owner: str = ""
+    """The id of the installation that started it; empty in records of early versions."""
+    folder: str = ""
+    """Where the record was written first, so that a copy of it is recognized; empty in records of early versions."""
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -71,6 +79,44 @@ def is_running(process: ProcessId) -> bool:
     with suppress(ChildProcessError):  # not a child of this process, or already reaped
         os.waitpid(process.pid, os.WNOHANG)
     return False
+
+
+def age_s(process: ProcessId) -> float:
+    """Return how long ago a process started, in seconds; raise OSError if the time cannot be read."""
+    uptime_s = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    return uptime_s - process.start_ticks / os.sysconf("SC_CLK_TCK")
+
+
+async def wait_for_end(process: ProcessId) -> None:
+    """Wait until a process has ended, even if another one started it.
+
+    The system reports its end; if it cannot, the process is checked every second.
+    """
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        watched = os.pidfd_open(process.pid)
+    except OSError:  # it has ended, too many files are open, or the system has no such call
+        watched = -1
+    try:
+        if watched >= 0:
+            loop.add_reader(watched, ended.set)
+        # After opening, because until then another process might have got its id.
+        while not ended.is_set() and may_run(process):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if watched >= 0 else CHECK_S):
+                    await ended.wait()
+    finally:
+        if watched >= 0:
+            loop.remove_reader(watched)
+            os.close(watched)
+
+
+def may_run(process: ProcessId) -> bool:
+    """False if the process is known to have ended."""
+    try:
+        return is_running(process)
+    except OSError:  # for example, too many open files
+        return True
 
 
 def _state_of(pid: int) -> tuple[str, ProcessId] | None:
@@ -100,11 +146,18 @@ class RecordFolder:
         return open_private(self._file(server_id, "log"), os.O_WRONLY | os.O_APPEND)
 
     def read(self, server_id: str) -> ProcessRecord | None:
-        """Return the record of a server; None if it is missing or cannot be decoded."""
-        try:
-            return msgspec.json.decode(self._file(server_id, "json").read_bytes(), type=ProcessRecord)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None
+        """Return the record of a server; None if it is missing, cannot be decoded, or is a copy."""
+        record = self._decode(server_id)
+        return None if record is None or self.is_copy(record) else record
+
+    def is_copy(self, record: ProcessRecord) -> bool:
+        """True if a record was copied here with its folder and is still where it came from: its server is not ours.
+
+        A folder that was moved leaves nothing behind, and goes on with its servers.
+        """
+        if record.folder in ("", str(self._path)):
+            return False
+        return (Path(record.folder) / f"{record.server_id}.json").exists()
 
     def write(self, record: ProcessRecord) -> None:
         """Write a record atomically and durably."""
@@ -112,7 +165,7 @@ class RecordFolder:
         target = self._file(record.server_id, "json")
         draft = target.with_suffix(".tmp")
         with os.fdopen(open_private(draft, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-            file.write(msgspec.json.encode(record))
+            file.write(msgspec.json.encode(msgspec.structs.replace(record, folder=str(self._path))))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
@@ -128,13 +181,13 @@ class RecordFolder:
             self._file(server_id, kind).unlink(missing_ok=True)
 
     def records(self) -> list[ProcessRecord]:
-        """Return all records, ordered by server id."""
+        """Return all records, also copied ones, ordered by server id."""
         try:
             names = sorted(os.listdir(self._path))  # a glob may ignore a folder that cannot be read
         except FileNotFoundError:
             return []
         ids = [Path(name).stem for name in names if name.endswith(".json")]
-        return [record for server_id in ids if (record := self.read(server_id)) is not None]
+        return [record for server_id in ids if (record := self._decode(server_id)) is not None]
 
     def processes(self, server_id: str) -> list[ProcessId]:
         """Return all running processes of a server: the recorded one first, then those with its mark."""
@@ -164,6 +217,12 @@ class RecordFolder:
                 return file.read(max_bytes)
         except FileNotFoundError:
             return b""
+
+    def _decode(self, server_id: str) -> ProcessRecord | None:
+        try:
+            return msgspec.json.decode(self._file(server_id, "json").read_bytes(), type=ProcessRecord)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
 
     def _file(self, server_id: str, kind: str) -> Path:
         if not _SERVER_ID.fullmatch(server_id):

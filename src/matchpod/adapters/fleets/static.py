@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.rcon_client import probe_port
-from matchpod.cs2.console_answers import parse_status
-from matchpod.cs2.console_commands import STATUS, end_match_command, kick_command, reset_commands
+from matchpod.core.server_loss import FleetReport
+from matchpod.cs2.console_answers import parse_log_listeners, parse_status
+from matchpod.cs2.console_commands import (
+    LOG_LISTENERS,
+    REMOVE_LOG_LISTENERS,
+    STATUS,
+    end_match_command,
+    kick_command,
+    reset_commands,
+)
 from matchpod.ports import (
     ConsoleError,
     ConsoleLostError,
     Consoles,
     FleetError,
     GameServer,
+    ListedServer,
     RemoteConsole,
     ServerOrder,
 )
@@ -34,6 +44,9 @@ CLEAN_PAUSE_S = 2.0
 
 FAREWELL = "The match is over"
 """The kick reason shown to players who are still on the server."""
+
+_LOG_URL = re.compile(r"/ingest/logs/(?P<owner>mp-[0-9a-f]{16})-")
+"""A log address of Matchpod: its token begins with the id of an installation, except in early versions."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +66,17 @@ class StaticFleet(FixedSlots):
     """Provides the servers of a list."""
 
     def __init__(
-        self, servers: Sequence[StaticServer], consoles: Consoles, *, clean_pause_s: float = CLEAN_PAUSE_S
+        self,
+        servers: Sequence[StaticServer],
+        consoles: Consoles,
+        *,
+        owner: str = "",
+        clean_pause_s: float = CLEAN_PAUSE_S,
     ) -> None:
+        """`owner` is the id of this installation."""
         self._servers = {server.address: (*_split(server.address), server.rcon_password) for server in servers}
         self._consoles = consoles
+        self._owner = owner
         self._clean_pause_s = clean_pause_s
 
     @property
@@ -65,26 +85,37 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     async def allocate(self, order: ServerOrder) -> GameServer:
-        """Return the server of this slot; FleetError if its console cannot be opened."""
+        """Return the server of this slot; FleetError if it does not answer, or if another installation uses it."""
         if order.slot not in self._servers:
             raise FleetError(f"this fleet has no server {order.slot}")
         host, port, password = self._servers[order.slot]
         try:
             console = await self._consoles.open(host, port, password)
+            try:
+                user = await self._other_user(console)
+            finally:
+                await console.close()
         except ConsoleError as exc:
             raise FleetError(f"the server is not ready: {exc}") from exc
-        await console.close()
+        if user is not None:
+            raise FleetError(
+                f"the server {order.slot} is used by installation {user} of Matchpod; if that no longer exists, run"
+                f" {REMOVE_LOG_LISTENERS} on the server"
+            )
         return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
-    async def is_alive(self, server_id: str, slot: str) -> bool:
-        """False if the server refuses connections; one that does not answer may be busy."""
-        if slot not in self._servers:
-            return False
-        host, port, _ = self._servers[slot]
-        return await probe_port(host, port) is not False
+    async def observe(self, server_id: str, slot: str) -> FleetReport:
+        """UNKNOWN: its process is not seen from here, and one that refuses connections may be busy or restarting.
+
+        GONE if the list no longer contains the server.
+        """
+        return FleetReport.UNKNOWN if slot in self._servers else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str) -> None:
-        """End the match on the server and kick all players; a server that does not answer is left unchanged."""
+        """End the match on the server and kick all players.
+
+        A server that does not answer, or that another installation uses, is left unchanged.
+        """
         if slot not in self._servers:
             return
         for attempt in range(CLEAN_TRIES):
@@ -94,14 +125,15 @@ class StaticFleet(FixedSlots):
                 await self._clean(slot)
                 break
             except ConsoleLostError:
-                if not await self.is_alive(server_id, slot):
+                host, port, _ = self._servers[slot]
+                if await probe_port(host, port) is False:
                     break
             except ConsoleError:
                 break
         else:
             _log.warning("server not cleaned up: console does not answer", extra={"slot": slot})
 
-    async def servers(self) -> Sequence[str]:
+    async def servers(self) -> Sequence[ListedServer]:
         """Return nothing: these servers keep running with or without a match, so there is nothing to sweep."""
         return ()
 
@@ -111,12 +143,24 @@ class StaticFleet(FixedSlots):
     async def _clean(self, slot: str) -> None:
         console = await self._consoles.open(*self._servers[slot])
         try:
+            user = await self._other_user(console)
+            if user is not None:
+                _log.warning("server not cleaned up: another installation uses it", extra={"slot": slot, "owner": user})
+                return
             await console.run(end_match_command())
             await _kick_all(console)
             for command in reset_commands():
                 await console.run(command)
         finally:
             await console.close()
+
+    async def _other_user(self, console: RemoteConsole) -> str | None:
+        """Return the installation to which the server sends its log, if it is not this one."""
+        for listener in parse_log_listeners(await console.run(LOG_LISTENERS)):
+            found = _LOG_URL.search(listener)
+            if found is not None and found["owner"] != self._owner:
+                return found["owner"]
+        return None
 
 
 async def _kick_all(console: RemoteConsole) -> None:

@@ -37,6 +37,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Mapping[str, str] | None = None
     annotations: Mapping[str, str] | None = None

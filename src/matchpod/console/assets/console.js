@@ -73,6 +73,7 @@
   function feedFilter() {
     const feed = document.getElementById("feed");
     if (!feed) return;
+    while (feed.children.length > 300) feed.lastElementChild.remove();  // as many as the server sends
     const shown = new Set([...document.querySelectorAll("[data-kind-filter]:checked")].map((box) => box.dataset.kindFilter));
     for (const item of feed.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
   }

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from matchpod.console.charts.halves import Part, split_rounds
 from matchpod.console.charts.parts import label
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 
 MAX_COLUMNS: Final = 200
 """Rounds in a drawing, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""
@@ -24,13 +24,13 @@ _MARGIN: Final = 40
 class Columns(msgspec.Struct, frozen=True):
     """The rounds of a drawing, and where they are."""
 
-    rounds: tuple[RoundEntry, ...]
+    rounds: tuple[StoredRound, ...]
     centers: tuple[float, ...]
     parts: tuple[Part, ...]
     width: int
     """The width of the whole drawing."""
 
-    def __iter__(self) -> Iterator[tuple[RoundEntry, float]]:
+    def __iter__(self) -> Iterator[tuple[StoredRound, float]]:
         """Iterate over the rounds and the middle of their columns."""
         return zip(self.rounds, self.centers, strict=True)
 
@@ -42,7 +42,7 @@ class Columns(msgspec.Struct, frozen=True):
         return names + numbers
 
 
-def place(rounds: Sequence[RoundEntry]) -> Columns:
+def place(rounds: Sequence[StoredRound]) -> Columns:
     """Place the rounds from left to right."""
     shown = tuple(rounds[-MAX_COLUMNS:])
     parts = split_rounds(shown)

@@ -12,13 +12,13 @@ from matchpod.console.charts.matrix import Matrix, Pair, draw_matrix
 from matchpod.console.charts.parts import empty, figure, remark
 from matchpod.console.charts.people import MAX_SHOWN, Subject, player_subject, players_of, team_names
 from matchpod.console.charts.wording import plural
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 
 _OTHERS: Final = Subject("", "bots, unlisted", None)
 """Stands for all bots and unlisted players together."""
 
 
-def damage_pairs(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -> Markup:
+def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw the damage between enemies, summed over the rounds."""
     values: Counter[Pair] = Counter()
     for one in rounds:
@@ -44,7 +44,7 @@ def damage_pairs(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str)
     return figure("damage-pairs", draw_matrix(matrix, team_names(team1_name, team2_name)), remark(note))
 
 
-def _players(rounds: Sequence[RoundEntry], values: Counter[Pair]) -> list[Subject]:
+def _players(rounds: Sequence[StoredRound], values: Counter[Pair]) -> list[Subject]:
     """Return the players, most damage first."""
     known = players_of(rounds)
     dealt: Counter[str] = Counter(dict.fromkeys(known, 0))

@@ -24,7 +24,7 @@ from matchpod.console.charts.parts import (
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, number, shorten, side_letter
 from matchpod.core.model import Team
-from matchpod.core.round_shapes import RoundEntry, RoundTeam
+from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
 from matchpod.core.stats.buy_types import BuyType
 
 _AXIS: Final = 184
@@ -48,7 +48,7 @@ _LEGEND: Final = Markup('<ul class="legend">{}</ul>')
 _LEGEND_ITEM: Final = Markup("<li><b>{}</b> {}</li>")
 
 
-def economy(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -> Markup:
+def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw a bar per team and round: up for the first team, down for the second one. Unknown values have a dash."""
     values = [team.equipment_value for one in rounds for team in (one.team1, one.team2)]
     known = [value for value in values if value is not None]
@@ -79,11 +79,11 @@ def _grid(width: int, unit: float, most: int) -> list[Markup]:
     return marks
 
 
-def _team_of(one: RoundEntry, team: Team) -> RoundTeam:
+def _team_of(one: StoredRound, team: Team) -> StoredRoundTeam:
     return one.team1 if team is Team.TEAM1 else one.team2
 
 
-def _mark(one: RoundEntry, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> Markup:
+def _mark(one: StoredRound, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> Markup:
     x, unit = spot
     own = _team_of(one, team)
     is_up = team is Team.TEAM1
@@ -102,7 +102,7 @@ def _mark(one: RoundEntry, team: Team, spot: tuple[float, float], names: Mapping
     return join(marks)
 
 
-def _sentence(own: RoundTeam) -> str:
+def _sentence(own: StoredRoundTeam) -> str:
     value = "equipment value unknown" if own.equipment_value is None else f"equipment ${number(own.equipment_value)}"
     return value if own.buy_type is None else f"{value}, {BUY_WORDS[own.buy_type]}"
 

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 
 
 class Part(msgspec.Struct, frozen=True):
     """Rounds that belong together: a half, or a half of an overtime."""
 
-    rounds: tuple[RoundEntry, ...]
+    rounds: tuple[StoredRound, ...]
     name: str
     """Empty if unknown, and for the second half of an overtime."""
 
 
-def split_rounds(rounds: Sequence[RoundEntry]) -> tuple[Part, ...]:
+def split_rounds(rounds: Sequence[StoredRound]) -> tuple[Part, ...]:
     """Split the rounds of a map at each half and overtime; at least one part if there are rounds."""
     swaps = _swaps(rounds)
     names = _part_names(rounds, swaps)
@@ -37,13 +37,13 @@ def split_rounds(rounds: Sequence[RoundEntry]) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _swaps(rounds: Sequence[RoundEntry]) -> list[int]:
+def _swaps(rounds: Sequence[StoredRound]) -> list[int]:
     """Return the first round after each change of sides."""
     known = [one for one in rounds if one.team1.side is not None]
     return [one.number for before, one in itertools.pairwise(known) if before.team1.side != one.team1.side]
 
 
-def _part_names(rounds: Sequence[RoundEntry], swaps: list[int]) -> dict[int, str]:
+def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, str]:
     """Return the names of the parts whose meaning is certain, by their first round."""
     by_number = {one.number: one for one in rounds}
     if not swaps or not {1, swaps[0] - 1} <= by_number.keys():  # the first change of sides may be in a missing round
@@ -64,5 +64,5 @@ def _part_names(rounds: Sequence[RoundEntry], swaps: list[int]) -> dict[int, str
     return names
 
 
-def _is_tied(one: RoundEntry | None) -> bool:
+def _is_tied(one: StoredRound | None) -> bool:
     return one is not None and one.score is not None and one.score.team1 == one.score.team2

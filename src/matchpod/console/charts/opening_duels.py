@@ -13,7 +13,7 @@ from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line,
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, players_of, subject_of, team_names
 from matchpod.console.charts.wording import plural, shorten, team_class
 from matchpod.core.model import Team
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 
 _WIDTH: Final = 400
 _AXIS: Final = 255
@@ -30,7 +30,7 @@ class _Duels(msgspec.Struct, frozen=True):
     lost: int
 
 
-def opening_duels(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -> Markup:
+def opening_duels(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw the first kills and first deaths of each player, from the first kill of each round."""
     duels = _count(rounds)
     if not any(one.won or one.lost for one in duels):
@@ -48,7 +48,7 @@ def opening_duels(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str
     return figure("opening-duels", svg((_WIDTH, y), title, body), _table(duels, title, names))
 
 
-def _count(rounds: Sequence[RoundEntry]) -> list[_Duels]:
+def _count(rounds: Sequence[StoredRound]) -> list[_Duels]:
     subjects = players_of(rounds)
     won: Counter[str] = Counter()
     lost: Counter[str] = Counter()

@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.console.charts.wording import clean
 from matchpod.core.model import Team
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 from matchpod.core.timeline_items import Person
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def player_subject(steam_id: str, name: str | None, team: Team | None) -> Subjec
     return Subject(steam_id, clean(name, clean(steam_id)), team)
 
 
-def players_of(rounds: Iterable[RoundEntry]) -> dict[str, Subject]:
+def players_of(rounds: Iterable[StoredRound]) -> dict[str, Subject]:
     """Return all players who took part in the rounds, by their IDs."""
     return {
         player.steam_id: player_subject(player.steam_id, player.name, player.team)

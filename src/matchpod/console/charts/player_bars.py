@@ -12,7 +12,7 @@ from matchpod.console.charts.parts import Cell, bar, empty, figure, join, label,
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, player_subject, team_names
 from matchpod.console.charts.wording import number, shorten, team_class
 from matchpod.core.model import Team
-from matchpod.core.result_shapes import MapPlayer, OverallPlayer
+from matchpod.core.result_shapes import StoredPlayer
 
 _WIDTH: Final = 400
 _LEFT: Final = 138
@@ -30,7 +30,7 @@ class _Player(msgspec.Struct, frozen=True):
     kast: float | None
 
 
-def player_bars(players: Sequence[OverallPlayer], team1_name: str, team2_name: str) -> Markup:
+def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: str) -> Markup:
     """Draw the players of a map, or of a series, which has no KAST. A player without a round has no averages."""
     shown = [_player(one) for one in players[:MAX_SHOWN]]
     if not shown:
@@ -48,11 +48,9 @@ def player_bars(players: Sequence[OverallPlayer], team1_name: str, team2_name: s
     return figure("player-bars", svg((_WIDTH, y), title, body), _table(shown, title, names))
 
 
-def _player(one: OverallPlayer) -> _Player:
+def _player(one: StoredPlayer) -> _Player:
     subject = player_subject(one.steam_id, one.name, one.team)
-    if one.rounds_played == 0:
-        return _Player(subject, None, None)
-    return _Player(subject, one.adr, one.kast_percent if isinstance(one, MapPlayer) else None)
+    return _Player(subject, one.adr, one.kast_percent) if one.rounds_played else _Player(subject, None, None)
 
 
 def _bars(one: _Player, y: float, scale: float) -> Markup:

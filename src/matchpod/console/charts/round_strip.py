@@ -17,7 +17,7 @@ from matchpod.console.charts.reasons import REASONS, ReasonMark, icon
 from matchpod.console.charts.wording import SIDE_CLASSES, clean, number, plural, side_letter
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import Team
-from matchpod.core.round_shapes import RoundEntry, RoundTeam
+from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
 
 MAX_ROUNDS: Final = 200
 """Rounds in a strip, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""
@@ -59,7 +59,7 @@ class _Strip(msgspec.Struct, frozen=True):
     firsts: frozenset[int]
     """The rounds before which there is a gap."""
 
-    def kind(self, one: RoundEntry, *more: str) -> str:
+    def kind(self, one: StoredRound, *more: str) -> str:
         """Return the CSS classes of a cell in the column of a round."""
         classes = ["gap" * (one.number in self.firsts), "open" * (one.number == self.open_round), *more]
         classes.append("incomplete" * (not one.complete))
@@ -67,7 +67,7 @@ class _Strip(msgspec.Struct, frozen=True):
 
 
 def round_strip(
-    rounds: Sequence[RoundEntry], team1_name: str, team2_name: str, *, is_linked: bool = True, is_over: bool = False
+    rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, is_linked: bool = True, is_over: bool = False
 ) -> Markup:
     """Draw the rounds of a map; the last one is open if it is not decided, unless the map is over.
 
@@ -103,21 +103,21 @@ def _part_row(parts: Sequence[Part]) -> Markup:
     return _PARTS.format(join(cells))
 
 
-def _number_cell(strip: _Strip, one: RoundEntry) -> Markup:
+def _number_cell(strip: _Strip, one: StoredRound) -> Markup:
     content = Markup("{}{}").format(one.number, "" if one.complete else "*")
     if strip.is_linked:
         content = _LINK.format(number=one.number, content=content)
     return _NUMBER.format(kind=strip.kind(one), title=_sentence(strip, one), content=content)
 
 
-def _row(strip: _Strip, team: Team, rounds: Sequence[RoundEntry]) -> Markup:
+def _row(strip: _Strip, team: Team, rounds: Sequence[StoredRound]) -> Markup:
     scores = [one.score for one in rounds if one.score is not None]
     total = None if not scores else scores[-1].team1 if team is Team.TEAM1 else scores[-1].team2
     cells = join(_cell(strip, team, one) for one in rounds)
     return _ROW.format(team=team.value, name=strip.names[team], score=number(total), cells=cells)
 
 
-def _cell(strip: _Strip, team: Team, one: RoundEntry) -> Markup:
+def _cell(strip: _Strip, team: Team, one: StoredRound) -> Markup:
     own = one.team1 if team is Team.TEAM1 else one.team2
     kinds: list[str] = []
     if one.winner is team:
@@ -128,7 +128,7 @@ def _cell(strip: _Strip, team: Team, one: RoundEntry) -> Markup:
     return _CELL.format(kind=strip.kind(one, *kinds), title=_sentence(strip, one), content=content)
 
 
-def _result(strip: _Strip, team: Team, one: RoundEntry) -> Markup:
+def _result(strip: _Strip, team: Team, one: StoredRound) -> Markup:
     own = one.team1 if team is Team.TEAM1 else one.team2
     if one.number == strip.open_round:
         return _SIGN.format(side_letter(own.side), "being played")
@@ -141,15 +141,15 @@ def _result(strip: _Strip, team: Team, one: RoundEntry) -> Markup:
     return _RESULT.format(icon=icon(mark), letter=side_letter(one.winner_side), words=f"won, {mark.words}")
 
 
-def _alive(own: RoundTeam) -> Markup:
+def _alive(own: StoredRoundTeam) -> Markup:
     return _ALIVE.format(number(own.survivors))
 
 
-def _mark(one: RoundEntry) -> ReasonMark:
+def _mark(one: StoredRound) -> ReasonMark:
     return REASONS[one.reason] if one.reason is not None else REASONS[RoundEndReason.UNKNOWN]
 
 
-def _sentence(strip: _Strip, one: RoundEntry) -> str:
+def _sentence(strip: _Strip, one: StoredRound) -> str:
     """Return what happened in a round, for its tooltip."""
     parts = [f"Round {one.number}: {_outcome(strip, one)}"]
     if one.score is not None:
@@ -161,7 +161,7 @@ def _sentence(strip: _Strip, one: RoundEntry) -> str:
     return ". ".join(parts) + "."
 
 
-def _outcome(strip: _Strip, one: RoundEntry) -> str:
+def _outcome(strip: _Strip, one: StoredRound) -> str:
     if one.number == strip.open_round:
         return "being played"
     if one.reason is None:
@@ -172,7 +172,7 @@ def _outcome(strip: _Strip, one: RoundEntry) -> str:
     return words if one.winner_side is None else f"{side_letter(one.winner_side)} won, {words}, team unknown"
 
 
-def _legend(rounds: Sequence[RoundEntry], strip: _Strip) -> Markup:
+def _legend(rounds: Sequence[StoredRound], strip: _Strip) -> Markup:
     """Explain the icons that occur in the strip."""
     marks = {mark.words: mark for one in rounds if one.reason is not None for mark in [_mark(one)]}
     items = [_LEGEND_ITEM.format(icon(mark), words) for words, mark in marks.items()]

@@ -12,7 +12,7 @@ from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line,
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, shorten
 from matchpod.core.model import Team
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 
 _MIDDLE: Final = 134
 _REACH: Final = 64
@@ -23,7 +23,7 @@ _LEAST_SCALE: Final = 4
 """A lead that has the longest bar at least, so that a lead of one round does not look like a rout."""
 
 
-def score_race(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -> Markup:
+def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw the difference of the score: up for the first team, down for the second one."""
     if not any(one.score is not None for one in rounds):
         return figure("score-race", empty("No score yet."))
@@ -43,11 +43,11 @@ def score_race(rounds: Sequence[RoundEntry], team1_name: str, team2_name: str) -
     return figure("score-race", scroll(title, drawing), _table(columns, names))
 
 
-def _lead(one: RoundEntry) -> int | None:
+def _lead(one: StoredRound) -> int | None:
     return None if one.score is None else one.score.team1 - one.score.team2
 
 
-def _mark(one: RoundEntry, x: float, unit: float, names: dict[Team | None, str]) -> Markup:
+def _mark(one: StoredRound, x: float, unit: float, names: dict[Team | None, str]) -> Markup:
     lead = _lead(one)
     title = _sentence(one, names)
     if not lead:  # a tie, or no score
@@ -60,7 +60,7 @@ def _mark(one: RoundEntry, x: float, unit: float, names: dict[Team | None, str])
     )
 
 
-def _sentence(one: RoundEntry, names: dict[Team | None, str]) -> str:
+def _sentence(one: StoredRound, names: dict[Team | None, str]) -> str:
     lead = _lead(one)
     if one.score is None or lead is None:
         return f"Round {one.number}: no score"

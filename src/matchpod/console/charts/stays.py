@@ -41,6 +41,8 @@ def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], wi
     for item in items:
         if not isinstance(item, PlayerConnectedItem | PlayerDisconnectedItem) or item.player.steam_id is None:
             continue
+        if not item.timestamp:  # a version that did not store it
+            continue
         person, steam_id = item.player, item.player.steam_id
         changes.setdefault(steam_id, []).append((isinstance(item, PlayerConnectedItem), seconds(item.timestamp)))
         guests[steam_id] = RosterPlayer(steam_id=steam_id, name=person.name, team=person.team)
@@ -53,7 +55,7 @@ def find_pauses(items: Iterable[TimelineItem], window: Span) -> list[Span]:
     changes = [
         (isinstance(item, PausedItem), seconds(item.timestamp))
         for item in items
-        if isinstance(item, PausedItem | UnpausedItem)
+        if isinstance(item, PausedItem | UnpausedItem) and item.timestamp
     ]
     return _spans(changes, window)
 

@@ -19,7 +19,7 @@ from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningE
 from matchpod.core.model import MatchType
 from matchpod.web.endpoint import EventStream, Response
 
-MAX_LOG_BYTES: Final = 64 * 1024 * 1024
+MAX_LOG_BYTES: Final = 16 * 1024 * 1024
 """Size of the log that is sent at once; a match of five maps has about 10 MB."""
 
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
@@ -85,7 +85,7 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
         kinds=KINDS,
         revealed=revealed,
         result=await result_of(visit, match) if match.has_ended else None,
-        board=[(column.title, column.label) for column in BOARD],
+        board=BOARD,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
     )
 

@@ -53,7 +53,7 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
 }
 
 # A restore of a backup rolls back all columns but `dmg`: on a real match 6 of 10 differences were of that column, while
-# adr agreed. The game prints adr in whole numbers.
+# adr agreed. The game prints adr in whole numbers, and divides by all rounds of the map, even for late joiners.
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
@@ -63,7 +63,7 @@ _SAME = (
     "pistol_kills", "sniper_kills", "damage", "utility_damage",
 )  # fmt: skip
 _COMPARED = (*_SAME, "assists", "hs_percent", "adr")
-_counts = attrgetter(*_SAME, "assists", "flash_assists", "headshots", "rounds_played")
+_counts = attrgetter(*_SAME, "assists", "flash_assists", "headshots")
 _games = attrgetter(*_COMPARED)
 _NONE = PlayerRound()
 
@@ -85,9 +85,9 @@ def compare(
     new: list[Discrepancy] = []
     for player in players:
         columns = zip(*map(_counts, rows.get(player.player_id) or (_NONE,)), strict=True)
-        *same, assists, flash_assists, headshots, rounds_played = map(sum, columns)
+        *same, assists, flash_assists, headshots = map(sum, columns)
         kills, damage = same[0], same[_SAME.index("damage")]
-        ours_by_field = (*same, assists + flash_assists, hs_percent(headshots, kills), adr(damage, rounds_played))
+        ours_by_field = (*same, assists + flash_assists, hs_percent(headshots, kills), adr(damage, round_number))
         for field, ours, game in zip(_COMPARED, ours_by_field, _games(player), strict=True):
             if ours == game or field not in tolerances:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,7 @@ from matchpod.core.result_shapes import (
 )
 from matchpod.core.stats.derived import accuracy
 from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.stored_json import StoredReader
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
@@ -83,8 +84,28 @@ class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     top_weapon: Annotated[TopWeapon | None, Meta(description="The weapon with the most kills; null without kills.")]
 
 
+class StoredUtility(msgspec.Struct, frozen=True):
+    """Grenades in a stored row."""
+
+    total: int = 0
+
+
+class StoredRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a stored row of any version is ranked by; a number that a version did not store ranks last."""
+
+    name: str = ""
+    steam_id: str = ""
+    kills: int = 0
+    headshots: int = 0
+    damage_dealt: int = 0
+    accuracy_percent: float | None = None
+    bomb_plants: int = 0
+    bomb_defuses: int = 0
+    utility: StoredUtility = StoredUtility()
+
+
 # A player without a measured accuracy ranks below every player who has one, even one of 0.
-_KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
+_KEYS: dict[LeaderboardSort, Callable[[StoredRow], float]] = {
     LeaderboardSort.KILLS: lambda player: player.kills,
     LeaderboardSort.DAMAGE: lambda player: player.damage_dealt,
     LeaderboardSort.HEADSHOTS: lambda player: player.headshots,
@@ -93,6 +114,9 @@ _KEYS: dict[LeaderboardSort, Callable[[LeaderboardPlayer], float]] = {
     LeaderboardSort.PLANTS: lambda player: player.bomb_plants,
     LeaderboardSort.DEFUSES: lambda player: player.bomb_defuses,
 }
+
+
+_STORED: Final = StoredReader[StoredRow](StoredRow)
 
 
 def player_rows(
@@ -108,16 +132,18 @@ def player_rows(
 
 
 def rank(
-    players: Iterable[LeaderboardPlayer],
-    *,
-    sort_by: LeaderboardSort = LeaderboardSort.KILLS,
-    limit: int = DEFAULT_LIMIT,
-) -> list[LeaderboardPlayer]:
-    """Return the top players; ties are broken by kills, then damage, name and id."""
+    stored: bytes, *, sort_by: LeaderboardSort = LeaderboardSort.KILLS, limit: int = DEFAULT_LIMIT
+) -> list[msgspec.Raw]:
+    """Return the top rows of a stored leaderboard, unchanged; ties are broken by kills, then damage, name and id."""
+    rows = [(_STORED.read(raw), raw) for raw in msgspec.json.decode(stored, type=list[msgspec.Raw])]
     key = _KEYS[sort_by]
-    # The id comes last, so that the order of two players with the same name is stable.
-    ranked = sorted(players, key=lambda row: (-key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id))
-    return ranked[: max(0, min(limit, MAX_LIMIT))]
+
+    def order(pair: tuple[StoredRow, msgspec.Raw]) -> tuple[float, int, int, str, str]:
+        row, _ = pair
+        # The id comes last, so that the order of two players with the same name is stable.
+        return -key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id
+
+    return [raw for _, raw in sorted(rows, key=order)[: max(0, min(limit, MAX_LIMIT))]]
 
 
 def _row(line: PlayerLine, name: str, team: Team | None) -> LeaderboardPlayer:

@@ -89,7 +89,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             rounds = [*rounds, provisional]
             finished = rounds if provisional.is_decided else finished
         has_mvps = not (self.has_respawns or self.is_free_for_all)
-        mvps = self.mvps.known(finished, self.player_ids()) if has_mvps else {}
+        mvps = self.mvps.counts(finished, self.player_ids()) if has_mvps else {}
         return sum_rounds(rounds, self._complete_shots(), mvps=mvps, has_teams=not self.is_free_for_all)
 
     def live_counts(self) -> dict[PlayerId, LiveCount]:
@@ -267,14 +267,18 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _death(self, event: ev.Death) -> None:
         # Deaths in freeze time do not count: a change of sides is logged as a suicide. A death by the bomb is logged
-        # twice, by the bomb and as a suicide.
+        # twice, by the bomb and as a suicide; after the decision the game does not count it (4 of 4 real cases).
         record, player_id = self.open_round, event.player_id
-        if record is None or record.is_out(player_id):
+        if record is None:
+            return
+        if record.is_out(player_id):
+            record.kill_leaver(event.at_ms, player_id, event.cause)
             return
         self.health[player_id] = 0
         self.died_at_ms[player_id] = event.at_ms
         helper = record.helper_against(player_id) if event.cause in UTILITY else None
-        record.add_fall(Fall(event.at_ms, player_id, weapon=event.cause, helper=helper))
+        is_death = not (event.cause == ev.BOMB and record.is_decided)
+        record.add_fall(Fall(event.at_ms, player_id, is_death=is_death, weapon=event.cause, helper=helper))
         if helper is not None:
             record.counts(helper).assists += 1
 
@@ -282,7 +286,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         record = self.open_round
         self.health.pop(event.player_id, None)  # a player who rejoins has full health
         if record is not None and not record.is_out(event.player_id):
-            record.add_fall(Fall(event.at_ms, event.player_id, is_death=False))
+            record.add_fall(Fall(event.at_ms, event.player_id, is_death=False, has_left=True))
 
     def _assist(self, event: ev.Assist) -> None:
         if not event.is_enemy:

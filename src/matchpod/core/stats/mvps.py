@@ -3,7 +3,8 @@
 The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, who is on the
 team that won it (in all 14 reported rounds of a real match). So a total stays right as long as the player has lost
 every round since it was reported, and if all totals together equal the number of rounds, all of them are right. Lost
-log lines may hide a restored backup, which changes totals: after them, only later reports count.
+log lines may hide a restored backup, which changes totals: after them, only later reports prove a total. A total that
+is not proved is the newest that was reported, and marked incomplete.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from matchpod.core.stats.round_record import RoundRecord
 _NEVER: Final = -1
 
 
+class MvpCount(msgspec.Struct, frozen=True, gc=False):
+    """How often a player was MVP, as far as that is known; `is_complete` if no further round can be missing."""
+
+    number: int
+    is_complete: bool = True
+
+
 class MvpReports(msgspec.Struct, omit_defaults=True):
     """The reported MVP totals of a map, by round number and player."""
 
@@ -27,6 +35,8 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
     """Reports of the plugin may overtake the log, so a round may be here before its record."""
     is_whole: bool = True
     """False once log lines were lost: totals without a report are unknown then."""
+    stale: dict[PlayerId, int] = {}
+    """The newest totals before log lines were lost, which are no longer proved."""
 
     def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
         """Store a total that the plugin reported at the end of this round."""
@@ -36,13 +46,16 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
         """Drop the reports of all rounds after this one, which are played again."""
         self.game = {counted: totals for counted, totals in self.game.items() if counted <= number}
         self.plugin = {counted: totals for counted, totals in self.plugin.items() if counted <= number}
+        self.stale = {}
 
     def forget(self) -> None:
-        """Drop all reports because log lines were lost after them."""
+        """Drop all reports because log lines were lost after them; their totals remain as the newest ones."""
+        for number in sorted(self.game.keys() | self.plugin.keys()):
+            self.stale |= self.plugin.get(number, {}) | self.game.get(number, {})
         self.game, self.plugin, self.is_whole = {}, {}, False
 
-    def known(self, rounds: Sequence[RoundRecord], players: Collection[PlayerId]) -> dict[PlayerId, int]:
-        """Return the MVPs of these players after these rounds; those of whom they are unknown are left out."""
+    def counts(self, rounds: Sequence[RoundRecord], players: Collection[PlayerId]) -> dict[PlayerId, MvpCount]:
+        """Return the MVPs of these players after these rounds."""
         records = {record.number: record for record in rounds}
         totals: dict[PlayerId, int] = {}
         known_at: dict[PlayerId, int] = {}
@@ -55,14 +68,17 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
             if sum(totals.values()) == number:
                 all_known_at = number
             known_at |= {who: number for who in report if not (is_early and _may_be_mvp(who, records[number]))}
-        if not totals:
-            return {}  # no source
+        newest = self.stale | totals
+        if not totals and rounds:  # no source
+            return {who: MvpCount(newest.get(who, 0), is_complete=False) for who in players}
         since = {who: max(all_known_at, known_at.get(who, _NEVER)) for who in players}
         return {
-            who: totals.get(who, 0)
+            who: MvpCount(
+                newest.get(who, 0),
+                since[who] != _NEVER
+                and not any(_may_be_mvp(who, record) for record in rounds if record.number > since[who]),
+            )
             for who in players
-            if since[who] != _NEVER
-            and not any(_may_be_mvp(who, record) for record in rounds if record.number > since[who])
         }
 
 

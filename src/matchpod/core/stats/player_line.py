@@ -1,7 +1,7 @@
 """Sum the rounds of each player into totals for a map or series.
 
-A line has the summed counters of its rounds, and three numbers that not every server reports: MVPs, shots fired and
-shots hit are None if they were not counted.
+A line has the summed counters of its rounds, and three numbers that not every server reports. MVPs are those that are
+known, and None in a mode that has none; shots fired and shots hit are None if they were not counted.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from matchpod.core.model import PlayerId, Team
+from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord, Shots
 
@@ -29,6 +30,7 @@ class PlayerLine(PlayerRound, kw_only=True, array_like=False):
     player_id: PlayerId
     team: Team | None = None
     mvps: int | None = None
+    are_mvps_complete: bool = True
     shots_fired: int | None = None
     shots_hit: int | None = None
     weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
@@ -59,7 +61,7 @@ def sum_rounds(
     rounds: Sequence[RoundRecord],
     shots: RoundShots | None = None,
     *,
-    mvps: Mapping[PlayerId, int] | None = None,
+    mvps: Mapping[PlayerId, MvpCount] | None = None,
     has_teams: bool = True,
 ) -> list[PlayerLine]:
     """Return one line per player of these rounds, sorted by most kills, then most damage, then id."""
@@ -75,7 +77,8 @@ def sum_rounds(
             *_sum_columns(counts),
             player_id=player_id,
             team=teams.get(player_id),
-            mvps=mvps.get(player_id),
+            mvps=mvps[player_id].number if player_id in mvps else None,
+            are_mvps_complete=player_id not in mvps or mvps[player_id].is_complete,
             shots_fired=totals[player_id].fired if player_id in totals else None,
             shots_hit=totals[player_id].hit if player_id in totals else None,
             weapon_kills=weapons.get(player_id, {}),
@@ -121,6 +124,7 @@ def _sum_two(former: PlayerLine, line: PlayerLine) -> PlayerLine:
         player_id=line.player_id,
         team=line.team or former.team,
         mvps=_add_counted(former.mvps, line.mvps),
+        are_mvps_complete=former.are_mvps_complete and line.are_mvps_complete,
         shots_fired=_add_counted(former.shots_fired, line.shots_fired),
         shots_hit=_add_counted(former.shots_hit, line.shots_hit),
         weapon_kills=weapons,

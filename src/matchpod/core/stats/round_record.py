@@ -20,7 +20,10 @@ ASSIST_DAMAGE = 40
 
 
 class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A player dropped out of the round: killed, dead without a killer (suicide, bomb), or left alive (no death)."""
+    """A player dropped out of the round: killed, dead without a killer (suicide, bomb), or left the server.
+
+    `is_death` is False if the game does not count a death: a player left, or was killed by the bomb after the decision.
+    """
 
     at_ms: int
     victim: PlayerId
@@ -30,10 +33,7 @@ class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     weapon: str = ""
     helper: PlayerId | None = None
     """The game counts an assist, but prints no line, if a player dies by their own grenade: 3 of 3 real cases."""
-
-    def is_death_of(self, at_ms: int, player_id: PlayerId) -> bool:
-        """True if it is the death of this player at this time, without a killer."""
-        return self.is_death and self.killer is None and (self.at_ms, self.victim) == (at_ms, player_id)
+    has_left: bool = False
 
 
 class Plant(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -146,7 +146,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         """
         if self.has_respawns:
             return None
-        gone = {fall.victim for fall in self.falls if not fall.is_death}
+        gone = {fall.victim for fall in self.falls if fall.has_left}
         damage = {
             attacker: victims.get(victim, 0) for attacker, victims in self.damage_to.items() if attacker not in gone
         }
@@ -165,6 +165,20 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     def is_out(self, player_id: PlayerId) -> bool:
         """True if the player dropped out of this round."""
         return any(fall.victim == player_id for fall in self.falls)
+
+    def death_by(self, cause: str, at_ms: int, player_id: PlayerId) -> Fall | None:
+        """Return the death of a player at this time by this cause, without a killer; None if there is none."""
+        for fall in reversed(self.falls):
+            if (fall.at_ms, fall.victim, fall.killer, fall.weapon) == (at_ms, player_id, None, cause):
+                return fall if fall.is_death else None
+        return None
+
+    def kill_leaver(self, at_ms: int, player_id: PlayerId, cause: str) -> None:
+        """Count the death of a player who was alive when they left at this time; the game counts it too."""
+        for index, fall in enumerate(self.falls):
+            if (fall.at_ms, fall.victim) == (at_ms, player_id) and fall.has_left and not fall.is_death:
+                self.falls[index] = msgspec.structs.replace(fall, is_death=True, weapon=cause)
+                self.counts(player_id).deaths += 1
 
     def add_fall(self, fall: Fall) -> None:
         """Record a fall; a second death of a player proves that players respawn, so falls are no longer stored."""

@@ -22,6 +22,9 @@ MAX_SECOND_TOKENS = 4096
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
+_PENDING_IDS = frozenset(("STEAM_ID_PENDING", "<none>"))
+"""Printed for a person, or a bot, whose entity is going away: 19 lines of players who had left, in five real logs."""
+
 # A dying bot entity is printed as `<<none>>`, and a self-inflicted hit with a garbage id: both are token ends.
 TOKEN_END = re.compile(r'<(\d{1,10})><(<none>|[^<>]*)>(?:<(CT|TERRORIST|Unassigned|Spectator|)>)?" ')
 _WHOLE_TOKEN = re.compile(r"(.*)<(\d{1,10})><(<none>|[^<>]*)>(?:<(CT|TERRORIST|Unassigned|Spectator|)>)?", re.DOTALL)
@@ -39,6 +42,11 @@ class PlayerToken(msgspec.Struct, frozen=True, gc=False):
     team: str | None
     player_id: PlayerId
     side: Side | None
+
+    @property
+    def is_pending(self) -> bool:
+        """True if the server printed no id. A player who has left is named so, also minutes later."""
+        return self.steam_id in _PENDING_IDS
 
     @property
     def identity(self) -> str:

@@ -2,8 +2,9 @@
 
 A player name or chat text can imitate other lines, so a line can have several readings. If just one of them starts with
 a known player, it is used; if none does, a single one is used and its player becomes known, unless the line may be a
-console variable or chat of the console. Else the line is Unknown. Chat ends in a quote, so it cannot imitate `entered
-the game` or `STEAM USERID validated`: every player becomes known, and no player can be invented.
+console variable or chat of the console. Else the line is Unknown, and so is one that may be the arrival of a newcomer,
+whose name could speak for others. Chat ends in a quote, so it cannot imitate `entered the game` or `STEAM USERID
+validated`: every player becomes known, and no player can be invented.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from matchpod.cs2.log_lines.player_lines import (
     BlindedBy,
     ChangedName,
     Chat,
+    Connected,
     Disconnected,
     Killed,
     PlayerLogLine,
@@ -111,7 +113,7 @@ class LineReader(msgspec.Struct):
             if not readings or isinstance(other, ConsoleChat | CvarListed):
                 return other or Unknown(text)
         choice = known or readings
-        if len(choice) != 1:
+        if len(choice) != 1 or (len(readings) > 1 and isinstance(readings[-1][1], Connected)):
             return Unknown(text)
         player, line = choice[0]
         self.known.learn(player)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines import world_lines as lines
+from matchpod.cs2.log_lines.player_token import player_token
 
 _Form = tuple[re.Pattern[str], Callable[[re.Match[str]], lines.WorldLine | None]]
 
@@ -72,6 +73,11 @@ def _game_over(found: re.Match[str]) -> lines.WorldLine | None:
     return lines.GameOver(found[1], map_group, map_name, int(found[3]), int(found[4]), int(found[5]))
 
 
+def _vote(found: re.Match[str]) -> lines.WorldLine:
+    step, issue, slot, name, user_id, steam_id, team, area, option = found.groups()
+    return lines.Vote(step, issue, int(slot), player_token(name, int(user_id), steam_id, team), area, option)
+
+
 def _form(pattern: str, make: Callable[[re.Match[str]], lines.WorldLine | None]) -> _Form:
     return re.compile(pattern, re.ASCII | re.DOTALL), make
 
@@ -115,6 +121,13 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
     "Match": (
         _form(r"Match pause is (enabled|disabled) - (\w+)", lambda f: lines.PauseChanged(f[1] == "enabled", f[2])),
         _form(r"Match unpaused", lambda _: lines.MatchUnpaused()),
+    ),
+    "Vote": (
+        _form(
+            r'Vote ([a-z]+) "([^"]*)" from #(\d{1,3}) "(.*)<(\d{1,10})><([^<>]*)><(CT|TERRORIST|Unassigned|Spectator|)>'
+            r'<([^<>"]*)>"(?: (option\d{1,2}))?',
+            _vote,
+        ),
     ),
     "Starting": (_form(r"Starting Freeze period", lambda _: lines.FreezeStarted()),),
     "Molotov": (

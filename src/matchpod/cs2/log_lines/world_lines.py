@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.model import Side
+from matchpod.cs2.log_lines.player_token import PlayerToken
 
 
 class WorldLine(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +91,25 @@ class MatchUnpaused(WorldLine, frozen=True):
 
     def text(self) -> str:
         return "Match unpaused"
+
+
+class Vote(WorldLine, frozen=True):
+    """A vote was started, cast or succeeded; `issue` is `StartTimeOut ` (with the blank) for a timeout.
+
+    The token ends with the player's area on the map; `option` is what they voted for, in a cast only.
+    """
+
+    step: str
+    issue: str
+    slot: int
+    player: PlayerToken
+    area: str
+    option: str | None = None
+
+    def text(self) -> str:
+        tail = "" if self.option is None else f" {self.option}"
+        token = self.player.text()[:-1]
+        return f'Vote {self.step} "{self.issue}" from #{self.slot} {token}<{self.area}>"{tail}'
 
 
 class FreezeStarted(WorldLine, frozen=True):

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import MapEndItem, TimelineItem
+from matchpod.core.timeline_items import MapEndItem
 from matchpod.ports import Database
 from matchpod.service.history import naming
 from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
 from matchpod.service.history.rows import history_of
+from matchpod.service.history.stream_channels import type_of
 from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import apply_after, replay
@@ -123,4 +124,4 @@ def _line(item: MapItem, seq: int) -> bytes:
 
 
 def _is_end(line: bytes) -> bool:
-    return isinstance(msgspec.json.decode(line, type=TimelineItem), MapEndItem)
+    return type_of(line) == str(MapEndItem.__struct_config__.tag).encode()

@@ -58,7 +58,7 @@ class MatchItem(msgspec.Struct, frozen=True, kw_only=True):
     reason: CancelReason | None
     error: str | None
     missing_count: int
-    """Listed players who never connected, if the match was canceled because of them."""
+    """Listed players who were not there at the end, if the match was canceled because of them."""
     played_s: int | None
     """How long its maps took together; None before the first of them has ended."""
 
@@ -105,6 +105,6 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         ended_at=ending.ended_at,
         reason=ending.reason,
         error=ending.error,
-        missing_count=len(ending.missing_players or ()),
+        missing_count=len(ending.absent_players or ending.missing_players or ()),
         played_s=sum(durations) if durations else None,
     )

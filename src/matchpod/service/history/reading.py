@@ -25,12 +25,12 @@ from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.stats.leaderboard import LeaderboardPlayer, rank
+from matchpod.core.stats.leaderboard import rank
 from matchpod.ports import Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.endings import ending_of, endings_of
 from matchpod.service.history import match_lists, rows, views
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.principals import Principal, require_own
 from matchpod.storage import history, history_lists, map_events, servers
@@ -38,8 +38,6 @@ from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
 
 _NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
-
-_LEADERBOARD: Final = msgspec.json.Decoder(list[LeaderboardPlayer])
 
 
 class History:
@@ -123,8 +121,8 @@ class History:
     async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
         """The top players of the map."""
         row, stats = await self._statistics(await self.own_map(principal, map_id))
-        players = _LEADERBOARD.decode(stats.leaderboard)
-        return views.leaderboard_view(row, rank(players, sort_by=query.sort_by, limit=query.limit))
+        players = rank(stats.leaderboard, sort_by=query.sort_by, limit=query.limit)
+        return views.leaderboard_view(row, players)
 
     # --- rows, also for streams -----------------------------------------------------------------------------------
 
@@ -164,8 +162,11 @@ class History:
             if row.is_final:
                 return row, None
         live = self._live.get(server.id)
-        match = await self._remote.match(server) if live is None else live.fold.match
-        return _row_now(row, server, match), match
+        with logged_if_failed(server.id):
+            match = await self._remote.match(server) if live is None else live.fold.match
+            if rows.has_map(match, row.map_number):  # a newer version may know a mode that this one does not
+                return _row_now(row, server, match), match
+        return row, None
 
 
 def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:

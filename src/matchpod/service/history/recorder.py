@@ -26,6 +26,9 @@ from matchpod.storage.servers import ServerRow
 FLUSH_MS: Final = 250
 """Minimum time between two writes per match: hardly noticeable to readers, and items are batched into few rows."""
 
+RETRY_MS: Final = 10_000
+"""Pause after a bug kept the history from being written."""
+
 Writer = Callable[[Sequence[Statement]], Awaitable[None]]
 """A function that writes statements under the lease of the match."""
 
@@ -59,6 +62,7 @@ class Recorder:
         """The number of the last stored item of each map."""
         self._written = MatchHistory(maps=())
         self._flushed_ms = 0
+        self._paused_until_ms = 0
         self._is_aligned = False
 
     async def begin(self) -> None:
@@ -69,6 +73,8 @@ class Recorder:
 
     def due_ms(self, now_ms: int) -> int | None:
         """When `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
+        if self.is_paused(now_ms):
+            return self._paused_until_ms
         if not self._written.maps:
             return 0  # a version without histories created the match
         if not self._fold.has_timeline_items:
@@ -78,6 +84,14 @@ class Recorder:
         # After a clock was set back, do not delay items by the difference.
         may_wait = has_same_status and self._flushed_ms <= now_ms
         return self._flushed_ms + FLUSH_MS if may_wait else 0
+
+    def is_paused(self, now_ms: int) -> bool:
+        """True if `pause` was called recently."""
+        return 0 < self._paused_until_ms - now_ms <= RETRY_MS
+
+    def pause(self, now_ms: int) -> None:
+        """Do not write for a while: a bug keeps the history from being built."""
+        self._paused_until_ms = now_ms + RETRY_MS
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store new items and the current state of the match, in one transaction with the statements in `also`."""
@@ -114,6 +128,9 @@ class Recorder:
             # The previous runner stored the same items after our `begin`.
             self._stored = await map_events.last_seqs(self._db, self._row.id)
             pages = await self._write_new(build, items, now_ms)
+        except Exception:
+            self._fold.return_timeline(items)
+            raise
         for page in pages:
             self._stored[page.map_id] = page.first_seq + len(page.lines) - 1
             self._streams.publish(page.map_id, page.first_seq, page.lines)
@@ -121,7 +138,7 @@ class Recorder:
     async def _write_new(self, build: _Build, items: Sequence[MapItem], now_ms: int) -> list[TimelinePage]:
         """Write the items that are not stored yet, and the events of the organization that follow from them."""
         pages = new_pages(items, self._row.game_id, self._stored)
-        events = map_events_of(self._row, items, self._stored)
+        events = map_events_of(self._row, self._fold.match, items, self._stored)
         await self._write(build(append_statements(pages, now_ms), events))
         if events:
             self._streams.organizations.wake()

@@ -14,6 +14,8 @@ from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_kills, team_name
 from matchpod.core.result_shapes import DeathmatchPlayer
 from matchpod.core.rounds import build_rounds
+from matchpod.core.series_maps import unplayed_maps
+from matchpod.core.start_sides import decided_by
 from matchpod.core.stats.leaderboard import player_rows
 from matchpod.service.history import naming
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
@@ -34,7 +36,7 @@ def history_of(
     row: ServerRow, match: Match, *, server_name: str, is_final: bool = False, stats_version: int = 1
 ) -> MatchHistory:
     """The history of a match in its current state; with statistics only if `is_final`."""
-    played = [*match.maps, *_unplayed(match)]
+    played = [*match.maps, *unplayed_maps(match)]
     maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
     stats: tuple[MapStats, ...] = ()
     rounds: tuple[MapRounds, ...] = ()
@@ -70,23 +72,17 @@ def rounds_of_map(match: Match, number: int) -> bytes:
 
 def played_map(match: Match, number: int) -> PlayedMap:
     """The map with this number; if it has not been played, it is upcoming, or canceled if the match is over."""
-    return next(one for one in (*match.maps, *_unplayed(match)) if one.number == number)
+    return next(one for one in (*match.maps, *unplayed_maps(match)) if one.number == number)
+
+
+def has_map(match: Match, number: int) -> bool:
+    """True if the match has a map with this number, played or not."""
+    return any(one.number == number for one in (*match.maps, *unplayed_maps(match)))
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
     """The current row of one map of a match, not marked as final."""
     return _map_row(row, match, played_map(match, number), server_name=server_name, is_final=False)
-
-
-def _unplayed(match: Match) -> list[PlayedMap]:
-    """The maps of the series that have not been started; canceled if the match is over."""
-    settings = match.settings
-    length = settings.series_format.length if settings.match_type.has_series else 1
-    rest = [PlayedMap.upcoming(settings, number) for number in range(match.current_map.number + 1, length + 1)]
-    if match.phase is MatchPhase.OVER:
-        for one in rest:
-            one.cancel()
-    return rest
 
 
 def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: str, is_final: bool) -> MapRow:
@@ -121,6 +117,8 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         sort_ms=started_ms or 0,
         is_complete=played.is_complete,
         missing_rounds=_encode(played.missing_rounds),
+        team1_start_side=played.start_side,
+        sides_by=decided_by(match.settings, played.number, played.start_side),
     )
 
 

@@ -19,11 +19,22 @@ from matchpod.core.result_shapes import (
     MapNumber,
     MissingRounds,
     PlayedMapName,
+    SidesDecidedBy,
     Team1Score,
+    Team1StartSide,
     Team2Score,
 )
 from matchpod.core.stats.leaderboard import LeaderboardPlayer
-from matchpod.service.endings import ConnectedPlayers, EndedAt, Ending, ErrorSentence, MissingPlayers, Reason
+from matchpod.service.endings import (
+    AbsentPlayers,
+    ConnectedPlayers,
+    EndedAt,
+    Ending,
+    ErrorSentence,
+    LogComplete,
+    MissingPlayers,
+    Reason,
+)
 from matchpod.service.row_views import view_of
 from matchpod.service.server_views import ServerId
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
@@ -80,6 +91,8 @@ class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
     duration: Duration
     complete: CompleteIfKnown
     missing_rounds: MissingRounds
+    team1_start_side: Team1StartSide
+    sides_by: SidesDecidedBy
 
 
 class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -109,6 +122,8 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended_at: EndedAt
     missing_players: MissingPlayers
     connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
     error: ErrorSentence
 
 
@@ -168,6 +183,8 @@ class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
     ]
     complete: CompleteIfKnown
     missing_rounds: MissingRounds
+    team1_start_side: Team1StartSide
+    sides_by: SidesDecidedBy
     players: Annotated[msgspec.Raw, MOST_KILLS_FIRST]
     anti_cheat: Annotated[msgspec.Raw, DETECTIONS]
     stats_version: Annotated[
@@ -202,6 +219,7 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     started_at: StartedAt
     finished_at: FinishedAt
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
+    """As stored JSON."""
 
 
 class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -284,8 +302,8 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
     )
 
 
-def leaderboard_view(row: MapRow, players: Sequence[LeaderboardPlayer]) -> LeaderboardView:
-    """The leaderboard, in the given order of players."""
+def leaderboard_view(row: MapRow, players: Sequence[msgspec.Raw]) -> LeaderboardView:
+    """The leaderboard, in the given order of players; the stored rows are included unchanged."""
     return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players))
 
 

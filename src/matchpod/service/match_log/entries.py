@@ -47,7 +47,7 @@ class EntryKind(StrEnum):
     OVER_QUOTA = "over_quota"
     """The server has sent more bytes than a match may store: the match fails."""
     SET_ASIDE = "set_aside"
-    """An entry that was never applied to the end; it is skipped, like a post that was lost."""
+    """An entry that was never applied to the end; it counts as lost, like a gap of the log."""
     ENDED = "ended"
     """The match has its outcome: later entries do not count, no matter when they are read."""
 

@@ -9,6 +9,7 @@ as MAX_STEP_MS, and a clock that was set back holds no deadline up.
 from __future__ import annotations
 
 import functools
+import logging
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ from matchpod.core.progress import (
     sides_of,
 )
 from matchpod.core.result import build_result, iso_time, live_match
+from matchpod.core.stored_settings import read_settings
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import KillItem, TimelineItem
 from matchpod.core.timers import Timers, to_ms
@@ -78,10 +80,12 @@ _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*",')
 
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
+_log = logging.getLogger(__name__)
+
 
 def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
     """The game settings of a server row; the server's password is stored separately, sealed, and passed in."""
-    settings = msgspec.json.decode(row.settings, type=GameSettings)
+    settings = read_settings(row.settings)
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
 
 
@@ -178,8 +182,12 @@ class Fold(msgspec.Struct):
         if entry.kind in _SENT_BY_SERVER:
             self.heard_ms = entry.received_ms
         reading = self._apply(entry)
-        self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
-        self.signals.update(reading.events, entry.received_ms)
+        try:
+            self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
+            self.signals.update(reading.events, entry.received_ms)
+        except Exception:  # noqa: BLE001 - only views use them; the match needs the entry
+            _log.exception("signs of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})
+            self.stays, self.signals = Stays(), Signals()
         return reading
 
     def _apply(self, entry: RawEntry) -> ReadResult:
@@ -193,8 +201,10 @@ class Fold(msgspec.Struct):
                 self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
             case EntryKind.OVER_QUOTA:
                 self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
-            case EntryKind.PREPARED | EntryKind.OBSERVED | EntryKind.SET_ASIDE:
+            case EntryKind.PREPARED | EntryKind.OBSERVED:
                 pass
+            case EntryKind.SET_ASIDE:
+                return self.reader.lose_entry(entry.body, entry.received_ms)
             case _:
                 return self._read(entry)
         return ReadResult([], [])
@@ -229,6 +239,10 @@ class Fold(msgspec.Struct):
         """Remove and return the timeline items that were added since the last call."""
         return self.reader.timeline.drain()
 
+    def return_timeline(self, items: Sequence[MapItem]) -> None:
+        """Put back drained items that could not be stored."""
+        self.reader.timeline.waiting[:0] = items
+
     def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:
         """Continue the stored timeline of a map, given as numbers and JSON.
 
@@ -262,10 +276,16 @@ class Fold(msgspec.Struct):
 
     @property
     def awaits_reports(self) -> bool:
-        """True if a plugin may still report about the last round: its MVP, or more shots."""
+        """True if a plugin may still report about the last round: its MVP, or its shots."""
         match, ledger = self.reader.match, self.reader.match.current_map.ledger
         has_mvp = any(record.number in ledger.mvps.plugin for record in ledger.rounds[-1:])
-        return (uses_plugin_match(match.settings) and not has_mvp) or any(played.ledger.shots for played in match.maps)
+        awaits_mvp = uses_plugin_match(match.settings) and not has_mvp and not ledger.may_lack_end
+        return awaits_mvp or self.reader.shots.awaits_last_round(match.current_map)
+
+    @property
+    def misplaced_shots(self) -> int:
+        """Counts of shots that were ignored because it is uncertain which map they are about."""
+        return self.reader.shots.misplaced
 
     @property
     def has_timeline_items(self) -> bool:

@@ -7,15 +7,32 @@ an inbox is full or an entry is missing, the runner reads the database.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from matchpod.core.match_card import MatchCard
+from matchpod.ports import DatabaseError
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
 """Maximum entries in an inbox. The runner dequeues them within milliseconds, and reads others from the database."""
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def logged_if_failed(server_id: str) -> Iterator[None]:
+    """Log an error in a view of a match instead of raising it: readers see the rest, and the match goes on."""
+    try:
+        yield
+    except DatabaseError:
+        raise
+    except Exception:  # noqa: BLE001 - a bug in what is shown must not end what is played
+        _log.exception("view of a match failed", extra={"server_id": server_id})
 
 
 class LocalMatch:

@@ -6,20 +6,24 @@ Folds are cached, so polling a match costs only its new entries.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Set
 from typing import Final
 
 from matchpod.core.match import Match
 from matchpod.core.match_card import MatchCard
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold, LiveState
-from matchpod.service.match_log.replay import apply_after, open_match
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.replay import apply_after, as_lost, open_match
+from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
 from matchpod.service.regions import Regions
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
 MAX_MATCHES: Final = 200
 """Maximum cached matches, about half a megabyte each; the least recently used one is dropped first."""
+
+MAX_LOST: Final = 3
+"""How many entries of a match may fail while it is read: each costs another read of the log since its snapshot."""
 
 
 class _Cached:
@@ -55,27 +59,42 @@ class RemoteMatches:
         return (await self._catch_up(row)).fold.match
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
-        cached = self._cache.get(row.id)
+        """Apply new entries. One that fails counts as lost, as it will once the process that drives the match has set
+        it aside; until then nothing is cached.
+        """
+        lost: set[int] = set()
+        while True:
+            try:
+                return await self._read(row, lost)
+            except EntryFailedError as exc:
+                self._cache.pop(row.id, None)
+                if exc.entry.seq in lost or len(lost) >= MAX_LOST:
+                    raise
+                lost.add(exc.entry.seq)
+
+    async def _read(self, row: ServerRow, lost: Set[int]) -> _Cached:
+        cached = None if lost else self._cache.get(row.id)
         if cached is None or cached.log_from_seq != row.log_from_seq:
-            cached = await self._open(row)
+            cached = await self._open(row, lost)
         current = cached
 
         def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.
             if entry.seq == current.seq + 1:
-                self._turns.apply(current.fold, entry)
+                self._turns.apply(current.fold, as_lost(entry) if entry.seq in lost else entry)
                 current.fold.drain_timeline()  # its runner stores the items; they are not needed here
                 current.seq = entry.seq
                 current.state = None
             return True
 
         await apply_after(self._db, row.id, cached.seq, step, turns=self._turns)
-        self._keep(row.id, cached)
+        if not lost:
+            self._keep(row.id, cached)
         return cached
 
-    async def _open(self, row: ServerRow) -> _Cached:
+    async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)
-        fold, seq = await open_match(self._db, row, region.speed if region else 1.0, turns=self._turns)
+        fold, seq = await open_match(self._db, row, region.speed if region else 1.0, turns=self._turns, lost=lost)
         return _Cached(fold, seq, row.log_from_seq)
 
     def _keep(self, server_id: str, cached: _Cached) -> None:

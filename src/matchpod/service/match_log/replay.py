@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from itertools import takewhile
 from typing import Final
+
+import msgspec
 
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
@@ -21,28 +23,51 @@ PAGE_ENTRIES: Final = 100
 _log = logging.getLogger(__name__)
 
 
-async def open_match(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> tuple[Fold, int]:
+async def open_match(
+    db: Database, row: ServerRow, speed: float, *, turns: FoldTurns, lost: Set[int] = frozenset()
+) -> tuple[Fold, int]:
     """A match that has not ended, and the sequence number of its last applied entry."""
+    found, seq = await load_snapshot(db, row)
+    if found is not None or seq == row.log_from_seq:
+        return found or Fold.begin(row, speed), seq
+    return await replay(db, row, speed, turns=turns, last_seq=seq, lost=lost), seq
+
+
+async def load_snapshot(db: Database, row: ServerRow) -> tuple[Fold | None, int]:
+    """The stored snapshot of a match and its number; None if this version cannot read it, or if there is none."""
     snapshot = await snapshots.load(db, row.id)
     if snapshot is None or snapshot.seq < row.log_from_seq:
-        return Fold.begin(row, speed), row.log_from_seq
+        return None, row.log_from_seq
     try:
         return Fold.load(snapshot.state), snapshot.seq
     except SnapshotVersionError as exc:
         _log.warning("snapshot rejected, replaying the log", extra={"server_id": row.id, "error": str(exc)})
-    return await replay(db, row, speed, turns=turns, last_seq=snapshot.seq), snapshot.seq
+        return None, snapshot.seq
 
 
-async def replay(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns, last_seq: int | None = None) -> Fold:
-    """Fold the log of a match from its start to its end, or to the entry `last_seq`."""
+async def replay(
+    db: Database,
+    row: ServerRow,
+    speed: float,
+    *,
+    turns: FoldTurns,
+    last_seq: int | None = None,
+    lost: Set[int] = frozenset(),
+) -> Fold:
+    """Fold the log of a match from its start to its end, or to the entry `last_seq`, without the entries in `lost`."""
     fold = Fold.begin(row, speed)
 
     def step(entry: RawEntry) -> bool:
-        turns.apply(fold, entry)
+        turns.apply(fold, as_lost(entry) if entry.seq in lost else entry)
         return True
 
     await apply_after(db, row.id, row.log_from_seq, step, turns=turns, last_seq=last_seq)
     return fold
+
+
+def as_lost(entry: RawEntry) -> RawEntry:
+    """The entry as it would be stored if it had been set aside."""
+    return msgspec.structs.replace(entry, kind=EntryKind.SET_ASIDE)
 
 
 async def apply_after(

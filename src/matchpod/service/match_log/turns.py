@@ -2,8 +2,8 @@
 
 All folds of a process share one event loop. They may use it for a few milliseconds; then it belongs to others for as
 long. If others use it for longer at a time, folds may too: a flood of requests must not stop them. Which entry is being
-applied is recorded outside of the process: an entry during which the process died, or that took seconds, is counted,
-and set aside when that happened too often.
+applied is recorded outside of the process: an entry during which the process died, that took seconds, or that could
+not be applied because of a bug, is counted, and set aside when that happened too often.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Final, Protocol, TypeVar
 
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import Database, DatabaseError
+from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.storage import unfinished
 from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.unfinished import RESUMING
 
 TURN_S: Final = 0.004
 """Length of a turn of all folds: the loop answers others after this time. It is longer if one entry takes longer."""
@@ -35,9 +38,26 @@ MAX_BEGUN: Final = 3
 """How often an entry may be begun without being finished. A process can be killed by chance during the same entry, but
 hardly three times: an entry takes a millisecond."""
 
+MAX_RESUMING: Final = 4
+"""How many matches are resumed at a time with a shared database: if the process dies, these are suspected."""
+
 _log = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
+
+
+class EntryFailedError(Exception):
+    """Applying an entry raised an error: a bug. The fold may be half changed and must not be used any longer."""
+
+    def __init__(self, entry: RawEntry, error: Exception) -> None:
+        super().__init__(f"entry {entry.seq} of {entry.server_id} ({entry.kind}) could not be applied")
+        self.entry = entry
+        self.error = error
+
+    @property
+    def costs_entry(self) -> bool:
+        """True if the match can go on without the entry; one without bytes would be appended again and again."""
+        return bool(self.entry.body) and self.entry.kind != EntryKind.SET_ASIDE
 
 
 class BegunEntry(Protocol):
@@ -53,9 +73,18 @@ class BegunEntry(Protocol):
 class FoldTurns:
     """The turns of all folds of a process, and of redacting large posts; without `pauses` if it does nothing else."""
 
-    def __init__(self, db: Database, begun: BegunEntry | None = None, *, pauses: bool = True) -> None:
+    def __init__(
+        self,
+        db: Database,
+        begun: BegunEntry | None = None,
+        *,
+        pauses: bool = True,
+        on_set_aside: Callable[[], None] = lambda: None,
+    ) -> None:
         self._db = db
         self._begun = begun
+        self._on_set_aside = on_set_aside
+        self._resuming = asyncio.Semaphore(MAX_RESUMING)
         self._pauses = pauses
         self._slow: list[tuple[str, int]] = []
         self._turn_s = TURN_S
@@ -111,12 +140,16 @@ class FoldTurns:
                 waiting[ticket].set_result(None)
 
     def apply(self, fold: Fold, entry: RawEntry) -> ReadResult:
-        """Apply an entry to a match."""
+        """Apply an entry to a match; EntryFailedError if that raises an error."""
         began_s = time.thread_time()
         if self._begun is not None:
             self._begun.mark(entry.server_id, entry.seq)
         try:
             return fold.apply(entry)
+        except MemoryError:
+            raise  # not the fault of the entry
+        except Exception as exc:
+            raise EntryFailedError(entry, exc) from exc
         finally:
             if self._begun is not None:
                 self._begun.clear()
@@ -127,17 +160,44 @@ class FoldTurns:
         slow, self._slow = self._slow, []
         for server_id, seq in slow:
             try:
-                await count_unfinished(self._db, server_id, seq)
+                await self.count_unfinished(server_id, seq)
             except DatabaseError as exc:  # it is counted the next time
                 _log.warning("slow entry not counted", extra={"server_id": server_id, "seq": seq, "error": str(exc)})
 
+    async def count_unfinished(self, server_id: str, seq: int) -> bool:
+        """Count that an entry was begun and not finished; set it aside if that happened too often, and return True."""
+        begun = await unfinished.count(self._db, server_id, seq)
+        if begun < MAX_BEGUN:
+            about = {"server_id": server_id, "seq": seq, "begun": begun}
+            _log.warning("entry was begun and not finished", extra=about)
+            return False
+        await self.set_aside(server_id, seq, begun)
+        return True
 
-async def count_unfinished(db: Database, server_id: str, seq: int) -> None:
-    """Count that an entry was begun and not finished; set it aside if that happened too often."""
-    begun = await unfinished.count(db, server_id, seq)
-    about = {"server_id": server_id, "seq": seq, "begun": begun}
-    if begun < MAX_BEGUN:
-        _log.warning("entry was begun and not finished", extra=about)
-        return
-    if await unfinished.set_aside(db, server_id, seq):
-        _log.error("entry set aside: it was begun too often and never finished", extra=about)
+    async def set_aside(self, server_id: str, seq: int, begun: int) -> None:
+        """Set an entry aside."""
+        if await unfinished.set_aside(self._db, server_id, seq):
+            self._on_set_aside()
+            about = {"server_id": server_id, "seq": seq, "begun": begun}
+            _log.error("entry set aside: it was begun too often and never finished", extra=about)
+
+    @asynccontextmanager
+    async def resuming(self, server_id: str) -> AsyncIterator[None]:
+        """Record in a shared database that a match is being resumed, so that a death meanwhile is noticed.
+
+        The folder in which the current entry is recorded may be lost with the process: that of a container, for
+        example. The next process then tries the entries one by one (`rehearsal`).
+        """
+        if not self._db.is_shared:
+            yield
+            return
+        async with self._resuming:
+            await unfinished.count(self._db, server_id, RESUMING)
+            try:
+                yield
+            finally:
+                await asyncio.shield(self._resumed(server_id))
+
+    async def _resumed(self, server_id: str) -> None:
+        with suppress(DatabaseError):  # then the next process is more careful than it need be
+            await unfinished.finish(self._db, server_id, RESUMING)

@@ -186,9 +186,9 @@ async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) 
             await line.run(commands.remove_log_address_command(listener))
 
 
-async def apply_settings(line: ConsoleLine, settings: GameSettings) -> None:
-    """Set everything that a map load resets."""
-    await line.run_all(commands.match_commands(settings))
+async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_number: int = 1) -> None:
+    """Set everything that the load of this map resets."""
+    await line.run_all(commands.match_commands(settings, map_number=map_number))
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:

@@ -37,6 +37,8 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     pending_ms: int
     """How long a match may wait for a free slot before it fails."""
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
+    installation: str = ""
+    """The id of this installation, for the tokens of new servers."""
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
     """Called after a match ended: a callback may be due."""

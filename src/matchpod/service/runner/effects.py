@@ -197,7 +197,7 @@ class EffectExecutor:
         if self._is_overdue(start):
             self._on_failed(Failure.PLAY_NOT_STARTED)
             return
-        await configure.apply_settings(self._line, self._settings)
+        await configure.apply_settings(self._line, self._settings, map_number=start.map_number)
         for command in commands.start_commands(self._settings):
             await self._line.run(command)
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
@@ -232,6 +232,8 @@ class EffectExecutor:
             return
         self._loads_asked = 0
         _log.info("changing map", extra={**self._about(load), "map": load.map_name})
+        # Before the load, so that players who choose a side by the name of their team never see the old names.
+        await self._line.run_all(commands.team_name_commands(self._settings, map_number=load.map_number))
         await self._change_map(load.map_name)
 
     async def _change_map(self, map_name: str) -> None:
@@ -241,7 +243,7 @@ class EffectExecutor:
     async def _reapply_settings(self) -> None:
         async with asyncio.timeout(map_load_s(self._region.speed)):
             await configure.wait_for_answer(self._line)
-        await configure.apply_settings(self._line, self._settings)
+        await configure.apply_settings(self._line, self._settings, map_number=self._match.map_number)
         if self._match.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS):
             for command in commands.warmup_commands(self._settings):
                 await self._line.run(command)

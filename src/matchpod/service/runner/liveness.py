@@ -1,6 +1,6 @@
 """Liveness probe of the server of a running match: its process, its log posts and its console.
 
-The console is asked only if the log is silent or the players are in doubt. A server that is silent too long is lost.
+The console is asked only if the log is silent or the players are in doubt. `core.server_loss` decides what follows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from matchpod.core.match import MatchPhase
+from matchpod.core.server_loss import QUIET_MS, FleetReport, Judgment, ServerHealth, Signs, Silence, judge_server
 from matchpod.cs2.console_answers import parse_status_json
 from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.ports import ConsoleError
@@ -30,25 +31,12 @@ from matchpod.service.runner.lease import Lease
 PROBE_S: Final = 2.5
 """How often a server is probed."""
 
-QUIET_MS: Final = 4_000
-"""The console is asked after this long without a log post."""
-
-LOST_MS: Final = 10_000
-"""A server is lost after this long without a sign of life and with an unanswered question. With the timeout of that
-question and the pause between probes, a loss is noticed within 15 s."""
-
-PROBES_GONE: Final = 2
-"""A process counts as gone after this many probes in a row without it: its last log posts may still be in flight."""
-
-LAST_POSTS_S: Final = 0.5
+LAST_POSTS_S: Final = 1.0
 """How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""
 
 NO_LOG_MS: Final = 60_000
 """A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
 our log address is registered again."""
-
-NO_LOG_LOST_MS: Final = 180_000
-"""The server is lost if no log post arrives within this time after its log address was registered again."""
 
 ASK_S: Final = 3.0
 """Timeout of a question to the console."""
@@ -86,10 +74,11 @@ class LivenessProbe:
         self._on_lost = on_lost
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms
+        self._answered_ms = self._alive_ms
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
-        self._unanswered = 0
-        self._probes_gone = 0
+        self._is_unanswered = False
+        self._silent = deps.regions.silent
 
     def log_received(self, at_ms: int) -> None:
         """Record a log post; its time may be in the future, if our clock was set back since it was stored."""
@@ -101,13 +90,16 @@ class LivenessProbe:
 
     async def run(self) -> None:
         """Probe until the server is lost."""
-        while True:
-            why = await self._probe()
-            if why:
-                self._on_lost(why)
-                return
-            with self._excusing_delay(PROBE_S):
-                await asyncio.sleep(PROBE_S)
+        try:
+            while True:
+                judged = await self._probe()
+                if judged.health is ServerHealth.LOST:
+                    self._on_lost(judged.why)
+                    return
+                with self._excusing_delay(PROBE_S):
+                    await asyncio.sleep(PROBE_S)
+        finally:
+            self._silent.forget(self._lease.row.id)
 
     async def wait_for_fleet(self) -> None:
         """Wait until the fleet reports that the server is gone."""
@@ -116,32 +108,43 @@ class LivenessProbe:
         await asyncio.sleep(LAST_POSTS_S)
         self._on_lost(why)
 
-    async def _probe(self) -> str:
-        """Why the server is lost, or an empty string."""
+    async def _probe(self) -> Judgment:
+        """Observe the server, and ask its console if it is quiet."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
-            is_alive = await self._region.fleet.is_alive(row.id, row.slot or "")
-        if not is_alive:
-            if self._is_posting():
-                return ""  # it posts its log, so it runs: only its console refuses connections
-            self._probes_gone += 1
-            return "its process has ended" if self._probes_gone >= PROBES_GONE else ""
-        self._probes_gone = 0
+            fleet = await self._region.fleet.observe(row.id, row.slot or "")
+        if fleet is FleetReport.GONE:
+            await asyncio.sleep(LAST_POSTS_S)
+            return self._judge(fleet)
         if self._match.presence.is_doubtful and self._is_posting():
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
-        if self._silent_ms() < QUIET_MS:
-            return ""
-        if not self._is_lost():
+        if self._silent_ms() >= QUIET_MS:
             try:
                 await self._ask()
                 await self._renew_address()
             except (ConsoleError, TimeoutError) as exc:
-                self._unanswered += 1
+                self._is_unanswered = True
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
-        if self._reregistered_ms is not None and self._alive_ms - self._reregistered_ms >= NO_LOG_LOST_MS:
-            return "its log posts do not arrive"
-        return f"no sign of life for {self._silent_ms() // 1000} s" if self._is_lost() else ""
+        return self._judge(fleet)
+
+    def _judge(self, fleet: FleetReport) -> Judgment:
+        row, now_ms = self._lease.row, self._clock.now_ms()
+        together = 1
+        if self._is_unanswered:
+            silence = Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
+            together = self._silent.report(row.id, silence)
+        unposted_ms = None if self._reregistered_ms is None else self._alive_ms - self._reregistered_ms
+        signs = Signs(
+            fleet=fleet,
+            log_silent_ms=now_ms - self._log_ms,
+            console_silent_ms=now_ms - self._answered_ms,
+            is_unanswered=self._is_unanswered,
+            load_ms=self._load_ms(),
+            together=together,
+            no_posts_ms=unposted_ms,
+        )
+        return judge_server(signs, self._silent.limits)
 
     async def _record_presence(self) -> None:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
@@ -159,15 +162,13 @@ class LivenessProbe:
     def _is_posting(self) -> bool:
         return self._clock.now_ms() - self._posted_ms < QUIET_MS
 
-    def _is_lost(self) -> bool:
-        return self._unanswered > 0 and self._silent_ms() >= self._patience_ms()
-
     async def _ask(self) -> str:
         """Ask the console for its players; the answer shows that the server is alive."""
         with self._excusing_delay(ASK_S):
             async with asyncio.timeout(ASK_S):
                 answer = await self._line.run(STATUS_JSON, timeout_s=ASK_S)
-        self._seen_alive(self._clock.now_ms())
+        self._answered_ms = self._clock.now_ms()
+        self._seen_alive(self._answered_ms)
         return answer
 
     async def _renew_address(self) -> None:
@@ -192,7 +193,9 @@ class LivenessProbe:
 
     def _seen_alive(self, at_ms: int) -> None:
         self._alive_ms = max(self._alive_ms, at_ms)
-        self._unanswered = 0
+        if self._is_unanswered:
+            self._is_unanswered = False
+            self._silent.forget(self._lease.row.id)
 
     @contextmanager
     def _excusing_delay(self, planned_s: float) -> Iterator[None]:
@@ -211,6 +214,7 @@ class LivenessProbe:
     def _shift_times(self, by_ms: int, now_ms: int) -> None:
         self._alive_ms = min(self._alive_ms + by_ms, now_ms)
         self._log_ms = min(self._log_ms + by_ms, now_ms)
+        self._answered_ms = min(self._answered_ms + by_ms, now_ms)
         self._posted_ms = min(self._posted_ms + by_ms, now_ms)
         if self._reregistered_ms is not None:
             self._reregistered_ms = min(self._reregistered_ms + by_ms, now_ms)
@@ -218,9 +222,10 @@ class LivenessProbe:
     def _silent_ms(self) -> int:
         return self._clock.now_ms() - self._alive_ms
 
-    def _patience_ms(self) -> int:
+    def _load_ms(self) -> int:
+        """How long a map load may take, if a map may be loading; else 0."""
         load_ms = round(map_load_s(self._region.speed) * 1000)
         changed_ms = self._match.presence.map_change_at_ms
         now_ms = self._fold.reader.match_ms(self._clock.now_ms())
         is_loading = changed_ms is not None and now_ms - changed_ms < load_ms
-        return load_ms if is_loading or self._match.phase is MatchPhase.BETWEEN_MAPS else LOST_MS
+        return load_ms if is_loading or self._match.phase is MatchPhase.BETWEEN_MAPS else 0

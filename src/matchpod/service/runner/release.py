@@ -17,6 +17,8 @@ from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
+from matchpod.service.match_log.rehearsal import rehearse
+from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
@@ -88,11 +90,13 @@ async def release(lease: Lease, deps: Deps) -> None:
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
     """Finalize the history of the match. Called after the attempt to release its server, which must not wait."""
     row, region = lease.row, deps.regions.get(lease.row.region)
+    speed = region.speed if region else 1.0
     try:
+        await rehearse(deps.db, row, speed, turns=deps.turns, from_start=True)
         await finalize(
             deps.db,
             row,
-            speed=region.speed if region else 1.0,
+            speed=speed,
             server_name=server_name(region.name if region else row.region, row.id),
             streams=deps.streams,
             turns=deps.turns,
@@ -102,7 +106,9 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
         raise LeaseLostError(row.id) from exc
     except DatabaseUnavailableError:
         raise
-    except Exception:  # noqa: BLE001 - an unreadable log must not keep the row open; `recompute` can repair it
+    except Exception as exc:  # an unreadable log must not keep the row open; `recompute` can repair it
+        if isinstance(exc, EntryFailedError) and exc.costs_entry:
+            raise  # the entry will be set aside
         deps.metrics.crashes.inc("history")
         _log.exception("history was not finalized", extra={"server_id": row.id})
         # The history stays as last stored, without statistics: readers must not wait, and this step must not loop.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, nullcontext, suppress
 from typing import Final
 
 import msgspec
@@ -19,29 +19,34 @@ from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, Round
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.progress import public_phase
-from matchpod.ports import Statement
+from matchpod.cs2.match_reader import ReadResult
+from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import LATE_MS
 from matchpod.service.match_log.live import LocalMatch
+from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
 from matchpod.service.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
-from matchpod.service.runner.lease import Lease
+from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.service.runner.release import end_leased_match
-from matchpod.storage import snapshots
+from matchpod.storage import servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 
 POLL_S: Final = 1.0
 """How often a shared database is polled for entries that another process stored."""
 
 LAST_REPORT_S: Final = 1.0
-"""How long to wait for the plugin's report of the last round; it comes within a tick of the log, or not at all."""
+"""How long to wait for the plugins' reports of the last round; they come within a tick of the log, or not at all."""
+
+LAST_REPORT_POLL_S: Final = 0.05
+"""How often a shared database is polled for them meanwhile."""
 
 SNAPSHOT_MS: Final = 5_000
 """Minimum time between two snapshots: in the sandbox a round takes seconds."""
@@ -53,14 +58,18 @@ _SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
 
 async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
     """Drive a match until it has ended; LeaseLostError if another process holds it."""
-    live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed, turns=deps.turns))
-    deps.live.add(live)
-    line = ConsoleLine(lease, deps)
-    try:
-        await _Runner(lease, deps, region, live=live, line=line).run(is_resumed=is_resumed)
-    finally:
-        deps.live.remove(live)
-        await line.close()
+    if is_resumed:
+        await rehearse(deps.db, lease.row, region.speed, turns=deps.turns)
+    async with AsyncExitStack() as stack:
+        async with deps.turns.resuming(lease.row.id) if is_resumed else nullcontext():
+            live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed, turns=deps.turns))
+            line = ConsoleLine(lease, deps)
+            stack.push_async_callback(line.close)
+            deps.live.add(live)
+            stack.callback(deps.live.remove, live)
+            runner = _Runner(lease, deps, region, live=live, line=line)
+            await runner.begin(is_resumed=is_resumed)
+        await runner.run()
 
 
 class _Runner:
@@ -86,12 +95,16 @@ class _Runner:
         self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
         self._liveness = LivenessProbe(lease, deps, region, line=line, fold=live.fold, on_lost=self._lose)
 
-    async def run(self, *, is_resumed: bool) -> None:
+    async def begin(self, *, is_resumed: bool) -> None:
+        """Apply what is stored."""
         await self._recorder.begin()
         if is_resumed:
             await self._resume()
         else:
             await self._apply_stored()  # what its server sent during configuration
+
+    async def run(self) -> None:
+        """Drive the match until it has ended."""
         try:
             async with asyncio.TaskGroup() as group:
                 probes = (self._liveness.run(), self._liveness.wait_for_fleet())
@@ -138,13 +151,15 @@ class _Runner:
         if outcome.is_finished:
             await self._wait_for_last_report()
         failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
-        await end_leased_match(
-            self._lease,
-            self._deps,
-            msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms(), failure=failure),
-            result=self._fold.result() if outcome.is_finished else None,
-            recorder=self._recorder,
-        )
+        outcome = msgspec.structs.replace(outcome, at_ms=self._deps.clock.now_ms(), failure=failure)
+        result = self._fold.result() if outcome.is_finished else None
+        try:
+            await end_leased_match(self._lease, self._deps, outcome, result=result, recorder=self._recorder)
+        except (DatabaseError, LeaseLostError):
+            raise
+        except Exception:  # noqa: BLE001 - the history can be repaired later, the end of the match cannot wait
+            self._history_failed()
+            await end_leased_match(self._lease, self._deps, outcome, result=result)
         for played in self._match.maps:
             if not played.is_complete:
                 self._deps.metrics.maps_incomplete.inc(self._lease.row.region)
@@ -159,17 +174,21 @@ class _Runner:
                     self._live.woken.clear()
                     await self._apply_late()
                     if self._fold.awaits_reports:
-                        await self._live.woken.wait()
+                        await self._wait_for_entry()
         except TimeoutError:
             await self._apply_late()
+
+    async def _wait_for_entry(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_REPORT_POLL_S if self._deps.db.is_shared else None):
+                await self._live.woken.wait()
 
     async def _apply_late(self) -> None:
         page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
         await self._deps.turns.run(page, self._apply_late_entry)
 
     def _apply_late_entry(self, entry: RawEntry) -> bool:
-        self._deps.turns.apply(self._fold, entry)
-        self._live.applied(entry.seq)
+        self._fold_entry(entry)
         return True
 
     async def _wait(self) -> None:
@@ -208,8 +227,7 @@ class _Runner:
         lines_before, unknown_before = self._fold.line_counts
         if entry.kind == EntryKind.LOG:
             self._liveness.log_received(entry.received_ms)
-        reading = self._deps.turns.apply(self._fold, entry)
-        self._live.applied(entry.seq)
+        reading = self._fold_entry(entry)
         metrics.fold_s.observe(max(0, self._deps.clock.now_ms() - entry.received_ms) / 1000)
         lines, unknown = self._fold.line_counts
         metrics.lines.inc("all", amount=lines - lines_before)
@@ -217,6 +235,14 @@ class _Runner:
         self._note(reading.events)
         self._enqueue(*reading.effects)
         return not self._fold.is_over
+
+    def _fold_entry(self, entry: RawEntry) -> ReadResult:
+        misplaced_before = self._fold.misplaced_shots
+        reading = self._deps.turns.apply(self._fold, entry)
+        self._live.applied(entry.seq)
+        if self._fold.misplaced_shots > misplaced_before:
+            _log.warning("count of shots ignored: uncertain which map it is about", extra=self._about(seq=entry.seq))
+        return reading
 
     def _note(self, events: Iterable[GameEvent]) -> None:
         for event in events:
@@ -282,18 +308,30 @@ class _Runner:
 
     async def _save(self) -> None:
         """Write a snapshot if one is due, and the history of the match if either is due."""
-        now_ms = self._deps.clock.now_ms()
+        now_ms, row = self._deps.clock.now_ms(), self._lease.row
         due_ms = self._recorder.due_ms(now_ms)
         snapshot: list[Statement] = []
         if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
-            row = self._lease.row
             snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.dump()))
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
-        phase = public_phase(self._match)
-        if phase is not self._lease.row.match_phase:
-            await self._lease.change(match_phase=phase)
-        if snapshot or (due_ms is not None and due_ms <= now_ms):
-            await self._recorder.write(now_ms, snapshot)
+        try:
+            phase = public_phase(self._match)
+            if phase is not row.match_phase:
+                await self._lease.change(match_phase=phase)
+            if (snapshot and not self._recorder.is_paused(now_ms)) or (due_ms is not None and due_ms <= now_ms):
+                await self._recorder.write(now_ms, snapshot)
+                return
+        except (DatabaseError, LeaseLostError):
+            raise
+        except Exception:  # noqa: BLE001 - the match goes on; its history is built again later
+            self._history_failed()
+        if snapshot:
+            await self._lease.write([servers.check_fence(row.id, row.fence), *snapshot])
+
+    def _history_failed(self) -> None:
+        self._deps.metrics.crashes.inc("history")
+        _log.exception("history of a match could not be built", extra=self._about())
+        self._recorder.pause(self._deps.clock.now_ms())
 
 
 def _cause(failed: BaseExceptionGroup) -> BaseException:

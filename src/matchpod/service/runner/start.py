@@ -14,6 +14,7 @@ from zlib import crc32
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
+from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
 from matchpod.ports import ConsoleError, FleetError, FleetUnavailableError, GameServer, ServerOrder
@@ -25,7 +26,6 @@ from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
-from matchpod.service.runner.liveness import PROBES_GONE
 from matchpod.service.runner.machine_faults import is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
 from matchpod.storage import organization_events as stored_events
@@ -186,10 +186,8 @@ async def _start_server(lease: Lease, deps: Deps, region: Region, *, is_repeated
 
 async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
     """Wait until the server is configured; FleetError if its process ends, which nothing else would notice."""
-    gone = 0
     while not (await asyncio.wait({configuring}, timeout=LOOK_S))[0]:
-        gone = 0 if await region.fleet.is_alive(row.id, row.slot or "") else gone + 1
-        if gone >= PROBES_GONE:
+        if await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
             raise FleetError("the server process ended during configuration")
 
 
@@ -270,7 +268,7 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
     # New tokens: posts from the old server must no longer be accepted. The time to join counts from the next one.
-    tokens = token_columns(new_tokens(deps.random_bytes), deps.vault)
+    tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     cleared = dict.fromkeys(("slot", "allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
     wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
     await lease.change(slots.free(row.id), wake, **tokens, **cleared)

@@ -7,6 +7,7 @@ on the length of the warmup before it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from random import Random
 from typing import Protocol
 
@@ -41,6 +42,12 @@ class Arena:
         self.variables = variables
         self.book = Book()
         self.players: list[Player] = []
+        self.absent: list[Player] = []
+        """Players who left a side on this map: the game keeps their place, statistics and money until the next map."""
+        self.buy_zone_exits: list[Player] = []
+        """Players who died or left: an empty `left buyzone` line follows at the end of the tick."""
+        self.is_map_over = False
+        """True from `Game Over` to the next warmup or match."""
         self.watchers: list[Watcher] = []
         self.map_name = ""
         self.map_number = 0
@@ -81,6 +88,12 @@ class Arena:
     def players_on(self, side: Side) -> list[Player]:
         """Return the players on a side, dead or alive, ordered by user id."""
         return [player for player in self.players if player.is_in_game and player.team == side]
+
+    def kept_on(self, side: Side) -> list[Player]:
+        """Return the players on a side including absent ones, ordered by user id: all of them get the team's money."""
+        absent = [player for player in self.absent if player.team == side]
+        present = self.players_on(side)
+        return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present
 
     def alive_on(self, side: Side) -> list[Player]:
         """Return the living players on a side."""

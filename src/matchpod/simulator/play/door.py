@@ -1,12 +1,14 @@
 """Let players connect, join a team, chat and leave, and log each step.
 
-The steps come in the order of a real log: connected, validated, entered, switched from team. A step for a player who
-has left is ignored, so plans made for a player need not be cancelled.
+The steps come in the order of a real log: connected, validated, entered, switched from team. A player who returns to
+the map they left gets back their user id, money and team, without `switched from team`. A step for a player who has
+left is ignored, so plans made for a player need not be cancelled.
 """
 
 from __future__ import annotations
 
 from bisect import insort
+from itertools import count
 from operator import attrgetter
 
 from matchpod.cs2.log_lines.player_lines import (
@@ -22,7 +24,9 @@ from matchpod.cs2.log_lines.player_lines import (
     Validated,
 )
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.player import UNASSIGNED, Participant, Player
+from matchpod.simulator.play.fights.purse import reward_for_departure
+from matchpod.simulator.play.last_lines import plan_last_line
+from matchpod.simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 
 DEFAULT_MAX_PLAYERS = 64
 """The default player limit of a CS2 server."""
@@ -33,6 +37,7 @@ FIRST_USER_ID = 1
 BY_USER = "NETWORK_DISCONNECT_DISCONNECT_BY_USER"
 EXITING = "NETWORK_DISCONNECT_EXITING"
 KICKED = "NETWORK_DISCONNECT_KICKED"
+KICKED_IDLE = "NETWORK_DISCONNECT_KICKED_IDLE"
 LOOP_DEACTIVATE = "NETWORK_DISCONNECT_LOOPDEACTIVATE"
 """Logged at a map change, and also for players who leave from the scoreboard after the end."""
 
@@ -47,14 +52,15 @@ class Door:
         self.max_players = DEFAULT_MAX_PLAYERS
 
     def connect(self, person: Participant) -> Player | None:
-        """Connect a person under the lowest free user id; return None if the server is full.
+        """Connect a person under their kept or the lowest free user id; return None if the server is full.
 
         The player may already have left when this returns: a watcher can kick them at once.
         """
         arena = self._arena
         if len(arena.players) >= self.max_players:
             return None
-        player = Player(person, self._free_user_id(), connected_at_ms=arena.agenda.now_ms)
+        player = self._return(person) or Player(person, self._free_user_id())
+        player.connected_at_ms = arena.agenda.now_ms
         insort(arena.players, player, key=_user_id)
         arena.log.write(Connected(player.token, person.address))
         for watcher in tuple(arena.watchers):
@@ -74,10 +80,12 @@ class Door:
             return
         arena.log.write(Entered(player.token))
         player.is_in_game = True
-        player.team = UNASSIGNED
+        player.team, player.kept_team = player.kept_team or UNASSIGNED, ""
         for watcher in tuple(arena.watchers):
             if player in arena.players:
                 watcher.player_entered(player)
+        if player.side is not None:
+            self._resume(player)
 
     def join(self, player: Player, team: str) -> None:
         """Put a player on a team, or the one the plugin requires. As in the game, the change kills a living player."""
@@ -96,27 +104,32 @@ class Door:
             self._die_of_team_change(player)
         if had_side:
             arena.book.player_left(player, arena.agenda.now_ms)
-        for watcher in tuple(arena.watchers):
-            if player in arena.players:
-                watcher.player_joined(player)
+        self._notify_joined(player)
 
     def leave(self, player: Player, reason: str) -> None:
-        """Disconnect a player; `reason` is the text in the log."""
+        """Disconnect a player; `reason` is the text in the log. A living player dies by it, a bot does not."""
         arena = self._arena
         if player not in arena.players:
             return
         if player.is_alive:
             self._drop_bomb(player)
         arena.log.write(Disconnected(player.token, reason))
-        if player.is_alive:
-            arena.log.write(Suicide(player.token, player.position, "world"))
         arena.players.remove(player)
-        player.is_alive = False
-        player.is_in_game = False
-        if player.side is not None:
+        if player.is_alive:
+            reward_for_departure(arena, player)
+            if not player.person.is_bot:
+                arena.log.write(Suicide(player.token, player.position, "world"))
+                arena.book.died(player, arena.agenda.now_ms)
+                player.died_leaving = True
+        player.is_alive = player.is_in_game = False
+        player.team = player.kept_team or player.team
+        if player.team not in ("", UNASSIGNED, SPECTATOR):
             arena.book.player_left(player, arena.agenda.now_ms)
+            insort(arena.absent, player, key=_user_id)
         for watcher in tuple(arena.watchers):
             watcher.player_left(player, reason)
+        if player in arena.absent:
+            plan_last_line(arena, player)
 
     def kick(self, player: Player, message: str) -> None:
         """Kick a player. The message is shown to the player only: CS2 does not log it."""
@@ -142,12 +155,31 @@ class Door:
         """Return the player with this user id, or None."""
         return next((player for player in self._arena.players if player.user_id == user_id), None)
 
+    def _return(self, person: Participant) -> Player | None:
+        """Return a new player in the kept place of a person who left this map; None if there is none."""
+        arena = self._arena
+        left = next((player for player in arena.absent if player.person.account == person.account), None)
+        if left is None or person.is_bot:
+            return None
+        arena.absent.remove(left)
+        return Player(person, left.user_id, kept_team=left.team, money=left.money)
+
+    def _resume(self, player: Player) -> None:
+        """Let a player who returned play on, on the kept team unless the plugin requires another."""
+        required = self._arena.required_team(player)
+        if required is not None and required != player.team:
+            self.join(player, required)
+        else:
+            self._notify_joined(player)
+
+    def _notify_joined(self, player: Player) -> None:
+        for watcher in tuple(self._arena.watchers):
+            if player in self._arena.players:
+                watcher.player_joined(player)
+
     def _free_user_id(self) -> int:
-        user_id = FIRST_USER_ID
-        for player in self._arena.players:
-            if player.user_id == user_id:
-                user_id += 1
-        return user_id
+        taken = {player.user_id for player in (*self._arena.players, *self._arena.absent)}
+        return next(user_id for user_id in count(FIRST_USER_ID) if user_id not in taken)
 
     def _drop_bomb(self, player: Player) -> None:
         if player.has_bomb:

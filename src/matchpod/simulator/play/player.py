@@ -12,6 +12,12 @@ MAX_HEALTH = 100
 START_MONEY = 800
 
 UNASSIGNED = "Unassigned"
+PENDING_ID = "STEAM_ID_PENDING"
+"""The Steam id that CS2 logs for a player who has left."""
+
+NO_ID = "<none>"
+"""The Steam id that CS2 logs for a bot that has left: `"Wolf<3><<none>><TERRORIST>"`."""
+
 SPECTATOR = "Spectator"
 
 
@@ -57,8 +63,15 @@ class Player:
     is_in_game: bool = False
     """True once the player has loaded the map (`entered the game`)."""
     connected_at_ms: int = 0
+    has_left: bool = False
+    """True from the end of the tick in which the player disconnected: the log then no longer shows their Steam id."""
+    kept_team: str = ""
+    """The team of a player who returns, until they have loaded the map."""
+    died_leaving: bool = False
+    """True if the player died by leaving, until the end of that round."""
     # State in the current round:
     is_alive: bool = False
+    is_in_buy_zone: bool = False
     health: int = MAX_HEALTH
     armor: int = 0
     has_helmet: bool = False
@@ -105,9 +118,20 @@ class Player:
     def _token_as(self, team: str | None, offset: int = 0) -> PlayerToken:
         token = self._tokens.get((team, offset))
         if token is None:
-            token = player_token(self.person.name, self.user_id + offset, self.person.steam_id, team)
+            token = player_token(self.person.name, self.user_id + offset, self._steam_id, team)
             self._tokens[team, offset] = token
         return token
+
+    @property
+    def _steam_id(self) -> str:
+        if self.has_left:
+            return NO_ID if self.person.is_bot else PENDING_ID
+        return self.person.steam_id
+
+    def forget_id(self) -> None:
+        """Hide the Steam id of a player who has left."""
+        self.has_left = True
+        self._tokens.clear()
 
     def rename(self, name: str) -> None:
         """Change the player's name."""

@@ -44,6 +44,12 @@ class Watcher:
     def warmup_began(self) -> None:
         """Warmup began or was restarted."""
 
+    def warmup_ending(self) -> None:
+        """Warmup is about to end."""
+
+    def round_restarting(self) -> None:
+        """The freeze time of the next round is about to begin."""
+
     def went_live(self) -> None:
         """The match went live: the freeze time of its first round begins."""
 

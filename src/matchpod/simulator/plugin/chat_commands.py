@@ -18,6 +18,9 @@ from matchpod.simulator.plugin.series import PluginStage
 REACTION_MS = 10_000
 """Time until players send an awaited chat command, and until they repeat it."""
 
+SIDE_CHOICES = (".stay", ".switch", ".stay", ".swap", ".ct", ".t")
+"""What the winners of a knife round write; in half of the cases they stay on their side."""
+
 ADMIN = "Admin"
 ROUND_RESTORE = "RoundRestore"
 
@@ -35,6 +38,8 @@ def handle(course: MatchCourse, player: Player, command: str) -> None:
             _force_ready(course, player.side)
         case "stay" | "switch" | "swap":
             _choose_side(course, player, is_switch=command != "stay")
+        case "ct" | "t":
+            _choose_side(course, player, is_switch=(command == "ct") is not (player.side is Side.CT))
         case "pause" | "tech" | "p":
             _pause(course, player.side)
         case "unpause" | "up":
@@ -45,8 +50,11 @@ def handle(course: MatchCourse, player: Player, command: str) -> None:
 
 
 def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
-    """Schedule the side choice of the knife round's winners, once one of them is on the server."""
-    choice = ".switch" if rng.random() < 0.5 else ".stay"
+    """Schedule the side choice of the knife round's winners, once one of them is on the server.
+
+    The plugin waits for it without a limit, and repeats its question in a way that the server does not log.
+    """
+    choice = rng.choice(SIDE_CHOICES)
 
     def choose() -> None:
         winners = course.arena.players_on(course.knife_winner)

@@ -79,7 +79,7 @@ class MatchPlugin(Watcher):
         if round_number > 0 and course.stage is PluginStage.LIVE:
             course.report_round(series, end)
         elif round_number == 0 and course.stage is PluginStage.KNIFE:
-            rng = self._arena.rng("knife", series.match_id, series.map_number)
+            rng = self._arena.rng("knife", series.map_number)
             course.end_knife(end.side or rng.choice((Side.CT, Side.T)))
             chat_commands.schedule_side_choice(course, rng)
 

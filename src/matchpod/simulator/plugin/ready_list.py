@@ -55,7 +55,7 @@ class ReadyList:
         return all(self._is_side_ready(arena, side, match.players_per_team, min_ready) for side in (Side.CT, Side.T))
 
     def _is_side_ready(self, arena: Arena, side: Side, needed: int, min_ready: int) -> bool:
-        players = arena.players_on(side)
+        players = [player for player in arena.players_on(side) if not player.person.is_bot]
         # The minimum applies only to a side that was forced ready; otherwise all players must be present.
         is_forced = side in self._forced and self._count_ready(players) >= max(1, min_ready)
         return self._are_all_ready(players, needed) or is_forced

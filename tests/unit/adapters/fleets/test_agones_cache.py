@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from matchpod.adapters.fleets.agones_cache import ServerCache
+from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL
 from matchpod.adapters.kubernetes.api_errors import ForbiddenError, UnreachableError
 from matchpod.adapters.kubernetes.objects import AgonesServer, ObjectMeta, ServerStatus
 from matchpod.ports import Capacity
 
-LABELS = {REGION_LABEL: "eu", OWNER_LABEL: "matchpod"}
+LABELS = {REGION_LABEL: "eu", OWNER_LABEL: "mp-1"}
+OPTIONS = AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: b"x" * 16)
 LOST = UnreachableError("the cluster cannot be reached")
 
 
@@ -29,7 +31,7 @@ class Watched:
     def __init__(self) -> None:
         self.changes = 0
         self.labelled: list[str] = []
-        self.cache = ServerCache(LABELS, lambda one: self.labelled.append(one.metadata.name))
+        self.cache = ServerCache(OPTIONS, lambda one: self.labelled.append(one.metadata.name))
         self.cache.on_change = self._count
 
     def _count(self) -> None:

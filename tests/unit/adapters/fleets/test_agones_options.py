@@ -18,8 +18,10 @@ SECRET = b"sixteen bytes or more"
 
 
 def test_servers_are_selected_by_the_label_of_the_fleet_unless_labels_are_given() -> None:
-    assert AgonesOptions(fleet="cs2", region="eu", read_secret=lambda: SECRET).server_labels == {FLEET_LABEL: "cs2"}
-    options = AgonesOptions(fleet="cs2", region="eu", read_secret=lambda: SECRET, selector={"tier": "a"})
+    assert AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET).server_labels == {
+        FLEET_LABEL: "cs2"
+    }
+    options = AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET, selector={"tier": "a"})
     assert options.server_labels == {"tier": "a"}
 
 
@@ -43,7 +45,7 @@ def test_names_of_objects(name: str, is_valid: bool) -> None:
 @pytest.mark.parametrize("changes", [{"fleet": "CS 2"}, {"region": "eu west"}, {"owner": ""}])
 def test_option_that_kubernetes_would_reject_is_rejected(changes: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="not a valid"):
-        AgonesOptions(**{"fleet": "cs2", "region": "eu", "read_secret": lambda: SECRET, **changes})  # type: ignore[arg-type]
+        AgonesOptions(**{"fleet": "cs2", "region": "eu", "owner": "mp-1", "read_secret": lambda: SECRET, **changes})  # type: ignore[arg-type]
 
 
 def test_secret_is_read_without_white_space_around_it(tmp_path: Path) -> None:

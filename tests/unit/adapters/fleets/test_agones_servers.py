@@ -5,9 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.adapters.fleets.agones_options import ADDRESS_TYPES
+from matchpod.adapters.fleets.agones_options import ADDRESS_TYPES, AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
+    EARLY_OWNER,
     LAST_ALLOCATED,
+    OWNER_LABEL,
+    REGION_LABEL,
+    SERVER_LABEL,
     Place,
     choose_address,
     choose_port,
@@ -15,6 +19,7 @@ from matchpod.adapters.fleets.agones_servers import (
     is_allocated,
     is_ready,
     kept_server,
+    listed_server,
     place_of_server,
 )
 from matchpod.adapters.kubernetes.objects import AgonesServer, NodeAddress, ObjectMeta, ServerStatus, StatusPort
@@ -105,3 +110,48 @@ def test_lists_that_are_null_are_empty() -> None:
 
 def test_server_without_status_is_not_gone() -> None:
     assert gone_reason(msgspec.json.decode(b'{"metadata":{"name":"a"}}', type=AgonesServer)) is None
+
+
+OPTIONS = AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: b"")
+NOW_S = 1_794_873_600.0
+"""2026-11-17T00:00:00Z."""
+
+
+@pytest.mark.parametrize(("owner", "is_own"), [("mp-1", True), ("mp-2", False), (EARLY_OWNER, None)])
+def test_owner_says_whose_server_it_is(owner: str, is_own: bool | None) -> None:
+    labels = {OWNER_LABEL: owner, REGION_LABEL: "eu", SERVER_LABEL: "srv_1"}
+    found = listed_server(server(labels=labels), OPTIONS, NOW_S)
+    assert found is not None
+    assert (found.server_id, found.is_own, found.owner) == ("srv_1", is_own, owner)
+
+
+def test_servers_of_other_installations_are_listed_whatever_their_region() -> None:
+    labels = {OWNER_LABEL: "mp-2", REGION_LABEL: "us", SERVER_LABEL: "srv_1"}
+    assert listed_server(server(labels=labels), OPTIONS, NOW_S) is not None
+    for owner in ("mp-1", EARLY_OWNER):
+        assert listed_server(server(labels={**labels, OWNER_LABEL: owner}), OPTIONS, NOW_S) is None
+
+
+def test_server_without_a_match_or_on_its_way_out_is_not_listed() -> None:
+    labels = {OWNER_LABEL: "mp-1", REGION_LABEL: "eu"}
+    assert listed_server(server(labels=labels), OPTIONS, NOW_S) is None
+    leaving = server(labels={**labels, SERVER_LABEL: "srv_1"}, deletion_timestamp="2026-11-15T00:00:00Z")
+    assert listed_server(leaving, OPTIONS, NOW_S) is None
+
+
+@pytest.mark.parametrize(
+    ("allocated", "created", "age_s"),
+    [
+        ("2026-11-16T23:59:00.123456789Z", "2026-11-01T00:00:00Z", 59.876544),
+        (None, "2026-11-16T23:00:00Z", 3600),
+        (None, None, 0),
+        ("garbage", None, 0),
+    ],
+)
+def test_age_counts_from_the_allocation(allocated: str | None, created: str | None, age_s: float) -> None:
+    labels = {OWNER_LABEL: "mp-1", REGION_LABEL: "eu", SERVER_LABEL: "srv_1"}
+    annotations = {LAST_ALLOCATED: allocated} if allocated else None
+    one = server(labels=labels, annotations=annotations, creation_timestamp=created)
+    found = listed_server(one, OPTIONS, NOW_S)
+    assert found is not None
+    assert found.age_s == pytest.approx(age_s, abs=1e-3)

@@ -11,6 +11,7 @@ import pytest
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, expand_command
 from matchpod.adapters.fleets.process_record import ProcessRecord, RecordFolder, identify
+from matchpod.core.server_loss import FleetReport
 
 VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{port} ;x"}
 
@@ -45,7 +46,7 @@ def test_empty_command_and_unknown_placeholder_are_rejected(command: tuple[str, 
         ProcessFleet(Path("nowhere"), ProcessOptions(command=command, ports=(27015,)))
 
 
-def test_server_counts_as_alive_if_its_state_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_is_not_gone_if_its_state_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = ProcessFleet(tmp_path, ProcessOptions(command=("cs2",), ports=(27015,)))
     RecordFolder(tmp_path).write(ProcessRecord(server_id="srv_1", slot="27015", process=identify(os.getpid())))
 
@@ -53,4 +54,4 @@ def test_server_counts_as_alive_if_its_state_cannot_be_read(tmp_path: Path, monk
         raise OSError(errno.EMFILE, "Too many open files")
 
     monkeypatch.setattr(Path, "read_text", fail)
-    assert asyncio.run(fleet.is_alive("srv_1", "27015"))
+    assert asyncio.run(fleet.observe("srv_1", "27015")) is FleetReport.UNKNOWN

@@ -27,8 +27,9 @@ def test_record_is_written_read_back_and_removed(tmp_path: Path) -> None:
     assert folder.read("srv_1") is None
     assert folder.records() == []
     folder.write(RECORD)
-    assert folder.read("srv_1") == RECORD
-    assert folder.records() == [RECORD]
+    written = msgspec.structs.replace(RECORD, folder=str(tmp_path / "fleet"))
+    assert folder.read("srv_1") == written
+    assert folder.records() == [written]
     folder.remove("srv_1")
     folder.remove("srv_1")
     assert folder.records() == []

@@ -10,7 +10,13 @@ from markupsafe import Markup
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import Side, Team
 from matchpod.core.result_shapes import Score
-from matchpod.core.round_shapes import DamagePair, FirstKill, RoundEntry, RoundPlayer, RoundTeam
+from matchpod.core.round_shapes import (
+    StoredDamagePair,
+    StoredFirstKill,
+    StoredRound,
+    StoredRoundPlayer,
+    StoredRoundTeam,
+)
 from matchpod.core.stats.buy_types import BuyType
 from matchpod.core.timeline_items import KillItem, Person
 
@@ -34,35 +40,12 @@ _FORBIDDEN = re.compile(r"[\u202a-\u202e\u2066-\u2069\x00-\x08\ud800-\udfff]")
 
 def make_team(
     side: Side | None, *, survivors: int | None = 3, value: int | None = 21000, buy: BuyType | None = BuyType.FULL
-) -> RoundTeam:
-    return RoundTeam(
-        side=side,
-        survivors=survivors,
-        kills=0,
-        damage_dealt=0,
-        money=None,
-        spent=None,
-        equipment_value=value,
-        buy_type=buy,
-    )
+) -> StoredRoundTeam:
+    return StoredRoundTeam(side=side, survivors=survivors, equipment_value=value, buy_type=buy)
 
 
-def make_player(person: Person, **numbers: int) -> RoundPlayer:
-    return RoundPlayer(
-        steam_id=person.steam_id or "",
-        name=person.name,
-        team=person.team,
-        survived=None,
-        kills=numbers.get("kills", 0),
-        deaths=0,
-        assists=0,
-        headshots=0,
-        damage_dealt=0,
-        utility_damage=0,
-        money=None,
-        spent=None,
-        equipment_value=None,
-    )
+def make_player(person: Person) -> StoredRoundPlayer:
+    return StoredRoundPlayer(steam_id=person.steam_id or "", name=person.name, team=person.team)
 
 
 def make_round(
@@ -74,40 +57,35 @@ def make_round(
     score: tuple[int, int] | None = (1, 0),
     complete: bool = True,
     first_kill: tuple[Person, Person] | None = None,
-    players: tuple[RoundPlayer, ...] = (),
+    players: tuple[StoredRoundPlayer, ...] = (),
     damage_pairs: tuple[tuple[str, str | None, int], ...] = (),
-    team1: RoundTeam | None = None,
-    team2: RoundTeam | None = None,
-) -> RoundEntry:
+    team1: StoredRoundTeam | None = None,
+    team2: StoredRoundTeam | None = None,
+) -> StoredRound:
     """Return a round; `side` is the one of the first team."""
     other = None if side is None else side.other
-    first = first_kill and FirstKill(timestamp=TIME, killer=first_kill[0], victim=first_kill[1], weapon="ak47")
-    return RoundEntry(
+    first = first_kill and StoredFirstKill(killer=first_kill[0], victim=first_kill[1])
+    return StoredRound(
         number=number,
         complete=complete,
-        started_at=TIME,
-        ended_at=None if reason is None else TIME,
-        duration=None,
         winner=winner,
         winner_side=None if winner is None else side if winner is Team.TEAM1 else other,
         reason=reason,
         score=None if score is None else Score(*score),
         first_kill=first,
-        plant=None,
-        defuse=None,
         team1=team1 or make_team(side),
         team2=team2 or make_team(other, survivors=0, value=9000, buy=BuyType.ECO),
         players=players,
         damage_pairs=tuple(
-            DamagePair(attacker_steam_id=attacker, victim_steam_id=victim, damage=damage)
+            StoredDamagePair(attacker_steam_id=attacker, victim_steam_id=victim, damage=damage)
             for attacker, victim, damage in damage_pairs
         ),
     )
 
 
-def make_map(count: int, *, half: int = 12, overtime_half: int = 3) -> tuple[RoundEntry, ...]:
+def make_map(count: int, *, half: int = 12, overtime_half: int = 3) -> tuple[StoredRound, ...]:
     """Return the rounds of an even map: the teams win in turn, so every overtime follows a tie."""
-    rounds: list[RoundEntry] = []
+    rounds: list[StoredRound] = []
     team1 = team2 = 0
     for number in range(1, count + 1):
         is_first = number % 2 == 1
@@ -122,7 +100,7 @@ def make_map(count: int, *, half: int = 12, overtime_half: int = 3) -> tuple[Rou
     return tuple(rounds)
 
 
-def open_round(number: int = 1, side: Side = Side.CT) -> RoundEntry:
+def open_round(number: int = 1, side: Side = Side.CT) -> StoredRound:
     return make_round(number, None, side=side, reason=None, score=None)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from matchpod.console.charts.halves import split_rounds
 from matchpod.core.model import Side
-from matchpod.core.round_shapes import RoundEntry
+from matchpod.core.round_shapes import StoredRound
 from tests.unit.console.charts.chart_input import make_map, make_round
 
 
-def parts_of(rounds: tuple[RoundEntry, ...]) -> list[tuple[str, int, int]]:
+def parts_of(rounds: tuple[StoredRound, ...]) -> list[tuple[str, int, int]]:
     return [(part.name, part.rounds[0].number, len(part.rounds)) for part in split_rounds(rounds)]
 
 

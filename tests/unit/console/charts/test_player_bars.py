@@ -7,7 +7,7 @@ import pytest
 
 from matchpod.console.charts.player_bars import player_bars
 from matchpod.core.model import Team
-from matchpod.core.result_shapes import MapPlayer, OverallPlayer
+from matchpod.core.result_shapes import StoredPlayer
 from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, texts
 
 NUMBERS = {
@@ -32,8 +32,8 @@ NUMBERS = {
 )  # fmt: skip
 
 
-def player(**changes: object) -> MapPlayer:
-    return msgspec.structs.replace(msgspec.convert(NUMBERS, MapPlayer), **changes)
+def player(**changes: object) -> StoredPlayer:
+    return msgspec.structs.replace(msgspec.convert(NUMBERS, StoredPlayer), **changes)
 
 
 def test_players_are_grouped_by_team_with_the_best_first() -> None:
@@ -50,7 +50,7 @@ def test_player_without_rounds_has_dashes() -> None:
 
 
 def test_series_has_no_kast() -> None:
-    overall = msgspec.convert(NUMBERS, OverallPlayer)
+    overall = msgspec.structs.replace(player(), kast_percent=None)
     assert texts(check(player_bars([overall], "Red", "Blue")), ".//tbody/tr/*") == ["Ann", "Red", "83.2", "–"]
 
 

@@ -99,3 +99,9 @@ def test_after_a_restore_adr_is_compared_because_the_game_keeps_the_damage_of_un
     new = compare({ANNA: [line]}, [game], [], round_number=3, was_restored=True)
     assert [found.field for found in new] == (["adr"] if is_reported else [])
     assert [found.field for found in compare({ANNA: [line]}, [game], [], round_number=3)] == ["damage"]
+
+
+def test_adr_of_a_player_who_joined_late_is_compared_over_all_rounds_of_the_map() -> None:
+    rows = {ANNA: [PlayerRound(damage=90, rounds_played=1), PlayerRound(damage=30, rounds_played=1)]}
+    game = game_count(ANNA, damage=120.0, adr=30.0)
+    assert compare(rows, [game], [], round_number=4, was_restored=True) == []

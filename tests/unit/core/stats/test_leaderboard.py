@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import Team
-from matchpod.core.stats.leaderboard import MAX_LIMIT, LeaderboardSort, player_rows, rank
+from matchpod.core.stats.leaderboard import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    LeaderboardPlayer,
+    LeaderboardSort,
+    player_rows,
+    rank,
+)
 from matchpod.core.stats.player_line import PlayerLine
 from tests.effort import examples
 from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA
@@ -16,8 +23,15 @@ from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA
 NAMES = {ANNA: "Anna", BEN: "Ben", CARL: "Carl"}
 
 
+def ranked(
+    rows: list[LeaderboardPlayer], *, sort_by: LeaderboardSort = LeaderboardSort.KILLS, limit: int = DEFAULT_LIMIT
+) -> list[LeaderboardPlayer]:
+    top = rank(msgspec.json.encode(rows), sort_by=sort_by, limit=limit)
+    return msgspec.json.decode(msgspec.json.encode(top), type=list[LeaderboardPlayer])
+
+
 def ids(lines: list[PlayerLine], sort_by: LeaderboardSort) -> list[str]:
-    return [player.steam_id for player in rank(player_rows(lines, NAMES), sort_by=sort_by)]
+    return [player.steam_id for player in ranked(player_rows(lines, NAMES), sort_by=sort_by)]
 
 
 def test_row_has_the_api_shape() -> None:
@@ -40,7 +54,7 @@ def test_row_has_the_api_shape() -> None:
         shots_hit=10,
         weapon_kills={"ak47": 1, "m4a1_silencer": 2},
     )
-    assert msgspec.to_builtins(rank(player_rows([line], NAMES))) == [
+    assert msgspec.to_builtins(ranked(player_rows([line], NAMES))) == [
         {
             "name": "Anna",
             "steamId": ANNA,
@@ -68,7 +82,7 @@ def test_numbers_that_were_not_counted_are_none() -> None:
 
 def test_team_number_is_1_or_2_and_0_without_a_team() -> None:
     lines = [PlayerLine(player_id=ANNA, team=Team.TEAM1), PlayerLine(player_id=BEN, team=Team.TEAM2)]
-    rows = rank(player_rows([*lines, PlayerLine(player_id=CARL)], NAMES))
+    rows = ranked(player_rows([*lines, PlayerLine(player_id=CARL)], NAMES))
     assert [row.team for row in rows] == [1, 2, 0]
 
 
@@ -119,4 +133,4 @@ def test_bots_are_left_out_and_missing_names_are_replaced_by_ids() -> None:
 @given(limit=st.integers(-3, 50), players=st.integers(0, 50))
 def test_rows_are_limited_by_the_request_and_the_maximum(limit: int, players: int) -> None:
     lines = [PlayerLine(player_id=str(number)) for number in range(players)]
-    assert len(rank(player_rows(lines, {}), limit=limit)) == max(0, min(limit, players, MAX_LIMIT))
+    assert len(ranked(player_rows(lines, {}), limit=limit)) == max(0, min(limit, players, MAX_LIMIT))

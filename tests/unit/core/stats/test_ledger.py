@@ -303,9 +303,23 @@ def test_death_in_freeze_time_does_not_count() -> None:
     assert ledger.open_round.falls == []
 
 
-def test_leaving_the_server_is_not_a_death() -> None:
+def test_leaving_alone_is_not_a_death() -> None:
     ledger = live().leave(ANNA).die(ANNA).leave(ANNA).ledger()
     assert line_of(ledger, ANNA).deaths == 0
+
+
+def test_suicide_of_a_living_player_who_leaves_is_one_death() -> None:
+    builder = live()
+    left_ms = builder.now_ms
+    ledger = builder.leave(ANNA).at(left_ms).die(ANNA).at(left_ms).die(ANNA).decide(1, Team.TEAM2).ledger()
+    assert line_of(ledger, ANNA).deaths == line_of(ledger, ANNA).first_deaths == 1
+
+
+def test_death_by_the_bomb_counts_only_before_the_decision() -> None:
+    builder = live().die(ANNA, ev.BOMB).at(50_000).die(ANNA).decide(1, Team.TEAM2)
+    ledger = builder.at(60_000).die(BEN, ev.BOMB).at(60_000).die(BEN).die(CARL).ledger()
+    assert [line_of(ledger, player).deaths for player in (ANNA, BEN, CARL)] == [1, 0, 1]
+    assert [line_of(ledger, player).kast_rounds for player in (ANNA, BEN, CARL)] == [0, 1, 1]
 
 
 def test_spectator_who_leaves_has_no_statistics() -> None:
@@ -347,7 +361,9 @@ def test_live_counts_include_the_open_round() -> None:
 
 
 def mvps_of(builder: EventBuilder, *players: str) -> list[int | None]:
-    return [line_of(builder.ledger(), who).mvps for who in players]
+    """Return the complete MVPs of players, None for those that are incomplete."""
+    lines = [line_of(builder.ledger(), who) for who in players]
+    return [line.mvps if line.are_mvps_complete else None for line in lines]
 
 
 def counted(builder: EventBuilder, next_round: int, **totals: int) -> EventBuilder:
@@ -388,7 +404,7 @@ def test_mvps_are_unknown_if_the_map_may_have_gone_on_after_the_last_round() -> 
 
 
 def test_after_the_end_only_the_mvp_of_the_last_round_is_accepted() -> None:
-    assert line_of(live().decide(1).start(2).decide(2).end().mvp(1, ANNA, 1).ledger(), ANNA).mvps is None
+    assert mvps_of(live().decide(1).start(2).decide(2).end().mvp(1, ANNA, 1), ANNA) == [None]
 
 
 def test_mvps_of_the_game_take_precedence_over_the_plugin() -> None:
@@ -403,8 +419,9 @@ def test_restore_drops_the_mvps_of_dropped_rounds() -> None:
     assert line_of(ledger, ANNA).mvps == 1
 
 
-def test_mvps_are_none_if_not_reported() -> None:
-    assert line_of(live().decide(1).mvp(7, ANNA, 1).end().ledger(), ANNA).mvps is None
+def test_mvps_are_incomplete_if_not_reported() -> None:
+    line = line_of(live().decide(1).mvp(7, ANNA, 1).end().ledger(), ANNA)
+    assert (line.mvps, line.are_mvps_complete) == (0, False)
 
 
 def test_shots_are_none_without_a_plugin_even_if_hits_are_logged() -> None:

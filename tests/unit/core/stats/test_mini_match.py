@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from matchpod.core import events as ev
 from matchpod.core.model import Team
 from matchpod.core.stats import derived
@@ -200,6 +202,7 @@ def test_ratios_are_computed_from_a_line() -> None:
 
 
 def test_leaderboard_ranks_the_players() -> None:
-    rows = rank(player_rows(mini_match().lines(), {ZOE: "Zoe"}), sort_by=LeaderboardSort.UTILITY, limit=2)
+    stored = msgspec.json.encode(player_rows(mini_match().lines(), {ZOE: "Zoe"}))
+    rows = [msgspec.json.decode(row) for row in rank(stored, sort_by=LeaderboardSort.UTILITY, limit=2)]
     # Zoe and Xena threw one grenade each; Zoe has the kill.
-    assert [(row.steam_id, row.utility.total) for row in rows] == [(ZOE, 1), (XENA, 1)]
+    assert [(row["steamId"], row["utility"]["total"]) for row in rows] == [(ZOE, 1), (XENA, 1)]

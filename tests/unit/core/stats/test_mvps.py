@@ -1,12 +1,14 @@
-"""Tests of MVPs: a total is right, or it is left out."""
+"""Tests of MVPs: a total is right, or it is marked incomplete."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import PlayerId, Team
-from matchpod.core.stats.mvps import MvpReports
+from matchpod.core.stats.mvps import MvpCount, MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples
 
@@ -28,12 +30,32 @@ Totals = dict[int, dict[PlayerId, int]]
 
 
 def known(*rounds: RoundRecord, game: Totals | None = None, plugin: Totals | None = None) -> dict[PlayerId, int]:
-    return MvpReports(game or {}, plugin or {}).known(rounds, PLAYERS)
+    """Return the complete totals."""
+    return complete(MvpReports(game or {}, plugin or {}), rounds)
+
+
+def complete(
+    reports: MvpReports, rounds: Sequence[RoundRecord], players: Sequence[PlayerId] = PLAYERS
+) -> dict[PlayerId, int]:
+    counts = reports.counts(rounds, players)
+    assert counts.keys() == set(players)
+    return {who: count.number for who, count in counts.items() if count.is_complete}
 
 
 def test_nothing_is_known_without_a_report() -> None:
-    assert known() == {}
+    assert known() == ALL_0
     assert known(played(1), played(2)) == {}
+    assert MvpReports().counts([played(1)], [ANNA]) == {ANNA: MvpCount(0, is_complete=False)}
+
+
+def test_total_that_is_not_proved_is_the_newest_that_was_reported() -> None:
+    reports = MvpReports({1: {ANNA: 1}, 2: {ANNA: 2, BEN: 0}})
+    rounds = [played(1), played(2), played(3)]
+    assert reports.counts(rounds, [ANNA, BEN]) == {ANNA: MvpCount(2, False), BEN: MvpCount(0, False)}
+    reports.forget()
+    assert reports.counts(rounds, [ANNA]) == {ANNA: MvpCount(2, is_complete=False)}
+    reports.drop_after(1)
+    assert reports.counts(rounds[:1], [ANNA]) == {ANNA: MvpCount(0, is_complete=False)}
 
 
 def test_everything_is_known_if_each_round_has_an_mvp() -> None:
@@ -80,7 +102,7 @@ def test_everyone_may_be_the_mvp_of_a_round_with_an_unknown_winner_or_start() ->
 
 def test_player_who_did_not_take_part_is_not_the_mvp() -> None:
     reports = MvpReports({1: {ANNA: 1, GUEST: 0}})
-    assert reports.known([played(1), played(2)], [GUEST]) == {GUEST: 0}
+    assert complete(reports, [played(1), played(2)], [GUEST]) == {GUEST: 0}
 
 
 def test_reports_before_lost_lines_do_not_count() -> None:
@@ -88,11 +110,11 @@ def test_reports_before_lost_lines_do_not_count() -> None:
     reports = MvpReports({1: {ANNA: 1}}, {2: {ANNA: 2}})
     reports.forget()
     rounds = [played(1), played(2, Team.TEAM2)]
-    assert reports.known(rounds, PLAYERS) == {}
+    assert complete(reports, rounds) == {}
     reports.game[2] = {BEN: 1}
-    assert reports.known(rounds, PLAYERS) == {BEN: 1}
+    assert complete(reports, rounds) == {BEN: 1}
     reports.game[2] = {BEN: 1, ANNA: 1}
-    assert reports.known(rounds, PLAYERS) == ALL_0 | {ANNA: 1, BEN: 1}
+    assert complete(reports, rounds) == ALL_0 | {ANNA: 1, BEN: 1}
 
 
 def test_reports_of_rounds_that_are_played_again_are_dropped() -> None:
@@ -124,5 +146,5 @@ def test_known_totals_are_right_no_matter_which_reports_are_lost(data: st.DataOb
             reports.game[number] = {who: totals[who] for who in present}
         for who in present if kind in ("plugin", "early") else ():
             reports.count_by_plugin(number, who, (totals if kind == "plugin" else before)[who])
-    found = reports.known(rounds, PLAYERS)
+    found = complete(reports, rounds)
     assert found == {who: totals[who] for who in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.model import Team
+from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord, Shots
@@ -63,9 +64,16 @@ def test_kills_by_weapon_are_summed() -> None:
     assert line_of(sum_rounds([first, second]), ANNA).weapon_kills == {"ak47": 3, "awp": 1}
 
 
-def test_mvps_are_none_for_players_of_whom_they_are_unknown() -> None:
-    lines = sum_rounds([played(1)], mvps={ANNA: 1, BEN: 0})
+def test_mvps_are_those_that_are_known() -> None:
+    lines = sum_rounds([played(1)], mvps={ANNA: MvpCount(1), BEN: MvpCount(0, is_complete=False)})
     assert [line_of(lines, who).mvps for who in (ANNA, BEN, XENA)] == [1, 0, None]
+    assert [line_of(lines, who).are_mvps_complete for who in (ANNA, BEN)] == [True, False]
+
+
+def test_mvps_over_several_maps_are_complete_if_those_of_each_map_are() -> None:
+    lines = [PlayerLine(player_id=ANNA, mvps=1), PlayerLine(player_id=ANNA, mvps=2, are_mvps_complete=False)]
+    (total,) = sum_lines(lines)
+    assert (total.mvps, total.are_mvps_complete) == (3, False)
 
 
 def test_mvps_and_shots_are_none_if_not_counted() -> None:

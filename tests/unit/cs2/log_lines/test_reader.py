@@ -190,6 +190,23 @@ def test_renamed_player_is_known_by_the_new_name() -> None:
     assert reader.parse(text) == player_lines.Triggered(renamed, "Got_The_Bomb")
 
 
+@pytest.mark.parametrize("verb", ["say", "say_team", "changed name to"])
+def test_newcomer_whose_name_has_the_token_of_another_player_does_not_act_for_them(verb: str) -> None:
+    reader = reader_with()
+    newcomer = player_token(f'{A[1:]} {verb} "x', 10, EVIL_ID, "")
+    text = f'{newcomer.text()} connected, address "203.0.113.9:62716"'
+    assert reader.parse(text) == Unknown(text)
+    assert reader.known.players[ANN.identity].name == "Ann"
+    assert reader.parse(f"{newcomer.text()} entered the game") == player_lines.Entered(newcomer)
+
+
+def test_vote_is_of_the_player_whose_token_the_server_wrote() -> None:
+    name = f'{A[1:-1]}<Area 1>" option0'
+    line = reader_with().parse(f'Vote cast "StartTimeOut " from #9 "{name}<10><{EVIL_ID}><CT><Area 2>" option1')
+    assert isinstance(line, world_lines.Vote)
+    assert (line.player, line.option) == (player_token(name, 10, EVIL_ID, "CT"), "option1")
+
+
 def test_console_chat_is_not_parsed_as_a_players_line() -> None:
     text = '"Console<0>" say "x<5><[U:1:105]><>" connected, address "1.2.3.4:5"'
     assert isinstance(reader_with().parse(text), world_lines.ConsoleChat)

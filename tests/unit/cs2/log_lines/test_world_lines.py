@@ -10,7 +10,7 @@ from matchpod.cs2.log_lines import world_lines as lines
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
 
-from .test_player_lines import decimals, free_text, numbers, words
+from .test_player_lines import decimals, free_text, numbers, players, words
 
 sides = st.sampled_from(Side)
 quoted = free_text.map(lambda text: text.replace('"', ""))
@@ -25,6 +25,9 @@ any_line = st.one_of(
     st.builds(lines.MatchScore, numbers, numbers, quoted, st.integers(-1, 200)),
     st.builds(lines.PauseChanged, st.booleans(), words),
     st.builds(lines.MatchUnpaused),
+    st.builds(
+        lines.Vote, st.just("cast"), quoted, st.integers(0, 64), players, words, st.sampled_from([None, "option1"])
+    ),
     st.builds(lines.FreezeStarted),
     st.builds(lines.LoadingMap, quoted),
     st.builds(lines.MapStarted, quoted, st.none() | quoted),

@@ -11,6 +11,7 @@ import pytest
 from matchpod.core.effects import Effect, EndMatch, StartPlay
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.progress import Stays
 from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timeline_items import AssistItem, TimelineItem
@@ -295,3 +296,17 @@ def test_timeline_of_the_same_version_or_without_known_items_keeps_its_numbers()
     fold.align_timeline(1, [(1, b"{}")])
     fold.align_timeline(1, [])
     assert items_of_first_map(fold) == items
+
+
+def test_error_in_what_only_views_use_does_not_cost_the_entry(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def update(*_args: object, **_options: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Stays, "update", update)
+    fold = Fold.begin(row_of(recorded().settings), 1.0)
+    for entry in recorded().entries:
+        fold.apply(entry)
+    assert fold.is_over
+    assert set(caplog.messages) == {"signs of a match lost"}

@@ -7,7 +7,7 @@ import pytest
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.simulator.play.door import BY_USER
-from matchpod.simulator.play.player import Player
+from matchpod.simulator.play.player import Participant, Player
 from tests.unit.cs2.log_lines.line_format import format_http_line
 from tests.unit.simulator.play.people.visited_server import VisitedServer, participant
 
@@ -46,7 +46,7 @@ def test_player_has_the_time_of_the_connection(server: VisitedServer) -> None:
 
 
 def test_new_player_gets_the_lowest_free_user_id_and_players_are_sorted(server: VisitedServer) -> None:
-    players = [join(server, account) for account in (1, 2, 3)]
+    players = [join(server, account, "Spectator") for account in (1, 2, 3)]
     server.door.leave(players[1], BY_USER)
     assert join(server, 4).user_id == 2
     assert [player.user_id for player in server.arena.players] == [1, 2, 3]
@@ -88,10 +88,13 @@ def test_living_player_dies_when_changing_sides(server: VisitedServer) -> None:
     assert not player.has_bomb
 
 
-def test_leaving_dead_player_logs_one_line(server: VisitedServer) -> None:
+def test_leaving_dead_player_logs_a_line_and_an_empty_one_without_an_id(server: VisitedServer) -> None:
+    server.set(mp_logdetail_items="1")
     player = join(server)
     server.door.leave(player, BY_USER)
     assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "{BY_USER}")']
+    server.wait(0)
+    assert server.log.texts[5:] == ['"alice<1><STEAM_ID_PENDING><CT>" left buyzone with [ ]']
     assert server.arena.players == []
     assert not player.is_in_game
     assert server.watcher.events[-1] == f"left 1 {BY_USER}"
@@ -126,6 +129,67 @@ def test_leaving_the_server_or_a_side_while_dead_is_not_a_death(server: VisitedS
 def test_kick_is_logged_as_the_reason_of_the_disconnect(server: VisitedServer) -> None:
     server.door.kick(join(server), "go away")
     assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
+
+
+def test_bot_that_leaves_has_no_id_no_death_and_no_kept_place(server: VisitedServer) -> None:
+    server.set(mp_logdetail_items="1")
+    bot = server.door.connect(Participant("Wolf", 0, address="(unknown)"))
+    assert bot is not None
+    server.door.enter(bot)
+    server.door.join(bot, "TERRORIST")
+    bot.is_alive = True
+    server.door.kick(bot, "")
+    server.wait(0)
+    assert server.log.texts[3:] == [
+        '"Wolf<1><BOT><TERRORIST>" disconnected (reason "NETWORK_DISCONNECT_KICKED")',
+        '"Wolf<1><<none>><TERRORIST>" left buyzone with [ ]',
+    ]
+    assert server.arena.absent == []
+
+
+def test_player_who_returns_gets_back_user_id_money_and_team_without_a_switch(server: VisitedServer) -> None:
+    join(server, 76)
+    player = join(server, team="TERRORIST")
+    player.money = 5900
+    server.door.leave(player, BY_USER)
+    server.wait(1)
+    assert join(server, 78).user_id == 3
+    server.log.lines.clear()
+    returned = join(server, team="TERRORIST")
+    assert server.log.texts == [
+        f'"alice<2><{ID}><>" connected, address "203.0.113.9:27005"',
+        f'"alice<2><{ID}><>" STEAM USERID validated',
+        f'"alice<2><{ID}><>" entered the game',
+    ]
+    assert (returned.money, returned.side, returned.is_alive) == (5900, Side.T, False)
+    assert server.watcher.events[-2:] == ["entered 2", "joined 2 TERRORIST"]
+    assert server.arena.absent == []
+
+
+def test_player_who_returns_joins_the_team_that_the_plugin_requires_by_now(server: VisitedServer) -> None:
+    server.door.leave(join(server), BY_USER)
+    server.arena.required_team = lambda _player: "TERRORIST"
+    assert join(server).side is Side.T
+    assert server.log.texts[-1] == f'"alice<1><{ID}>" switched from team <CT> to <TERRORIST>'
+
+
+def test_player_who_leaves_alive_dies_and_an_enemy_is_paid(server: VisitedServer) -> None:
+    server.set(mp_logmoney="1")
+    stays, leaves = join(server, 76), join(server, team="TERRORIST")
+    server.arena.book.open(is_free_for_all=False, has_respawns=False)
+    server.arena.book.round_started(1, [stays], [leaves])
+    stays.is_alive = leaves.is_alive = True
+    server.log.lines.clear()
+    server.door.leave(leaves, BY_USER)
+    assert server.log.texts == [
+        f'"alice<2><{ID}><TERRORIST>" disconnected (reason "{BY_USER}")',
+        '"alice<2><[U:1:76]><CT>" money change 800+300 = $1100 (tracked)',
+        f'"alice<2><{ID}><TERRORIST>" [0 0 0] committed suicide with "world"',
+    ]
+    assert {tally.player_id: tally.deaths for tally in server.arena.book.tallies()} == {
+        stays.person.player_id: 0,
+        leaves.person.player_id: 1,
+    }
 
 
 def test_chat_is_logged_and_passed_to_watchers(server: VisitedServer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from matchpod.core.events import RoundEndReason
 from matchpod.core.model import Side, Team
 from matchpod.cs2 import matchzy
@@ -416,6 +418,28 @@ def test_winners_of_the_knife_round_may_switch() -> None:
     assert (report.team1_score, report.team2_score) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("winner", "command", "side"),
+    [
+        (Side.CT, ".ct", Side.CT),
+        (Side.CT, ".t", Side.T),
+        (Side.T, ".t", Side.CT),
+        (Side.T, "!ct", Side.T),
+        (Side.T, ".swap", Side.T),
+    ],
+)
+def test_winners_of_the_knife_round_may_name_a_side(winner: Side, command: str, side: Side) -> None:
+    harness = loaded(map_sides=["knife"])
+    blue, red = harness.enter_all()
+    harness.rcon("css_start")
+    harness.play_knife_round(winner)
+    harness.door.say(red if winner is Side.CT else blue, command)
+    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
+    harness.door.say(blue if winner is Side.CT else red, command)
+    assert harness.stage() is PluginStage.LIVE
+    assert blue.team == side
+
+
 def test_side_is_chosen_once_a_winner_of_the_knife_round_is_connected() -> None:
     harness = loaded(map_sides=["knife"])
     harness.rcon("css_start")
@@ -501,3 +525,16 @@ def test_loading_player_is_checked_when_entering() -> None:
     assert stranger in harness.arena.players
     harness.door.enter(stranger)
     assert stranger not in harness.arena.players
+
+
+def test_side_choice_depends_on_the_seed_and_not_on_the_id_of_the_match() -> None:
+    def chosen(match_id: int) -> str:
+        harness = loaded(map_sides=["knife"], matchid=match_id)
+        blue, _ = harness.enter_all()
+        harness.rcon("css_start")
+        harness.play_knife_round(Side.CT)
+        harness.wait(12)
+        assert harness.stage() is PluginStage.LIVE
+        return blue.team
+
+    assert len({chosen(match_id) for match_id in range(1, 12)}) == 1

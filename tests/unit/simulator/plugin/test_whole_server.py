@@ -102,7 +102,7 @@ def test_full_roster_readies_up_and_plays_a_map() -> None:
 
 
 def test_last_round_report_has_the_final_score() -> None:
-    server = Server()
+    server = Server("one_sided")
     server.load()
     server.wait_for("map_result")
     result = server.outside.reports[-1]

@@ -272,8 +272,13 @@ class Book:
             self._round.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
 
     def died(self, victim: Player, at_ms: int) -> None:
-        """Count a death by the bomb, a fall or suicide."""
+        """Count a death by a fall or suicide, or of a player who left the server or their side alive."""
         if self._round is not None:
+            self._round.die(self._round.tally_of(victim))
+
+    def killed_by_bomb(self, victim: Player) -> None:
+        """Count a death by the bomb, unless the round is decided: the game then does not, 4 of 4 real cases."""
+        if self._round is not None and not self._round.is_decided:
             self._round.die(self._round.tally_of(victim))
 
     def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:

@@ -12,6 +12,7 @@ from random import Random
 from matchpod.cs2.log_lines.player_lines import (
     Assisted,
     Attacked,
+    BombDeath,
     Killed,
     KilledOther,
     Suicide,
@@ -24,6 +25,7 @@ from matchpod.simulator.play.fights.economy import give_bomb
 from matchpod.simulator.play.fights.purse import change_money
 from matchpod.simulator.play.fights.terrain import Terrain, nearby_position
 from matchpod.simulator.play.fights.wounds import Hit
+from matchpod.simulator.play.last_lines import plan_last_line
 from matchpod.simulator.play.player import Player
 
 ASSIST_DAMAGE = 40
@@ -132,11 +134,18 @@ class Battle:
         return True
 
     def commit_suicide(self, victim: Player, weapon: str = "world") -> None:
-        """Kill a player by a fall, the bomb or their own grenade."""
+        """Kill a player by a fall or their own grenade."""
         self._mark_dead(victim)
         self.arena.log.write(Suicide(victim.token, victim.position, weapon))
         self.arena.book.died(victim, self.arena.agenda.now_ms)
         victim.has_bomb = False
+
+    def kill_by_bomb(self, victim: Player) -> None:
+        """Kill a player by the bomb. The round is decided by then, and the game does not count the death."""
+        self.arena.log.write(BombDeath(victim.token, victim.position))
+        self._mark_dead(victim)
+        self.arena.log.write(Suicide(victim.token, victim.position, "world"))
+        self.arena.book.killed_by_bomb(victim)
 
     def kill_other(self, killer: Player, target: str, weapon: str) -> None:
         """Log that a player killed a chicken or destroyed a prop."""
@@ -166,6 +175,9 @@ class Battle:
         victim.is_alive = False
         victim.health = 0
         self.deaths += 1
+        if victim.is_in_buy_zone and self._has_rewards:
+            plan_last_line(self.arena, victim)
+        victim.is_in_buy_zone = False
         if victim.has_bomb:
             self.is_bomb_dropped = True
             self.arena.log.write(Triggered(victim.token, "Dropped_The_Bomb"))

@@ -57,7 +57,7 @@ class Economy:
         money = variables.whole("mp_overtime_startmoney" if is_overtime else "mp_startmoney")
         losses = variables.whole("mp_starting_losses")
         self._losses = {Side.CT: losses, Side.T: losses}
-        for player in arena.players:
+        for player in (*arena.players, *arena.absent):
             player.money = money
             player.is_alive = False
             strip(player)
@@ -70,7 +70,7 @@ class Economy:
         if not player.is_alive:
             strip(player)
             log_pick_up(arena, player, "knife")
-        player.is_alive = True
+        player.is_alive = player.is_in_buy_zone = True
         player.health = MAX_HEALTH
         player.has_bomb = False
         player.blind_until_ms = 0
@@ -119,7 +119,10 @@ class Economy:
                     purchase(arena, player, name)
 
     def pay(self, arena: Arena, end: RoundEnd) -> None:
-        """Pay the money of a round: winners, then the bonus for a defused plant, then losers; a draw pays nothing."""
+        """Pay the money of a round: winners, then the bonus for a defused plant, then losers; a draw pays nothing.
+
+        Players who left are paid too, but not while they load the map again.
+        """
         winner = end.side
         if winner is None:
             return
@@ -130,14 +133,14 @@ class Economy:
         variables = arena.variables
         if not variables.is_on("mp_teamcashawards"):
             return
-        for player in arena.players_on(winner):
+        for player in arena.kept_on(winner):
             change_money(arena, player, variables.whole(_win_cash(arena, end, winner)))
         if end.notice == "Bomb_Defused":
-            for player in arena.players_on(loser):
+            for player in arena.kept_on(loser):
                 change_money(arena, player, variables.whole("cash_team_planted_bomb_but_defused"))
         bonus = variables.whole("cash_team_loser_bonus")
         bonus += losses * variables.whole("cash_team_loser_bonus_consecutive_rounds")
-        for player in arena.players_on(loser):
+        for player in arena.kept_on(loser):
             if end.notice == "Target_Saved" and player.is_alive:
                 continue  # a Terrorist who survives until time runs out gets nothing
             change_money(arena, player, bonus)
@@ -146,9 +149,12 @@ class Economy:
         """Pay the CTs for each dead Terrorist, just before the next freeze time, whether they won or lost."""
         variables = arena.variables
         dead = sum(not player.is_alive for player in arena.players_on(Side.T))
+        dead += sum(player.died_leaving for player in arena.absent if player.team == Side.T)
+        for player in arena.absent:
+            player.died_leaving = False
         bonus = dead * variables.whole("cash_team_per_dead_enemy")
         if bonus and variables.is_on("mp_teamcashawards"):
-            for player in arena.players_on(Side.CT):
+            for player in arena.kept_on(Side.CT):
                 change_money(arena, player, bonus)
 
     def swap_sides(self) -> None:
@@ -228,6 +234,7 @@ def sell_back(arena: Arena, player: Player, name: str) -> None:
 
 def log_buyzone_exit(arena: Arena, player: Player) -> None:
     """Log what a player carries out of the buy zone. Two flashbangs are listed once."""
+    player.is_in_buy_zone = False
     if not arena.variables.is_on("mp_logdetail_items"):
         return
     names = [player.knife, player.pistol, "c4" if player.has_bomb else "", "taser" if player.has_taser else ""]

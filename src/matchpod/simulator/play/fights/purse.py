@@ -9,6 +9,19 @@ from matchpod.simulator.play.player import Player
 SELLBACK = "acquire: sellback"
 
 
+def reward_for_departure(arena: Arena, leaver: Player) -> None:
+    """Pay a living enemy for the death of a player who leaves alive, as for a kill.
+
+    4 of 4 cases in a real log, for bots too. It had one enemy: which of several is paid is a guess.
+    """
+    enemies = [
+        player for player in arena.players if player.is_alive and player.is_playing and player.team != leaver.team
+    ]
+    if arena.book.is_open and arena.variables.is_on("mp_playercashawards") and enemies and not arena.is_map_over:
+        enemy = arena.rng("departure", leaver.person.player_id).choice(enemies)
+        change_money(arena, enemy, arena.variables.whole("cash_player_killed_enemy_default"))
+
+
 def change_money(
     arena: Arena, player: Player, change: int, cause: str | None = None, *, is_tracked: bool = True
 ) -> None:

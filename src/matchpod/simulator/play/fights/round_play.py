@@ -10,7 +10,6 @@ from __future__ import annotations
 from random import Random
 
 from matchpod.core.model import Side
-from matchpod.cs2.log_lines.player_lines import BombDeath
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.bomb import PLANT_MS, Bomb
@@ -54,8 +53,7 @@ def play_aftermath(arena: Arena, rng: Random) -> Script[None]:
     battle = Battle(arena, rng)
     for player in list(arena.players):
         if player.is_alive and not player.health:
-            arena.log.write(BombDeath(player.token, player.position))
-            battle.commit_suicide(player)
+            battle.kill_by_bomb(player)
     chance = rng.random()
     yield 500 + int(rng.random() * 2000)
     cts, ts = arena.alive_on(Side.CT), arena.alive_on(Side.T)

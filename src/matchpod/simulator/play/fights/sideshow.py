@@ -12,6 +12,8 @@ from matchpod.simulator.play.fights.script_runner import ScriptRunner
 from matchpod.simulator.play.fights.terrain import REACH
 from matchpod.simulator.play.player import Player
 
+_STAYS_IN_BASE_MS = 5_000
+"""A player who would leave later than this stays: one in seventy, and so about every seventh round."""
 _THROWN = 0.75
 """Share of the grenades that are thrown, if the owner lives long enough."""
 _CHICKENS = 0.6
@@ -26,9 +28,10 @@ _PROP_NAMES = ("prop_physics_multiplayer", "func_breakable", "prop_dynamic")
 
 
 def plan_buyzone_exits(battle: Battle, runner: ScriptRunner) -> None:
-    """Plan that all players leave the buy zone within the first seconds, in random order."""
+    """Plan that players leave the buy zone within the first seconds, in random order; the slowest stay in it."""
     roll = battle.rng.random
     players = [(int(200 + 5800 * roll() * roll()), player) for player in battle.arena.players if player.is_alive]
+    players = [(at_ms, player) for at_ms, player in players if at_ms < _STAYS_IN_BASE_MS]
     players.sort(key=lambda pair: pair[0])
     runner.start(_leave_buyzone(battle, players))
 

@@ -11,10 +11,7 @@ from matchpod.cs2.log_lines.world_lines import GameOver
 from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.flow.accolades import accolades
 from matchpod.simulator.play.flow.standing import GamePhase, Standing
-from matchpod.simulator.play.player import UNASSIGNED, Player
-
-PENDING = "STEAM_ID_PENDING"
-"""The Steam id that CS2 logs for players it no longer counts as connected."""
+from matchpod.simulator.play.player import PENDING_ID, UNASSIGNED, Player
 
 NO_MAP_GROUP = ""
 """A server started with a map has no map group: `Game Over` then has two spaces in a row."""
@@ -33,6 +30,7 @@ def write_game_over(arena: Arena, standing: Standing, played_ms: int) -> None:
     minutes = round(played_ms / MS_PER_MINUTE)
     write(GameOver(arena.variables.mode_name, NO_MAP_GROUP, arena.map_name, ct, t, minutes))
     standing.phase = GamePhase.OVER
+    arena.is_map_over = True
     arena.book.close()
 
 
@@ -50,7 +48,7 @@ def unassign_players(arena: Arena, played: Sequence[Player]) -> None:
     for player in played:
         if player.side is None:
             continue
-        token = player_token(player.person.name, player.user_id, PENDING, None)
+        token = player_token(player.person.name, player.user_id, PENDING_ID, None)
         arena.log.write(SwitchedTeam(token, player.team, UNASSIGNED))
         player.team = UNASSIGNED
         player.is_alive = False

@@ -11,6 +11,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.economy import Economy
 from matchpod.simulator.play.flow.standing import Standing
 from matchpod.simulator.play.flow.stats_rows import stats_block
+from matchpod.simulator.play.last_lines import write_last_lines
 from matchpod.simulator.play.player import Player
 
 
@@ -35,6 +36,7 @@ class FreezeTime:
         scores = {"ct_score": standing.side_score(Side.CT), "t_score": standing.side_score(Side.T)}
         for line in stats_block(arena, round_number=round_number, **scores):
             write(line)
+        write_last_lines(arena)
         for player in sorted(arena.playing, key=_spawn_order):
             self._economy.spawn(arena, player)
         if is_match_start:

@@ -98,6 +98,8 @@ class Game(Watcher):
         arena.map_number += 1
         self._load.call_in(load_ms(arena), self._finish_load)
         self._disconnect_all()
+        arena.absent.clear()
+        arena.buy_zone_exits.clear()
         if arena.map_name:
             for watcher in tuple(arena.watchers):
                 watcher.map_closing()
@@ -106,7 +108,7 @@ class Game(Watcher):
         arena = self._arena
         for player in tuple(arena.players):
             arena.log.write(Disconnected(player.token, LOOP_DEACTIVATE))
-            if player.is_alive:
+            if player.is_alive and not player.person.is_bot:
                 arena.log.write(Suicide(player.token, player.position, "world"))
             arena.players.remove(player)
             player.is_alive = player.is_in_game = False
@@ -147,6 +149,8 @@ class Game(Watcher):
     def end_warmup(self) -> None:
         """End warmup and start the match, or the knife round before it."""
         if self.phase is GamePhase.WARMUP:
+            for watcher in tuple(self._arena.watchers):
+                watcher.warmup_ending()
             self._warmup.end()
             self._start()
 
@@ -254,7 +258,7 @@ class Game(Watcher):
             self._is_knife_next = False
             self.start_warmup()
             return
-        self._follow_up.run(self._continue_after_map(tuple(self._arena.playing)))
+        self._follow_up.run(self._continue_after_map((*self._arena.playing, *self._arena.absent)))
         for watcher in tuple(self._arena.watchers):
             watcher.map_ended()
 
@@ -304,8 +308,9 @@ class Game(Watcher):
         self._warmup.update()
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Update warmup, which may have to wait for players again."""
+        """Update warmup, which may have to wait for players again, or the round, which may be decided."""
         self._warmup.update()
+        self.rounds.player_left()
 
     def _variable_changed(self, name: str) -> None:
         if name == "mp_warmuptime":

@@ -28,6 +28,9 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
     for player in players:
         arena.log.write(SwitchedTeam(player.teamless_token, SPECTATOR, sides[player]))
         player.team = sides[player].value
+    for player in arena.absent:  # without lines: a guess
+        if player.side is not None:
+            player.team = _side_in_backup(standing, backup, player).value
     standing.set_to(
         GamePhase.LIVE, score=backup.score, rounds_played=backup.rounds_played, team1_side=backup.team1_side
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from random import Random
 
 from matchpod.core.model import Side
@@ -64,6 +65,8 @@ class Rounds:
         self._next = NextStep.ROUND
         self._is_freeze = False
         self._is_idle = False
+        self._is_played = False
+        """True from `Round_Start` to the decision."""
         self._started_tick = 0
         self._round_start = TaskSlot(arena.agenda)
         self._flow = TaskSlot(arena.agenda)
@@ -74,7 +77,7 @@ class Rounds:
         for slot in (self._round_start, self._flow, self._background):
             slot.cancel()
         self.number = 0
-        self._is_freeze = self._is_idle = False
+        self._is_freeze = self._is_idle = self._is_played = False
         self._next = NextStep.ROUND
 
     def begin(self, *, is_knife: bool) -> None:
@@ -127,12 +130,19 @@ class Rounds:
         elif self._is_freeze:
             self.economy.spawn(self._arena, player)
 
+    def player_left(self) -> None:
+        """Check at once whether the round is decided: a real round ends in the tick in which its last player leaves."""
+        if self._is_played:
+            self._flow.wake()
+
     def _begin_next(self) -> None:
         """Begin the freeze time of the next round; without players, wait for the first one."""
         arena, standing = self._arena, self._standing
         self._is_idle = not arena.playing
         if self._is_idle:
             return
+        for watcher in tuple(arena.watchers):
+            watcher.round_restarting()
         self.economy.pay_for_dead(arena)
         if self._next is NextStep.HALF:
             standing.change_sides()
@@ -192,7 +202,9 @@ class Rounds:
         arena, standing, number = self._arena, self._standing, self.number
         side = standing.team1_side
         winner = choose_winner(arena, winner_rng, team1_side=side, score=standing.score)
+        self._is_played = True
         end = yield from play_round(arena, rng, winner, self._style)
+        self._is_played = False
         standing.count_round(end.side)
         standing.write_round_end(end)
         self.economy.pay(arena, end)
@@ -281,8 +293,12 @@ class Rounds:
 
 
 def switch_sides(arena: Arena) -> None:
-    """Move all players to the other side without killing them."""
-    for player in arena.playing:
-        side = Side(player.team).other
-        arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))
-        player.team = side.value
+    """Move all players to the other side without killing them, even those who left."""
+    for player in sorted((*arena.playing, *arena.absent), key=attrgetter("user_id")):
+        if player.side is not None:
+            side = player.side.other
+            arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))
+            player.team = side.value
+    for player in arena.players:
+        if player.kept_team:  # loads the map: no line, a guess
+            player.kept_team = Side(player.kept_team).other.value

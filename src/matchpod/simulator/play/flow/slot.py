@@ -37,6 +37,11 @@ class TaskSlot:
         self.cancel()
         self._task = self._agenda.start(script)
 
+    def wake(self) -> None:
+        """End the current wait of the task, if there is one."""
+        if self._task is not None:
+            self._agenda.wake(self._task)
+
     def cancel(self) -> None:
         """Cancel the task, if there is one."""
         if self._task is not None:

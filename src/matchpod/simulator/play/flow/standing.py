@@ -51,6 +51,7 @@ class Standing:
     def set_to(self, phase: GamePhase, *, score: tuple[int, int], rounds_played: int, team1_side: Side) -> None:
         """Set the complete state."""
         self.phase = phase
+        self._arena.is_map_over = False
         self.score = score
         self.rounds_played = rounds_played
         self.team1_side = self._logged_side = team1_side
@@ -62,6 +63,7 @@ class Standing:
     def reset_score(self) -> None:
         """Go to warmup after a map; log lines still name the teams on their last sides."""
         self.phase = GamePhase.WARMUP
+        self._arena.is_map_over = False
         self.score = (0, 0)
         self.rounds_played = 0
 

@@ -29,7 +29,10 @@ _DINKS = 0
 
 
 def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int) -> Iterator[Line]:
-    """Yield the block before a round, if it is enabled, with one row per connected player ordered by user id."""
+    """Yield the block before a round, if it is enabled, with one row per player ordered by user id.
+
+    Players who left are listed as long as their place is kept.
+    """
     variables = arena.variables
     if not variables.is_on("sv_log_roundstats"):
         return
@@ -42,23 +45,25 @@ def stats_block(arena: Arena, *, round_number: int, ct_score: int, t_score: int)
     yield StatsField("server", variables.text("hostname"))
     yield StatsField("fields", FIELDS)
     yield StatsMark(STATS_PLAYERS)
-    for index, columns in enumerate(_rows(arena)):
-        yield StatsPlayer(index, columns)
+    for user_id, columns in _rows(arena):
+        yield StatsPlayer(user_id, columns)
     yield StatsMark(STATS_END)
 
 
-def _rows(arena: Arena) -> Iterator[str]:
-    players = sorted(arena.players, key=lambda player: player.user_id)
+def _rows(arena: Arena) -> Iterator[tuple[int, str]]:
+    players = sorted((*arena.players, *arena.absent), key=lambda player: player.user_id)
     zeros = Tally()
     # SourceTV has user id 0 and is not a player, but has a row like one.
     if arena.variables.is_on("tv_enable") and not (players and players[0].user_id == 0):
-        yield _row(0, 0, arena.variables.whole("mp_startmoney"), zeros)
-    tallies = _tallies_of_rounds_before(arena)
+        yield 0, _row(0, 0, arena.variables.whole("mp_startmoney"), zeros)
+    tallies, rounds = _tallies_of_rounds_before(arena), arena.book.rounds_played()
     for player in players:
         person = player.person
         tally = tallies.get(person.player_id, zeros)
         undone = arena.book.undone_damage[person.player_id]
-        yield _row(person.account, TEAM_NUMBERS.get(player.team, 0), player.money, tally, undone_damage=undone)
+        team = TEAM_NUMBERS.get(player.kept_team or player.team, 0)
+        row = _row(person.account, team, player.money, tally, rounds=rounds, undone_damage=undone)
+        yield player.user_id, row
 
 
 def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
@@ -69,12 +74,13 @@ def _tallies_of_rounds_before(arena: Arena) -> dict[str, Tally]:
     return {tally.player_id: tally for tally in book.tallies()}
 
 
-def _row(account: int, team: int, money: int, tally: Tally, *, undone_damage: int = 0) -> str:
-    kills, deaths, rounds = tally.kills, tally.deaths, tally.rounds_played
+def _row(account: int, team: int, money: int, tally: Tally, *, rounds: int = 0, undone_damage: int = 0) -> str:
+    kills, deaths = tally.kills, tally.deaths
     hs_percent = 100 * tally.headshots / kills if kills else 0.0
     # A row of a real log with 2 kills and no death has 0.00 here, not 2.00.
     kd_ratio = kills / deaths if deaths else 0.0
     # After a restored backup `dmg` still contains the damage of the rounds that were undone, while adr does not.
+    # The game divides by all rounds of the map, even if the player was away: 4 blocks of a real log with a leaver.
     # Rounding matches all 105 values of a real log, truncating only 47 of them.
     adr = round(tally.damage / rounds) if rounds else 0
     counts = (

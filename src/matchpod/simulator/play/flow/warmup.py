@@ -14,6 +14,7 @@ from matchpod.simulator.play.arena import Arena
 from matchpod.simulator.play.fights.deathmatch import play_warmup
 from matchpod.simulator.play.flow.pauses import Pauses
 from matchpod.simulator.play.flow.slot import TaskSlot
+from matchpod.simulator.play.player import Player
 
 ANNOUNCE_MS = 2000
 
@@ -64,7 +65,7 @@ class Warmup:
         if not self._is_on:
             return
         arena = self._arena
-        if not arena.playing:
+        if all(player.person.is_bot for player in arena.playing):
             self._play.cancel()
         elif not self._play.is_active:
             self._plays += 1
@@ -87,5 +88,9 @@ class Warmup:
         if variables.is_on("mp_warmup_pausetimer") or self._pauses.is_on:
             return False
         if variables.mode_name == "deathmatch" and variables.is_on("mp_teammates_are_enemies"):
-            return len(arena.playing) >= MIN_FREE_FOR_ALL_PLAYERS
-        return bool(arena.players_on(Side.CT)) and bool(arena.players_on(Side.T))
+            return sum(map(_is_human, arena.playing)) >= MIN_FREE_FOR_ALL_PLAYERS
+        return all(any(map(_is_human, arena.players_on(side))) for side in Side)
+
+
+def _is_human(player: Player) -> bool:
+    return not player.person.is_bot

@@ -136,6 +136,8 @@ class Crowd:
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
         self._finished_map = ""
+        self._names = ("", "")
+        """The names of the two teams, in the order of the map on which people first saw them."""
 
     def present(self) -> list[Guest]:
         """Return the connected guests."""
@@ -201,6 +203,16 @@ class Crowd:
             else:
                 guest.stage = GuestStage.GONE
 
+    def side_of(self, team: int) -> Side:
+        """Return the side of a team, 1 or 2, which people know by its name: on another map the names may be swapped."""
+        text = self.arena.variables.text
+        names = (text("mp_teamname_1"), text("mp_teamname_2"))
+        if not self._names[0] or not self._names[1]:
+            self._names = names
+        is_first = (team == 1) is not (names == self._names[::-1] != self._names)
+        side = self.game.team1_side
+        return side if is_first else side.other
+
     def map_closing(self) -> None:
         """Cancel all plans: guests who had come will return, the others are expected again."""
         for guest in self.all_guests():
@@ -258,20 +270,16 @@ class Crowd:
         yield rng.randint(*LOADING_MS)
         self.door.enter(player)
         yield rng.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0
-        side = self._free_side() if guest is self.stranger else self._side_of(guest.team)
+        side = self._free_side() if guest is self.stranger else self.side_of(guest.team)
         if side is not None:
             self.door.join(player, side)
         else:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
 
-    def _side_of(self, team: int) -> Side:
-        side = self.game.team1_side
-        return side if team == 1 else side.other
-
     def _free_side(self) -> Side | None:
         """Return the side of a guest who is gone for good; the places of guests who may still come are not free."""
         team = next((guest.team for guest in self.guests.values() if guest.stage is GuestStage.GONE), None)
-        return None if team is None else self._side_of(team)
+        return None if team is None else self.side_of(team)
 
     def _disconnect(self, guest: Guest, reason: str, stage: GuestStage) -> None:
         if guest.player is not None:

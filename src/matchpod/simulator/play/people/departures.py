@@ -1,11 +1,12 @@
-"""Stories in which players leave during a match: all of them for good, or one who comes back."""
+"""Stories in which players leave the server or their side during a match: all for good, or one who comes back."""
 
 from __future__ import annotations
 
 from matchpod.simulator.agenda import Script
-from matchpod.simulator.play.door import BY_USER, EXITING
+from matchpod.simulator.play.door import BY_USER, EXITING, KICKED_IDLE
 from matchpod.simulator.play.people.crowd import Crowd, Guest, GuestStage, by_rank
 from matchpod.simulator.play.people.stories import Story
+from matchpod.simulator.play.player import SPECTATOR
 
 MIDDLE_OF_ROUND_MS = (8_000, 15_000)
 """Time after the start of a round: rounds last about a minute, and hardly ever less than this."""
@@ -20,6 +21,18 @@ ROUNDS_AWAY = 2
 DEATHMATCH_AWAY_MS = 60_000
 TYPING_MS = 2_000
 RECONNECT_MS = 1_500
+
+IDLE_ROUNDS = (2, 5)
+IDLE_PLAYERS = 2
+IDLE_RETURN_MS = (2_000, 40_000)
+"""How long after the start of a round a player who was kicked for being idle connects again: in the middle of it."""
+
+SPECTATOR_ROUNDS = (2, 4)
+SPECTATOR_DEATHMATCH_MS = (40_000, 80_000)
+SPECTATING_MS = (20_000, 110_000)
+
+IDLE_SHARE, SPECTATOR_SHARE = 0.12, 0.12
+"""Shares of ordinary matches in which a player is kicked for being idle, or moves to the spectators for a while."""
 
 RAGE_TEXTS = ("im done with this team", "unplayable", "nice team. bye", "cant play like this", "lagging so hard, brb")
 
@@ -111,3 +124,87 @@ class RageQuit(Departure):
         self._quitter = None
         if guest.stage is GuestStage.AWAY:
             self._crowd.schedule_visit(guest, RECONNECT_MS)
+
+
+class IdleKick(Departure):
+    """Players who stand idle are kicked one by one in the middle of a round, and are back one or two rounds later.
+
+    The first is kicked in the last round of the first half in every second match, and so misses halftime. A side is
+    never left without players.
+    """
+
+    def __init__(self, crowd: Crowd, kicks: int = IDLE_PLAYERS) -> None:
+        super().__init__(crowd, 0, RAGE_QUIT_DEATHMATCH_MS)
+        rng = self.rng("round")
+        self._kicks = kicks
+        half = self.max_rounds // 2
+        self._round = half if half > 1 and rng.random() < 0.5 else self.within_match(rng.randint(*IDLE_ROUNDS))
+        self._away: dict[Guest, int] = {}
+        """The players who were kicked, with the rounds they still miss."""
+
+    def round_started(self, round_number: int) -> None:
+        """Bring players back in the middle of a round, or kick the next one."""
+        for guest in tuple(self._away):
+            self._away[guest] -= 1
+            if self._away[guest] <= 0:
+                del self._away[guest]
+                self._return(guest, round_number)
+        if self._kicks and not self._away:
+            self._has_begun = False
+            super().round_started(round_number)
+
+    def depart(self) -> None:
+        """Kick an idle player."""
+        guests = [
+            guest for guest in self._crowd.present() if guest is not self._crowd.stranger and self._is_spare(guest)
+        ]
+        if not guests or not self._kicks:
+            return
+        self._kicks -= 1
+        guest = self.rng("who", self._kicks).choice(sorted(guests, key=by_rank))
+        self._away[guest] = self.rng("rounds", self._kicks).randint(1, 2)
+        self._crowd.schedule_leave(guest, 0, KICKED_IDLE, GuestStage.AWAY)
+        if self.is_deathmatch:
+            self.call_in(DEATHMATCH_AWAY_MS, lambda: self._return(guest, 0))
+
+    def _is_spare(self, guest: Guest) -> bool:
+        player = guest.player
+        if player is None or player.side is None or not player.is_alive:
+            return False
+        return len(self._crowd.arena.players_on(player.side)) > 1
+
+    def _return(self, guest: Guest, round_number: int) -> None:
+        if guest.stage is GuestStage.AWAY:
+            self._crowd.schedule_visit(guest, self.rng("return", round_number).randint(*IDLE_RETURN_MS))
+
+
+class SpectatorVisit(Departure):
+    """One player moves to the spectators, and back to their side after a while. A plugin match does not allow it."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, 0, SPECTATOR_DEATHMATCH_MS)
+        self._round = self.within_match(self.rng("round").randint(*SPECTATOR_ROUNDS))
+
+    def depart(self) -> None:
+        """Choose a player and let them spectate."""
+        guests = [guest for guest in self._crowd.present() if guest.team and not guest.is_listed]
+        if guests:
+            guest = self.rng("who").choice(sorted(guests, key=by_rank))
+            self.run(self._spectate(guest, self.rng("time").randint(*SPECTATING_MS)))
+
+    def _spectate(self, guest: Guest, time_ms: int) -> Script[None]:
+        yield 0
+        if guest.player is not None:
+            self._crowd.door.join(guest.player, SPECTATOR)
+        yield time_ms
+        if guest.player is not None and guest.player.team == SPECTATOR:
+            self._crowd.door.join(guest.player, self._crowd.side_of(guest.team))
+
+
+def ordinary_story(crowd: Crowd) -> Story:
+    """Return the story of an ordinary match: now and then a player is kicked for being idle or spectates."""
+    story = Story(crowd)
+    chance = story.rng("incident").random()
+    if chance < IDLE_SHARE:
+        return IdleKick(crowd, 1)
+    return SpectatorVisit(crowd) if chance < IDLE_SHARE + SPECTATOR_SHARE else story

@@ -6,9 +6,11 @@ import re
 from random import Random
 
 from matchpod.core.model import Side
+from matchpod.cs2.log_lines.world_lines import Vote
 from matchpod.simulator.agenda import Script
 from matchpod.simulator.play.people.crowd import Crowd
 from matchpod.simulator.play.people.stories import Story
+from matchpod.simulator.play.player import Player
 
 TIMEOUT_ROUNDS = {2: Side.T, 5: Side.CT}
 """The rounds in whose freeze time a side calls a timeout."""
@@ -19,6 +21,13 @@ TECHNICAL_ROUND = 3
 TECHNICAL_MS = (20_000, 60_000)
 
 PAUSED_BY, UNPAUSED_BY = "mp_pause_match", "mp_unpause_match"
+
+TIMEOUT_VOTE = "StartTimeOut "
+FIRST_AREA = 1200
+"""Number of an area of the map in which a voter stands; 1211 in a real log."""
+
+VOTE_MS = 1_000
+"""Time between two votes, and from the last one to the timeout: up to two seconds in a real log of one voter."""
 
 REACTION_MS = 500
 UNPAUSE_INTERVAL_MS = 1_000
@@ -76,10 +85,27 @@ class PauseStory(Interruption):
             self.run(self._call_technical_pause(self.rng(round_number)))
 
     def _call_timeout(self, side: Side, rng: Random) -> Script[None]:
-        """Call a timeout; the game itself ends it."""
+        """Call a timeout, in the chat of a plugin match and otherwise by a vote; the game itself ends it."""
         yield REACTION_MS
         self.say_for(side, rng, rng.choice(("timeout", "lets take a timeout", "tac")))
+        players = self._crowd.arena.players_on(side)
+        if players and not any(guest.is_listed for guest in self._crowd.guests.values()):
+            yield from self._vote(rng.sample(players, len(players) // 2 + 1))
         self._crowd.game.pause(TIMEOUT_NAMES[side])
+
+    def _vote(self, voters: list[Player]) -> Script[None]:
+        """Let more than half of a team vote for a timeout, the caller first."""
+        self._write_vote("started", voters[0])
+        for voter in voters:
+            self._write_vote("cast", voter, "option0")
+            if voter is not voters[-1]:
+                yield VOTE_MS
+        self._write_vote("succeeded", voters[0])
+        yield VOTE_MS
+
+    def _write_vote(self, step: str, player: Player, option: str | None = None) -> None:
+        area = f"Area {FIRST_AREA + player.user_id}"
+        self._crowd.arena.log.write(Vote(step, TIMEOUT_VOTE, player.user_id, player.token, area, option))
 
     def _call_technical_pause(self, rng: Random) -> Script[None]:
         game = self._crowd.game

@@ -16,7 +16,13 @@ from matchpod.simulator.play.door import Door
 from matchpod.simulator.play.flow.slot import TaskSlot
 from matchpod.simulator.play.people.chatter import Chatter
 from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
-from matchpod.simulator.play.people.departures import AllLeave, RageQuit
+from matchpod.simulator.play.people.departures import (
+    AllLeave,
+    IdleKick,
+    RageQuit,
+    SpectatorVisit,
+    ordinary_story,
+)
 from matchpod.simulator.play.people.impostor import Impostors, disguise
 from matchpod.simulator.play.people.interruptions import PauseStory, RoundRestore
 from matchpod.simulator.play.people.persons import make_people, with_one_awper
@@ -44,6 +50,10 @@ CHEATER_HEADSHOTS = 0.88
 """Share of headshots, far above what a player reaches in a whole match: 60 % is outstanding."""
 
 STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
+    Scenario.FULL_MATCH: ordinary_story,
+    Scenario.LOG_LOSS: ordinary_story,
+    Scenario.IDLE_KICK: IdleKick,
+    Scenario.SPECTATOR: SpectatorVisit,
     Scenario.ALL_LEAVE: AllLeave,
     Scenario.RAGE_QUIT_REJOIN: RageQuit,
     Scenario.ROUND_RESTORE: RoundRestore,

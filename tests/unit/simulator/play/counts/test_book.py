@@ -179,6 +179,15 @@ def test_suicide_is_a_death_but_neither_a_kill_nor_a_team_kill() -> None:
     assert (tally.deaths, tally.kills, tally.team_kills, tally.first_deaths) == (1, 0, 0, 1)
 
 
+def test_death_by_the_bomb_counts_only_before_the_decision() -> None:
+    game = BookAndTeams()
+    game.book.killed_by_bomb(game.ours[0])
+    game.book.round_decided(2, None)
+    game.book.killed_by_bomb(game.ours[1])
+    assert (game.tally(game.ours[0]).deaths, game.tally(game.ours[1]).deaths) == (1, 0)
+    assert game.tally(game.ours[1]).rounds_survived == 1
+
+
 def test_death_by_bomb_or_fall_counts() -> None:
     game = BookAndTeams()
     game.die(game.ours[0])

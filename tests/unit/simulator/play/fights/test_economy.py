@@ -280,3 +280,35 @@ def test_left_buyzone_is_not_logged_if_item_logging_is_disabled() -> None:
     field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
     log_buyzone_exit(field.arena, field.cts[0])
     assert field.log.lines == []
+
+
+def absent_t(field: Battlefield) -> Player:
+    player = field.ts[0]
+    field.leave(player)
+    field.arena.absent.append(player)
+    player.forget_id()
+    return player
+
+
+def test_player_who_left_gets_the_money_of_the_team_with_a_pending_id() -> None:
+    field = Battlefield(cts=1, ts=2)
+    player = absent_t(field)
+    field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
+    assert player.money == 2700
+    assert '"player 1<2><STEAM_ID_PENDING><TERRORIST>" money change 800+1900 = $2700 (tracked)' in field.log.texts
+
+
+def test_player_who_died_by_leaving_is_paid_for_once() -> None:
+    field = Battlefield(cts=1, ts=2, settings={"cash_team_per_dead_enemy": "50"}).spawn_all()
+    absent_t(field).died_leaving = True
+    field.economy.pay_for_dead(field.arena)
+    field.economy.pay_for_dead(field.arena)
+    assert field.cts[0].money == 850
+
+
+def test_new_half_resets_the_money_of_players_who_left() -> None:
+    field = Battlefield()
+    player = absent_t(field)
+    player.money = 9300
+    field.economy.start_half(field.arena)
+    assert player.money == 800

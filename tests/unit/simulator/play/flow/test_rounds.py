@@ -6,7 +6,9 @@ import pytest
 
 from matchpod.core.model import Side
 from matchpod.cs2.log_lines.world_lines import MatchScore, RoundEndNotice
+from matchpod.simulator.play.door import BY_USER
 from matchpod.simulator.play.flow.game import GamePhase
+from matchpod.simulator.play.player import Participant
 from matchpod.simulator.play.watcher import Watcher
 
 from .played_server import PlayedServer
@@ -352,3 +354,42 @@ def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before
     other.wait(10)
     other.go_live()
     assert first == match_lines(plain) != match_lines(other)
+
+
+def test_round_ends_in_the_tick_in_which_the_last_player_of_a_side_leaves() -> None:
+    server = PlayedServer()
+    server.go_live(count=1)
+    server.run_until("round 1")
+    server.wait(0.5)
+    server.mark_log()
+    leaver = server.arena.players_on(Side.T)[0]
+    server.door.leave(leaver, BY_USER)
+    server.wait(0)
+    texts = [text for text in server.log_texts() if not text.startswith("MatchStatus")]
+    assert texts.pop(0).endswith('triggered "Dropped_The_Bomb"')
+    assert texts == [
+        f'"p201<2><[U:1:201]><TERRORIST>" disconnected (reason "{BY_USER}")',
+        '"p101<2><[U:1:101]><CT>" money change ' + texts[1].partition("money change ")[2],
+        f'"p201<2><[U:1:201]><TERRORIST>" [{leaver.position}] committed suicide with "world"',
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
+        'Team "CT" scored "1" with "2" players',
+        'Team "TERRORIST" scored "0" with "0" players',
+        'World triggered "Round_End"',
+        *texts[7:9],
+        '"p201<2><STEAM_ID_PENDING><TERRORIST>" left buyzone with [ ]',
+    ]
+    assert texts[8].startswith('"p201<3><[U:1:201]><TERRORIST>" money change ')  # still with the id
+
+
+def test_players_who_left_change_sides_at_halftime() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_maxrounds": "2"})
+    server.run_until("round 1")
+    server.door.leave(server.arena.players_on(Side.T)[0], BY_USER)
+    server.mark_log()
+    server.run_until("freeze 2")
+    assert '"p201<2><STEAM_ID_PENDING>" switched from team <TERRORIST> to <CT>' in server.log_texts()
+    returned = server.door.connect(Participant("p201", 201))
+    assert returned is not None
+    server.door.enter(returned)
+    assert (returned.side, returned.user_id) == (Side.CT, 2)

@@ -15,6 +15,24 @@ def test_new_task_cancels_the_old_one() -> None:
     assert calls == ["new"]
 
 
+def test_waking_a_task_ends_its_wait() -> None:
+    agenda, calls = Agenda(0), list[int]()
+    slot = TaskSlot(agenda)
+    slot.wake()
+
+    def script() -> Script[None]:
+        for _ in range(3):
+            calls.append(agenda.now_ms)
+            yield 1000
+
+    slot.start(script())
+    agenda.run_until(500)
+    slot.wake()
+    agenda.run_until(5000)
+    assert calls == [0, 500, 1500]
+    assert agenda.next_due_ms() is None
+
+
 def test_slot_is_active_until_its_task_is_done() -> None:
     agenda = Agenda(0)
     slot = TaskSlot(agenda)

@@ -91,7 +91,7 @@ def test_block_has_the_layout_of_the_game() -> None:
 
 def test_row_without_events_equals_a_real_row() -> None:
     arena = make_arena(make_player("Ann", 91379634))
-    assert block_of(arena)[-2] == f'"player_0" : "            91379634,      3,    800,{ZEROS}"'
+    assert block_of(arena)[-2] == f'"player_1" : "            91379634,      3,    800,{ZEROS}"'
 
 
 def test_counts_are_in_the_columns_of_the_game() -> None:
@@ -203,3 +203,22 @@ def test_block_can_be_disabled() -> None:
     arena = make_arena(make_player("Ann", 5))
     arena.variables.set("sv_log_roundstats", "0")
     assert block_of(arena) == []
+
+
+def test_player_who_left_is_listed_and_adr_is_per_round_of_the_map() -> None:
+    ann, eve = make_player("Ann", 1), make_player("Eve", 2, team=Side.T, user_id=2)
+    arena = make_arena(ann, eve)
+    play_round(arena, ann, eve)
+    arena.players.remove(ann)
+    arena.absent.append(ann)
+    assert column(rows_of(arena)[0], 9) == "100"
+    arena.book.round_started(2, [], [eve])
+    arena.book.round_decided(2, None)
+    assert [column(row, 0) for row in rows_of(arena)] == ["1", "2"]
+    assert column(rows_of(arena)[0], 9) == "50"
+
+
+def test_player_who_loads_the_map_again_is_listed_with_their_team() -> None:
+    returning = Player(Participant("Ann", 1), 4, kept_team=Side.T, money=9300)
+    assert column(rows_of(make_arena(returning))[0], 1) == "2"
+    assert block_of(make_arena(returning))[-2].startswith('"player_4" : "                   1,      2,   9300,')

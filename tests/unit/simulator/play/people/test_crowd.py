@@ -51,6 +51,19 @@ def test_kicked_listed_player_returns_after_five_seconds() -> None:
     assert find(server, 1003).side is Side.CT
 
 
+def test_people_follow_the_name_of_their_team_to_its_side() -> None:
+    server = VisitedServer()
+    server.set(mp_teamname_1="Reds", mp_teamname_2="Blues")
+    server.visitors.expect_anyone()
+    server.wait(75)
+    reds = {player.person.account for player in server.arena.players if player.side is Side.CT}
+    for first, second, side in (("Blues", "Reds", Side.T), ("Reds", "Blues", Side.CT)):
+        server.set(mp_teamname_1=first, mp_teamname_2=second)
+        server.change_map(f"de_{first.lower()}")
+        server.wait(75)
+        assert {player.person.account for player in server.arena.players if player.side is side} == reds
+
+
 def test_kicked_unlisted_player_does_not_return() -> None:
     server = VisitedServer()
     server.visitors.expect_anyone()

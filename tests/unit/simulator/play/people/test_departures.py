@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.cs2.log_lines.player_lines import Chat, Disconnected, Suicide
+from matchpod.cs2.log_lines.player_lines import Chat, Disconnected, Suicide, SwitchedTeam
+from matchpod.simulator.play.people.departures import IdleKick, SpectatorVisit, ordinary_story
+from matchpod.simulator.play.people.stories import Story
 from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.play.people.visited_server import TEAM1, TEAM2, VisitedServer
 
@@ -152,3 +154,60 @@ def test_rage_quitter_kicked_while_typing_returns_like_a_kicked_player() -> None
     server.wait(60)
     assert len(server.arena.playing) == 10
     assert len(server.departures()) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_idle_players_are_kicked_alive_and_return_in_the_middle_of_a_round(seed: int) -> None:
+    server = live(Scenario.IDLE_KICK, seed=seed, max_rounds=8)
+    number = round_of_first_departure(server)
+    assert 2 <= number <= 5
+    for later in range(number + 1, number + 9):
+        server.play_round(later)
+    assert [reason for _, reason in server.departures()] == ["NETWORK_DISCONNECT_KICKED_IDLE"] * 2
+    assert sum(isinstance(line, Suicide) for _, line in server.log.lines) == 2
+    assert len(server.arena.playing) == 10
+
+
+def test_idle_player_is_not_kicked_if_a_side_would_be_empty() -> None:
+    server = VisitedServer(Scenario.IDLE_KICK)
+    server.visitors.expect(TEAM1[:1], TEAM2[:1])
+    server.wait(75)
+    server.go_live()
+    assert round_of_first_departure(server) == 0
+
+
+def test_idle_player_returns_to_a_deathmatch() -> None:
+    server = live(Scenario.IDLE_KICK, mode=(1, 2))
+    for player in server.arena.playing:
+        player.is_alive = True
+    server.wait(125)
+    assert len(server.arena.players) == 9
+    server.wait(120)
+    assert len(server.arena.playing) == 10
+
+
+def test_spectator_returns_to_their_side() -> None:
+    server = VisitedServer(Scenario.SPECTATOR)
+    server.visitors.expect_anyone()
+    server.wait(75)
+    server.go_live()
+    switches = []
+    for number in range(1, 7):
+        server.play_round(number)
+        switches = [line for _, line in server.log.lines if isinstance(line, SwitchedTeam)][10:]
+    assert [(one.old, one.new) for one in switches] == [(switches[1].new, "Spectator"), ("Spectator", switches[0].old)]
+    assert switches[0].player == switches[1].player
+
+
+def test_player_of_a_plugin_match_does_not_spectate() -> None:
+    server = live(Scenario.SPECTATOR)
+    for number in range(1, 7):
+        server.play_round(number)
+    assert "Spectator" not in server.joins()
+
+
+def test_some_ordinary_matches_have_an_incident() -> None:
+    kinds = [type(ordinary_story(VisitedServer(seed=seed).visitors._crowd)) for seed in range(60)]
+    assert kinds.count(Story) > 30
+    assert IdleKick in kinds
+    assert SpectatorVisit in kinds

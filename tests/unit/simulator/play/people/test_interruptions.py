@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.cs2.log_lines.player_lines import Chat
+from matchpod.cs2.log_lines.world_lines import Vote
 from matchpod.simulator.scenarios import Scenario
 from tests.unit.simulator.play.people.visited_server import VisitedServer
 
@@ -155,3 +156,24 @@ def test_rejected_restore_is_not_followed_by_an_unpause() -> None:
     server.visitors.freeze_began(6)
     server.wait(30)
     assert server.game.calls == ["restore backup_round03.txt"]
+
+
+def test_timeout_without_a_plugin_match_is_called_by_a_vote() -> None:
+    server = VisitedServer(Scenario.PAUSES)
+    server.visitors.expect_anyone()
+    server.wait(75)
+    server.go_live()
+    server.visitors.freeze_began(2)
+    server.wait(5)
+    votes = [line for _, line in server.log.lines if isinstance(line, Vote)]
+    assert [vote.step for vote in votes] == ["started", "cast", "cast", "cast", "succeeded"]
+    assert {vote.player.team for vote in votes} == {"TERRORIST"}
+    assert votes[0].player == votes[-1].player
+    assert server.game.calls == ["pause TimeOutTs"]
+
+
+def test_timeout_in_a_plugin_match_has_no_vote() -> None:
+    server = live(Scenario.PAUSES)
+    server.visitors.freeze_began(2)
+    server.wait(5)
+    assert not any(isinstance(line, Vote) for _, line in server.log.lines)

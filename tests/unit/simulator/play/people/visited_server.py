@@ -129,6 +129,7 @@ class VisitedServer:
     def change_map(self, map_name: str = "de_nuke") -> None:
         for player in tuple(self.arena.players):
             self.door.leave(player, "NETWORK_DISCONNECT_LOOPDEACTIVATE")
+        self.arena.absent.clear()
         self.arena.is_busy = True
         for watcher in tuple(self.arena.watchers):
             watcher.map_closing()

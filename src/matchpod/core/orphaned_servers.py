@@ -1,0 +1,82 @@
+"""Decide which running servers of a region have no match and are released, and which only an operator may release.
+
+A database that knows no match of a running server may be the wrong one: empty, mistyped or restored. So a server of
+another installation is never released; one of our own only if its match has ended here, or after minutes in which it
+stayed unknown; and many at once only if an operator confirms it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+UNKNOWN_MS: Final = 180_000
+"""How long a server must be unknown to this process, and have been running, before it is released."""
+
+MAX_UNKNOWN: Final = 3
+"""More unknown servers than this are no leftovers: something is wrong with the database."""
+
+
+class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A running server, as far as it matters here."""
+
+    server_id: str
+    is_own: bool | None
+    """Whether this installation started it; None if that is not recorded."""
+    age_ms: int
+
+
+class KnownMatches(msgspec.Struct, frozen=True, kw_only=True):
+    """What the database knows."""
+
+    open: Collection[str]
+    ended: Collection[str]
+    """Those of the running servers whose match has ended and was released."""
+    newest: str
+    """The newest id: a server with a newer one was started after this database was copied."""
+    withheld: Mapping[str, bool] = {}
+    """Servers that were withheld before, and whether their release is confirmed."""
+
+
+class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do with the servers of a region that have no open match; the others are not mentioned."""
+
+    release: tuple[str, ...] = ()
+    withhold: tuple[str, ...] = ()
+    """Servers that only an operator may release."""
+    foreign: tuple[str, ...] = ()
+    """Servers of other installations."""
+    settled: tuple[str, ...] = ()
+    """Servers that were withheld and are gone or known now."""
+
+
+class OrphanWatch:
+    """The servers without a match in one region, from one sweep to the next."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+
+    def plan(self, running: Sequence[RunningServer], known: KnownMatches, now_ms: int) -> SweepPlan:
+        """Plan a sweep. The first one after a start releases only servers whose match has ended."""
+        ended = [one.server_id for one in running if one.is_own is not False and one.server_id in known.ended]
+        strange = [one for one in running if one.server_id not in known.open and one.server_id not in known.ended]
+        unknown = {one.server_id: one for one in strange if one.is_own}
+        self._since = {server_id: self._since.get(server_id, now_ms) for server_id in unknown}
+        confirmed = [server_id for server_id in unknown if known.withheld.get(server_id)]
+        ripe = [one.server_id for one in unknown.values() if self._is_ripe(one, now_ms)]
+        rest = [server_id for server_id in ripe if server_id not in confirmed]
+        own = {one.server_id for one in running if one.is_own}
+        is_suspicious = len(unknown) > MAX_UNKNOWN or len(unknown) == len(own)
+        withheld = [one for one in rest if is_suspicious or one in known.withheld or one > known.newest]
+        released = {*ended, *confirmed, *rest} - set(withheld)
+        return SweepPlan(
+            release=tuple(sorted(released)),
+            withhold=tuple(sorted(withheld)),
+            foreign=tuple(sorted({one.server_id for one in strange if not one.is_own})),
+            settled=tuple(sorted(known.withheld.keys() - unknown.keys())),
+        )
+
+    def _is_ripe(self, server: RunningServer, now_ms: int) -> bool:
+        return now_ms - self._since[server.server_id] >= UNKNOWN_MS and server.age_ms >= UNKNOWN_MS

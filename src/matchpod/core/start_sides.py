@@ -1,0 +1,48 @@
+"""Choose on which sides the teams begin the maps of a series, so that no team always begins as CT.
+
+A caller may give the sides of all maps. Otherwise team1 begins the first map as CT, and the teams alternate. The last
+map of a series, which decides it, begins with a knife round. A server without the match plugin has none, so there the
+side is drawn from the id of the server: by chance, but the same whenever it is computed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from matchpod.core.model import GameSettings, Side, SidesBy, StartSides
+
+_FIXED = (StartSides.TEAM1_CT, StartSides.TEAM1_T)
+
+
+def with_sides(settings: GameSettings, server_id: str) -> GameSettings:
+    """Return the settings with the sides of all maps of a series; sides that the caller gave are kept."""
+    if settings.sides or not settings.match_type.has_series:
+        return settings
+    return msgspec.structs.replace(settings, sides=_default_sides(settings, server_id))
+
+
+def decided_by(settings: GameSettings, number: int, start_side: Side | None) -> SidesBy | None:
+    """Return what decided the sides on map `number`, on which team1 began as `start_side`.
+
+    None if that is unknown, if nothing was requested, and if the players chose otherwise, as they can without a roster.
+    """
+    wanted = settings.sides_on(number)
+    if wanted is None or start_side is None:
+        return None
+    if wanted is StartSides.KNIFE:
+        return SidesBy.KNIFE
+    return SidesBy.GIVEN if wanted.team1_side is start_side else None
+
+
+def _default_sides(settings: GameSettings, server_id: str) -> tuple[StartSides, ...]:
+    length = settings.series_format.length
+    sides = [_FIXED[index % 2] for index in range(length)]
+    if length > 1:
+        sides[-1] = StartSides.KNIFE if settings.uses_plugin else _draw(server_id)
+    return tuple(sides)
+
+
+def _draw(server_id: str) -> StartSides:
+    return _FIXED[hashlib.sha256(server_id.encode()).digest()[0] % 2]

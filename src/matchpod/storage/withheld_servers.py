@@ -1,0 +1,50 @@
+"""Store the servers without a match that a sweep has not released, until an operator confirms that it should."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+
+
+class WithheldServer(msgspec.Struct, frozen=True):
+    """A server that was not released, and whether an operator has confirmed its release meanwhile."""
+
+    region: str
+    server_id: str
+    since_ms: int
+    is_confirmed: bool
+
+
+async def withheld_servers(db: Database) -> dict[str, list[WithheldServer]]:
+    """Return all withheld servers by region, ordered by id."""
+    sql = "SELECT region, server_id, since_ms, is_confirmed FROM withheld_servers ORDER BY region, server_id"
+    found: dict[str, list[WithheldServer]] = {}
+    for region, server_id, since_ms, flag in msgspec.convert(await db.read(sql), list[tuple[str, str, int, int]]):
+        found.setdefault(region, []).append(WithheldServer(region, server_id, since_ms, flag == 1))
+    return found
+
+
+async def add(db: Database, region: str, server_ids: Collection[str], now_ms: int) -> None:
+    """Withhold servers; those that are withheld already stay as they are."""
+    insert = (
+        "INSERT INTO withheld_servers (region, server_id, since_ms, is_confirmed)"
+        " VALUES (:region, :server_id, :since_ms, 0) ON CONFLICT (region, server_id) DO NOTHING"
+    )
+    await db.write(
+        [Statement(insert, {"region": region, "server_id": server_id, "since_ms": now_ms}) for server_id in server_ids]
+    )
+
+
+async def remove(db: Database, region: str, server_ids: Collection[str]) -> None:
+    """Forget servers that are gone or have a match after all."""
+    delete = "DELETE FROM withheld_servers WHERE region = :region AND server_id = :server_id"
+    await db.write([Statement(delete, {"region": region, "server_id": server_id}) for server_id in server_ids])
+
+
+def confirm(region: str, server_id: str) -> Statement:
+    """Let the next sweep release a server."""
+    update = "UPDATE withheld_servers SET is_confirmed = 1 WHERE region = :region AND server_id = :server_id"
+    return Statement(update, {"region": region, "server_id": server_id})

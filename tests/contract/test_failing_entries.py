@@ -1,0 +1,186 @@
+"""An error while an entry is applied costs the entry, not the match; nor does an error in a view end it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match import Match
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database
+from matchpod.service import organization_events
+from matchpod.service.history import recorder
+from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
+from matchpod.service.match_details import read_card
+from matchpod.service.match_log import live
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.replay import as_lost
+from matchpod.service.match_log.turns import MAX_BEGUN, FoldTurns
+from matchpod.storage import history, outbox, unfinished
+from tests.contract import databases
+from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
+from tests.contract.driven_matches import SPEED, open_world
+from tests.contract.test_remote_matches import create_match, remote_matches, store
+from tests.unit.service.match_log.test_fold import recorded
+
+harness = databases.sqlite_harness
+
+SET_ASIDE = "entry set aside: it was begun too often and never finished"
+
+
+# --- driven matches ---------------------------------------------------------------------------------------------------
+
+
+async def test_match_goes_on_without_an_entry_that_raises(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world(db) as world:
+        world.start("undisturbed")
+        await world.create("srv_undisturbed")
+        expected = json.loads((await world.outcome("srv_undisturbed")).result or b"")
+    bug = break_kills(monkeypatch, KILL)
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        outcome = await world.outcome()
+        assert process.matches_ended == 1
+    result = json.loads(outcome.result or b"")
+    (played,), (undisturbed,) = result["maps"], expected["maps"]
+    assert (undisturbed["complete"], played["complete"]) == (True, False)
+    for field in ("team1Score", "team2Score", "winner"):
+        assert played[field] == undisturbed[field]
+    assert len(played["missingRounds"]) in (1, 2), "later rounds count"
+    assert len(await set_aside(db)) == 1
+    assert bug.raised == MAX_BEGUN
+    assert caplog.messages.count(SET_ASIDE) == 1
+
+
+async def test_match_goes_on_without_many_entries_that_raise(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_kills(monkeypatch, *range(2, 100, 3))
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        outcome = await world.outcome()
+    assert outcome.kind == "match_over"
+    assert len(await set_aside(db)) >= 2
+
+
+async def test_history_of_a_canceled_match_lacks_only_the_entry_that_raises(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create()
+        await world.until_live()
+        await process.kill()
+        break_kills(monkeypatch, 1)
+        await world.cancel()
+        world.clock.ahead_ms += 60_000
+        world.start("two")
+        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
+    assert len(await set_aside(db)) == 1
+    (played,) = await history.maps_of(db, "srv_1")
+    assert await history.stats_of(db, played.id) is not None
+
+
+async def test_deadline_that_always_raises_ends_the_match(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is appended again each time: without an end, the match would never have an outcome."""
+
+    def tick(_match: Match, _now_ms: int) -> object:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("matchpod.service.supervisor.CRASH_MS", 0)
+    monkeypatch.setattr("matchpod.service.match_log.fold.CATCH_UP_MS", 0)
+    monkeypatch.setattr(Match, "tick", tick)
+    async with open_world(db, speed=1000.0) as world:
+        world.start()
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.RELEASED)
+    outcome = await outbox.outcome_of(db, "srv_1")
+    assert outcome is not None
+    assert outcome.reason == CancelReason.SERVER_FAILED
+
+
+async def test_error_in_the_history_does_not_end_a_match(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def history_of(*_args: object, **_options: object) -> object:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(recorder, "history_of", history_of)
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        outcome = await world.outcome()
+    assert outcome.kind == "match_over"
+    assert json.loads(outcome.result or b"")["maps"][0]["complete"] is True
+
+
+async def test_timeline_is_complete_after_an_error_in_the_history(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "RETRY_MS", 100)
+    events_of, calls = organization_events.map_events_of, 0
+
+    def map_events_of(*args: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            raise RuntimeError("a bug")
+        return events_of(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recorder, "map_events_of", map_events_of)
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        assert (await world.outcome()).kind == "match_over"  # and the stored timeline equals that of a replay
+    assert calls > 3
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+async def test_reader_of_another_process_goes_on_without_the_entry(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, entries = await create_match(db), recorded().entries
+    break_kills(monkeypatch, KILL)
+    seq = failing_seq(entries, row)
+    await store(db, entries[: seq + 20])
+    remote = remote_matches(db)
+    state = await remote.state(row)
+    fold = Fold.begin(row, 1.0)
+    for entry in entries[: seq + 20]:
+        fold.apply(as_lost(entry) if entry.seq == seq else entry)
+    assert state == fold.state()
+    assert await unfinished.begun_of(db, "srv_1") == set(), "only the process that drives the match decides"
+    for _ in range(MAX_BEGUN):
+        await FoldTurns(db).count_unfinished("srv_1", seq)
+    assert await remote.state(row) == state
+
+
+async def test_error_in_a_view_is_logged(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def card(_fold: Fold) -> object:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Fold, "card", card)
+    row = await create_match(db)
+    assert await read_card(row, live=LocalMatches(), remote=remote_matches(db)) is None
+    assert caplog.messages == ["view of a match failed"]
+    assert live._log.name == caplog.records[0].name
+
+
+async def test_recomputing_a_match_that_raises_changes_nothing(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        await world.outcome()
+    break_kills(monkeypatch, KILL)
+    regions = {"eu": RecomputeRegion("Europe", SPEED)}
+    found = await Recompute(db=db, regions=regions, events_since_ms=0).one("srv_1", write=True)
+    assert found is not None
+    assert found.verdict is Verdict.FAILED
+    assert await set_aside(db) == []

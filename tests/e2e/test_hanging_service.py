@@ -1,0 +1,59 @@
+"""A service with a bug: an entry that raises costs the entry, one that hangs the process ends it with its stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from matchpod.app.loop_watch import EXIT_CODE
+from tests.buggy_service import put_bug, read_bug
+from tests.e2e.serve_process import end_servers, matchpod, one_region, serving
+from tests.e2e.test_serve import create, get_server, receiver, wait_until
+
+
+@pytest.fixture(autouse=True)
+def _no_server_left(tmp_path: Path) -> Iterator[None]:
+    yield
+    end_servers(tmp_path)
+
+
+def test_entry_that_raises_costs_the_entry_and_not_the_match(tmp_path: Path) -> None:
+    bugs = tmp_path / "bugs"
+    with receiver() as (url, received), serving(tmp_path, config=one_region(tmp_path, speed=10), bugs=bugs) as service:
+        key = service.key
+        server_id = str(create(service, key, cvars="sim_speed 30", callbackUrl=url)["serverId"])
+        wait_until(lambda: get_server(service, key, server_id)["phase"] == "live", "the match is live")
+        put_bug(bugs, "raise", server_id)
+        wait_until(lambda: bool(received), f"the callback arrives: {service.err}")
+        found = read_bug(bugs, "raise")
+        assert found is not None
+        assert received[0]["eventType"] == "match_over"
+        assert '"complete": false' in json.dumps(received[0])
+        assert f"entry {found[1]} (log)" in matchpod(tmp_path, "match", "show", server_id).stdout
+
+
+@pytest.mark.parametrize("what", ["hang", "spin"])
+def test_service_whose_event_loop_hangs_ends_itself_with_the_stack(tmp_path: Path, what: str) -> None:
+    """`spin` never releases the lock of the interpreter, so no other thread runs."""
+    bugs, config = tmp_path / "bugs", one_region(tmp_path, speed=1)
+    with serving(tmp_path, config=config, bugs=bugs, stall_exit_s="3") as service:
+        key = service.key
+        server_id = str(create(service, key)["serverId"])
+        wait_until(lambda: get_server(service, key, server_id)["status"] == "running", "the match is running")
+        put_bug(bugs, what, server_id)
+        code = service.wait()
+        assert "_apply_with_bug" in service.err
+        if what == "hang":
+            assert code == EXIT_CODE
+            levels = {str(record["message"]): record["level"] for record in service.records()}
+            assert levels["event loop stalled"] == "WARNING"
+            assert levels["process ends itself: event loop stalled for too long"] == "CRITICAL"
+        else:
+            assert code < 0, "by a signal"
+    with serving(tmp_path, config=config) as service:
+        wait_until(lambda: get_server(service, key, server_id)["status"] == "running", "the match goes on")
+        messages = [str(record["message"]) for record in service.records()]
+        assert "entry was begun and not finished" in messages

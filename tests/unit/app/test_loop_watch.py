@@ -1,0 +1,79 @@
+"""Stalls of the event loop are measured by a thread, which does not count time in which it did not run itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+
+from matchpod.app.loop_watch import LOG_EVERY_S, MAX_STEP_S, STALL_S, TICK_S, StallClock, Verdict, watched_loop
+
+
+def look_for(clock: StallClock, seconds: float, *, since_s: float, has_answered: bool = False) -> list[Verdict]:
+    """Look every tick; return the verdicts that are not NOTHING."""
+    ticks = range(round(seconds / TICK_S))
+    found = [clock.look(since_s + (tick + 1) * TICK_S, has_answered=has_answered) for tick in ticks]
+    return [one for one in found if one is not Verdict.NOTHING]
+
+
+def stalled_clock(exit_s: float = 60.0) -> StallClock:
+    clock = StallClock(exit_s)
+    assert clock.look(0.0, has_answered=True) is Verdict.NOTHING
+    return clock
+
+
+def test_loop_that_answers_is_not_stalled() -> None:
+    clock = stalled_clock()
+    assert look_for(clock, 300, since_s=0, has_answered=True) == []
+    assert clock.stalled_s == 0
+
+
+def test_short_stall_is_not_logged() -> None:
+    assert look_for(stalled_clock(), STALL_S - TICK_S, since_s=0) == []
+
+
+def test_stall_is_logged_once_and_ends_the_process_after_its_time() -> None:
+    clock = stalled_clock(60.0)
+    assert look_for(clock, 59, since_s=0) == [Verdict.LOG]
+    assert look_for(clock, 1, since_s=59) == [Verdict.EXIT]
+
+
+def test_stack_is_logged_at_most_once_per_minute() -> None:
+    clock, logged = stalled_clock(), []
+    for start_s in range(0, 180, 3):
+        logged += [start_s for _ in look_for(clock, 2, since_s=start_s)]
+        look_for(clock, 1, since_s=start_s + 2, has_answered=True)
+    assert logged == [0, round(LOG_EVERY_S), 2 * round(LOG_EVERY_S)]
+
+
+def test_process_is_never_ended_with_zero() -> None:
+    assert Verdict.EXIT not in look_for(stalled_clock(0.0), 3600, since_s=0)
+
+
+@pytest.mark.parametrize("stopped_s", [33.0, 3600.0])
+def test_time_in_which_the_whole_process_was_stopped_does_not_count(stopped_s: float) -> None:
+    clock = stalled_clock()
+    assert clock.look(TICK_S, has_answered=False) is Verdict.NOTHING
+    assert clock.look(TICK_S + stopped_s, has_answered=False) is Verdict.NOTHING
+    assert clock.stalled_s == TICK_S + MAX_STEP_S
+
+
+async def test_stall_is_logged_with_its_stack_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    stalls: list[float] = []
+    with watched_loop(exit_s=0, on_stall=stalls.append):
+        await asyncio.sleep(2 * TICK_S)
+        _block_the_loop(2.5)
+        async with asyncio.timeout(60):
+            while not stalls:
+                await asyncio.sleep(TICK_S)
+    (seconds,) = stalls
+    assert STALL_S <= seconds <= 3.0
+    (record,) = [one for one in caplog.records if one.name == "matchpod.app.loop_watch"]
+    assert (record.message, record.levelno) == ("event loop stalled", logging.WARNING)
+    assert "_block_the_loop" in (record.stack_info or "")
+
+
+def _block_the_loop(seconds: float) -> None:
+    time.sleep(seconds)
