@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -58,6 +59,10 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the installation that started it; empty in records of early versions."""
     folder: str = ""
     """Where the record was written first, so that a copy of it is recognized; empty in records of early versions."""
+
+
+# Made here, because fleets read records in threads: msgspec crashes if two threads prepare a type at once.
+_RECORD: Final = msgspec.json.Decoder(ProcessRecord)
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -220,7 +225,7 @@ class RecordFolder:
 
     def _decode(self, server_id: str) -> ProcessRecord | None:
         try:
-            return msgspec.json.decode(self._file(server_id, "json").read_bytes(), type=ProcessRecord)
+            return _RECORD.decode(self._file(server_id, "json").read_bytes())
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 

@@ -94,6 +94,10 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     users: list[_NamedUser] | None = None
 
 
+# msgspec prepares a type when it is first used, and crashes if two threads do so at once: regions are read in threads.
+msgspec.json.Decoder(_Kubeconfig)
+
+
 def read_kubeconfig(path: Path, context: str | None = None) -> Cluster:
     """Return the cluster of a context, the current one by default; ClusterConfigError says what is wrong."""
     try:
