@@ -15,6 +15,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 COVERAGE_REPORT := build/coverage.json
 UNIT_OUTPUT := build/unit-tests.txt
+BROWSER_OUTPUT := build/browser-tests.txt
 # The packages whose coverage is measured, and the tests that are too slow for it.
 PURE := tests/unit/core tests/unit/cs2
 MANY_CASES := hypothesis or law
@@ -39,16 +40,17 @@ help: ## Show this help
 run: $(READY) ## Run the service, or another command: make run ARGS="replay file.log"
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-test: $(READY) chromium ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
+test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
 	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
 		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
-	@# Unit tests, then those in a browser, use the cores while the others wait. Their output is printed at the end.
-	@nice -n 10 $(MAKE) --no-print-directory --keep-going unit-tests browser-tests >$(UNIT_OUTPUT) 2>&1 & \
+	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
+	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & unit=$$!; \
+		nice -n 5 $(MAKE) --no-print-directory browser-tests >$(BROWSER_OUTPUT) 2>&1 & browser=$$!; \
 		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit --ignore=tests/browser \
 			-m "not soak" --durations=10; status=$$?; \
-		wait $$! || status=1; cat $(UNIT_OUTPUT); exit $$status
+		wait $$browser || status=1; cat $(BROWSER_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
 
 unit-tests: $(READY)
 	@echo "unit tests"
@@ -58,7 +60,7 @@ unit-tests: $(READY)
 		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
 
-browser-tests: $(READY)
+browser-tests: $(READY) chromium
 	@echo "tests of the console in a browser"
 	@$(PYTEST) -n 0 tests/browser -m "not soak" --durations=3
 
