@@ -18,6 +18,8 @@ class Scenario(StrEnum):
     INCOMPLETE_ROSTER = "incomplete_roster", "one or two of the expected players never join"
     LATE_JOIN = "late_join", "the last player joins three minutes after the others"
     STRANGER = "stranger", "a player who is not on the roster tries to join again and again"
+    EARLY_LEAVER = "early_leaver", "the last player joins late; before that another one leaves and does not come back"
+    LEAVER = "leaver", "one player leaves in the middle of a round and does not come back"
     ALL_LEAVE = "all_leave", "all players leave in the middle of a round and do not come back"
     RAGE_QUIT_REJOIN = "rage_quit_rejoin", "one player leaves during the match and rejoins some rounds later"
     IDLE_KICK = "idle_kick", "two players who stand idle are kicked in the middle of a round and rejoin later"

@@ -15,6 +15,8 @@ ALL_LEAVE_ROUNDS = (3, 6)
 ALL_LEAVE_DEATHMATCH_MS = (60_000, 120_000)
 ALL_LEAVE_WITHIN_MS = 3_000
 
+LEAVER_ROUND = 2
+
 RAGE_QUIT_ROUND = 4
 RAGE_QUIT_DEATHMATCH_MS = (60_000, 120_000)
 ROUNDS_AWAY = 2
@@ -82,6 +84,19 @@ class AllLeave(Departure):
                 guest.stage = GuestStage.GONE
             else:
                 self._crowd.schedule_leave(guest, rng.randint(0, ALL_LEAVE_WITHIN_MS), rng.choice((BY_USER, EXITING)))
+
+
+class Leaver(Departure):
+    """One player leaves and does not come back."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, LEAVER_ROUND, RAGE_QUIT_DEATHMATCH_MS)
+
+    def depart(self) -> None:
+        """Choose a player and let them leave."""
+        players = sorted(self._crowd.present(), key=by_rank)
+        if players:
+            self._crowd.schedule_leave(self.rng("who").choice(players), 0, BY_USER)
 
 
 class RageQuit(Departure):

@@ -12,13 +12,14 @@ from enum import StrEnum
 
 from matchpod.cs2.steam_id import MAX_ACCOUNT
 from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.door import Door
+from matchpod.simulator.play.door import BY_USER, Door
 from matchpod.simulator.play.flow.slot import TaskSlot
 from matchpod.simulator.play.people.chatter import Chatter
 from matchpod.simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
 from matchpod.simulator.play.people.departures import (
     AllLeave,
     IdleKick,
+    Leaver,
     RageQuit,
     SpectatorVisit,
     ordinary_story,
@@ -41,6 +42,8 @@ ARRIVAL_MS = (5_000, 25_000)
 """Bounds of the random time in which all players connect."""
 
 LATE_MS = 180_000
+LEAVES_BEFORE_MS = 60_000
+"""How long before the late player joins another one leaves."""
 
 STRANGER_AFTER_MS = (1_000, 8_000)
 """Delay after the last other guest, so that the stranger's visits do not change the user ids of others."""
@@ -55,6 +58,7 @@ STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
     Scenario.IDLE_KICK: IdleKick,
     Scenario.SPECTATOR: SpectatorVisit,
     Scenario.ALL_LEAVE: AllLeave,
+    Scenario.LEAVER: Leaver,
     Scenario.RAGE_QUIT_REJOIN: RageQuit,
     Scenario.ROUND_RESTORE: RoundRestore,
     Scenario.PAUSES: PauseStory,
@@ -224,11 +228,13 @@ class Visitors(Watcher):
         if scenario is Scenario.INCOMPLETE_ROSTER:
             # A roster of one loses its only player, a roster of two loses one.
             guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
-        elif scenario is Scenario.LATE_JOIN and waits_ms:
+        elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
             waits_ms[-1] += LATE_MS
         for guest, wait_ms in zip(guests, waits_ms, strict=False):
             if guest.stage is GuestStage.EXPECTED:
                 self._crowd.schedule_visit(guest, wait_ms)
+        if scenario is Scenario.EARLY_LEAVER and len(guests) > 1:
+            self._crowd.schedule_leave(guests[0], waits_ms[-1] - LEAVES_BEFORE_MS, BY_USER)
         if scenario is Scenario.STRANGER and self._crowd.stranger is None:
             self._send_stranger(max(waits_ms, default=0))
 

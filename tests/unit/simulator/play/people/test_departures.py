@@ -96,6 +96,16 @@ def test_restart_of_the_match_restarts_the_scenario() -> None:
     assert round_of_first_departure(server) == 1
 
 
+def test_leaver_does_not_come_back_even_for_the_next_map() -> None:
+    server = live(Scenario.LEAVER)
+    assert round_of_first_departure(server) == 2
+    server.visitors.stays_after_map = True
+    server.visitors.map_ended()
+    server.change_map()
+    server.wait(120)
+    assert len(server.arena.players) == 9
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_rage_quitter_returns_two_rounds_later(seed: int) -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN, seed=seed)

@@ -116,6 +116,19 @@ def test_no_player_comes_for_an_empty_roster() -> None:
     assert server.log.lines == []
 
 
+def test_early_leaver_is_gone_when_the_last_player_joins() -> None:
+    server = VisitedServer(Scenario.EARLY_LEAVER)
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(75)
+    early = set(server.accounts)
+    assert len(early) == 9
+    server.wait(240)
+    (gone,) = early - set(server.accounts)
+    (late,) = set(server.accounts) - early
+    assert {gone, late} <= set(ALL_ACCOUNTS)
+    assert len(server.departures()) == 1
+
+
 def test_player_added_to_the_roster_comes() -> None:
     server = VisitedServer()
     server.fill()
