@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
@@ -15,6 +16,8 @@ from tests.e2e.service.running_service import Json, RunningService, cvars, short
 MAPS = ["de_nuke", "de_inferno", "de_vertigo"]
 SPEED = 40
 """Fast enough for a test, and slow enough to be seen between two maps."""
+
+POLL_S = 0.03
 
 NOT_LIVE = ("between_maps", "waiting_for_players", "starting")
 
@@ -43,6 +46,7 @@ class SeenSeries:
                 _add(self.items, {name: item[name] for name in ("mapNumber", "seriesScore", "maps")})
             if server["status"] == "stopped":
                 break
+            time.sleep(POLL_S)
         self.final = item
         reader.join(60)
         connection.close()

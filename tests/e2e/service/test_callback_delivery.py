@@ -110,13 +110,12 @@ def test_callbacks_list_shows_the_state_and_attempts_of_each_callback(delivery: 
     states = {"good": "delivered", "late": "delivered", "closing": "delivered"}
     expected = {name: states.get(name, "given_up") for name in BEHAVIORS}
 
-    def current_states() -> dict[str, str]:
-        listed = delivery.listed()
-        return {name: listed[created["serverId"]]["state"] for name, created in delivery.created.items()}
+    def current_states() -> list[str]:
+        return [one["state"] for one in delivery.service.call("GET", "/api/v1/callbacks").json["items"]]
 
-    wait_until(lambda: "waiting" not in current_states().values(), lambda: str(current_states()))
-    assert current_states() == expected
+    wait_until(lambda: "waiting" not in current_states(), lambda: str(current_states()))
     listed = delivery.listed()
+    assert {name: listed[created["serverId"]]["state"] for name, created in delivery.created.items()} == expected
     for name, behaviors in BEHAVIORS.items():
         attempts = listed[delivery.created[name]["serverId"]]["attempts"]
         assert len(attempts) == len(delivery.receiver.at(f"/{name}")) == (1 if behaviors == ("accept",) else 2)
