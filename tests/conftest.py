@@ -35,13 +35,19 @@ PURE = tuple(Path(__file__).parent / "unit" / package for package in ("core", "c
 SLOWEST = tuple(
     Path(__file__).parent / name
     for name in (
-        "chaos/test_short_run.py",
-        "contract/test_supervisor.py",
         "e2e/test_serve.py",
+        "contract/test_supervisor.py",
         "e2e/service/test_replicas.py",
-        "e2e/service/test_results.py",
+        "e2e/service/test_copies.py",
+        "contract/test_agones_fleet.py",
         "e2e/service/test_cancellations.py",
+        "e2e/service/test_results.py",
+        "e2e/test_gameserver.py",
         "contract/test_runner.py",
+        "e2e/service/test_recovery.py",
+        "chaos/test_short_run.py",
+        "contract/test_old_rows.py",
+        "contract/test_openapi.py",
         "unit/simulator/test_lost_log.py",
         "unit/simulator/test_agreement.py",
         "e2e/service",
