@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from matchpod.adapters.place_file import BACKUP, PLACE_FILE
-from matchpod.adapters.private_files import FILE_MODE, OWN_NAMES, SETTINGS_NAME
+from matchpod.adapters.private_files import FILE_MODE, OWN_NAMES, SETTINGS_NAME, sync_folder
 from matchpod.ports import Statement
 
 STEP_PAGES: Final = 4_096
@@ -78,7 +78,7 @@ def write_backup(
             packed.replace(target)
         else:
             os.link(packed, target)  # unlike a rename, it never replaces a file
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     return Contents(at=at, has_key=key is not None, size=size)
 
 
@@ -100,7 +100,7 @@ def restore_backup(source: Path, database: Path, key: Path) -> Contents:
             _check_database(Path(draft) / database.name, source)
             for name in sorted(restored, key=lambda name: name == database.name):
                 (Path(draft) / name).rename(folder / name)
-        _sync_folder(folder)
+        sync_folder(folder)
         return Contents(at=at, has_key=key.name in restored, size=database.stat().st_size)
 
 
@@ -181,14 +181,6 @@ def _check_database(path: Path, source: Path) -> None:
 def _open(path: Path) -> sqlite3.Connection:
     """Open a file that exists."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

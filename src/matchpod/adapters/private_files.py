@@ -65,6 +65,15 @@ def open_private(path: Path, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
 
 
+def sync_folder(folder: Path) -> None:
+    """Flush a folder: a new file name is durable only after that."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _check_is_ours(folder: Path, status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
         raise SharedFolderError(

@@ -16,6 +16,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from matchpod.adapters.private_files import sync_folder
+
 KEY_BYTES = 32
 """The key size of AES-256."""
 
@@ -98,13 +100,4 @@ def _create_key_file(path: Path) -> None:
             os.link(draft, path)  # unlike a rename, it never replaces a file
     finally:
         draft.unlink()
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder: a new file name is durable only after that."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)

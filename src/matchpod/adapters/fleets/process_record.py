@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.adapters.private_files import create_folder, open_private
+from matchpod.adapters.private_files import create_folder, open_private, sync_folder
 
 MARK_NAME = "MATCHPOD_FLEET_SERVER"
 """The environment variable that marks the processes of a server."""
@@ -174,11 +174,7 @@ class RecordFolder:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
-        folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path)
 
     def remove(self, server_id: str) -> None:
         """Delete the record and the output of a server."""
