@@ -39,11 +39,7 @@ PATHS = {
 }
 """The kinds that are created, in this order, and where."""
 
-_AGONES_RIGHTS = (
-    ("allocation.agones.dev", "gameserverallocations", ("create",)),
-    ("agones.dev", "gameservers", ("get", "list", "watch", "patch", "delete")),
-    ("agones.dev", "fleets", ("get", "list", "watch")),
-)
+_ROLE = Path(__file__).resolve().parents[1] / "deploy" / "examples" / "rbac.yaml"
 ACCOUNT = "matchpod"
 """The account of the service, with the rights that it needs and no others."""
 
@@ -56,11 +52,9 @@ def path_of(one: Object) -> str:
 def agones_objects(manifest: Path, authority: Path) -> list[Object]:
     """Return the objects of the installation file that are needed, in the order of their creation."""
     bundle = msgspec.json.decode(msgspec.json.encode(authority.read_bytes()))
-    documents = re.split(r"^---.*$", manifest.read_text(encoding="utf-8"), flags=re.MULTILINE)
     objects: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}]
-    for document in documents:
-        one = msgspec.yaml.decode(document.encode()) if document.strip() else None
-        if one and one["kind"] in PATHS and (one["kind"] != "Service" or one["metadata"]["name"] == SERVICE):
+    for one in _documents(manifest):
+        if one["kind"] in PATHS and (one["kind"] != "Service" or one["metadata"]["name"] == SERVICE):
             objects.append(_changed(one, bundle))
     return sorted(objects, key=lambda one: list(PATHS).index(one["kind"]))
 
@@ -82,16 +76,20 @@ def _callers(one: Object) -> Iterator[Object]:
         yield webhook["clientConfig"]
 
 
+def role_rules() -> list[Object]:
+    """Return the rights of the service: the rules of the role in deploy/examples."""
+    (role,) = [one for one in _documents(_ROLE) if one["kind"] == "Role"]
+    rules: list[Object] = role["rules"]
+    return rules
+
+
 def account_objects() -> list[Object]:
     """Return the account of the service and its rights in the namespace of the game servers."""
     about = {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
     rbac = "rbac.authorization.k8s.io"
-    rules = [
-        {"apiGroups": [group], "resources": [resource], "verbs": verbs} for group, resource, verbs in _AGONES_RIGHTS
-    ]
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", **about},
-        {"apiVersion": f"{rbac}/v1", "kind": "Role", **about, "rules": rules},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", **about, "rules": role_rules()},
         {
             "apiVersion": f"{rbac}/v1",
             "kind": "RoleBinding",
@@ -100,3 +98,10 @@ def account_objects() -> list[Object]:
             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
         },
     ]
+
+
+def _documents(file: Path) -> Iterator[Object]:
+    for document in re.split(r"^---.*$", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        one = msgspec.yaml.decode(document.encode()) if document.strip() else None
+        if one:
+            yield one

@@ -150,6 +150,9 @@ class Fleet(Protocol):
     async def check(self) -> Sequence[str]:
         """Return what is wrong with its settings or surroundings, one sentence each, before the service starts."""
 
+    async def probe(self) -> str | None:
+        """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the servers until cancelled; call `on_change` if one became ready or `fault` changed. Never fail."""
 

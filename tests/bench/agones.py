@@ -257,7 +257,7 @@ async def fake_cluster() -> AsyncIterator[Path]:
     api.allocate_s = BATCH_WAIT_S
     with tempfile.TemporaryDirectory() as folder:
         async with serve(api) as url:
-            yield write_kubeconfig(Path(folder) / "kubeconfig", url)
+            yield write_kubeconfig(Path(folder) / "kubeconfig", url, has_set_up=True)
 
 
 async def main(calls: int) -> None:

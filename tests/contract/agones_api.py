@@ -16,11 +16,14 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from enum import StrEnum
 
+from scripts.agones_manifest import role_rules
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import HOST, Call, HangUpError, Object, Reply, ReplyError, status_object
 
 NAMESPACE = "default"
 FLEET = "cs2-eu"
+SET_UP_TOKEN = "the-token-of-the-set-up"
+"""Its account has all rights: it creates what the service must not create."""
 HIDDEN_S = 0.05
 """Time between two steps of a game server's life."""
 
@@ -59,7 +62,12 @@ class FakeAgones:
         """What goes wrong with the next calls, by right such as `create gameserverallocations`; one each."""
         self.outage: Fault | None = None
         """What goes wrong with all calls."""
+        self.granted = {
+            f"{verb} {resource}" for rule in role_rules() for resource in rule["resources"] for verb in rule["verbs"]
+        }
+        """The rights of the service: those of the role in deploy/examples."""
         self.forbidden: set[str] = set()
+        """Those that it does not have nevertheless."""
         self.tokens: set[str] | None = None
         """The accepted tokens; None for no authentication."""
         self.has_agones = True
@@ -152,6 +160,7 @@ class FakeAgones:
         name = f"{fleet}-vbrtd-{next(self._numbers):05d}"
         labels = {"agones.dev/fleet": fleet, "agones.dev/gameserverset": f"{fleet}-vbrtd"}
         metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "labels": labels}
+        metadata["creationTimestamp"] = _timestamp()
         # Go writes an empty list as null.
         status: Object = {"state": "Scheduled", "ports": None, "address": "", "addresses": None}
         self.objects[name] = {
@@ -208,7 +217,7 @@ class FakeAgones:
     async def answer(self, call: Call) -> Reply:
         """Answer a call that is no watch; raise HangUpError to close its connection."""
         self.calls.append(call)
-        if self.tokens is not None and call.headers.get("authorization", "").removeprefix("Bearer ") not in self.tokens:
+        if self.tokens is not None and call.token not in self.tokens:
             return Reply(401, status_object(401, "Unauthorized", "Unauthorized"))
         queue = self.faults.get(call.right)
         fault = self.outage or (queue.pop(0) if queue else None)
@@ -247,7 +256,7 @@ class FakeAgones:
     async def _answer(self, call: Call) -> Reply:
         if call.path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
             wanted = json.loads(call.body)["spec"]["resourceAttributes"]
-            is_allowed = f"{wanted['verb']} {wanted['resource']}" not in self.forbidden
+            is_allowed = f"{wanted['verb']} {wanted['resource']}" in self.granted - self.forbidden
             return Reply(201, {"kind": "SelfSubjectAccessReview", "status": {"allowed": is_allowed}})
         if not self.has_agones:
             return Reply(404, "404 page not found\n")
@@ -265,7 +274,7 @@ class FakeAgones:
         return Reply(404, "404 page not found\n")
 
     def check_right(self, call: Call) -> None:
-        if call.right in self.forbidden:
+        if call.token != SET_UP_TOKEN and call.right not in self.granted - self.forbidden:
             message = (
                 f'{call.kind}.{call.group} is forbidden: User "system:serviceaccount:default:matchpod" cannot '
                 f'{call.verb} resource "{call.kind}" in API group "{call.group}" in the namespace "{call.namespace}"'
@@ -359,10 +368,6 @@ class FakeAgones:
             if uid not in (None, server["metadata"]["uid"]):
                 return Reply(409, status_object(409, "Conflict", _other_uid(server, uid)))
             self.delete(call.name)
-        elif call.method == "PATCH":
-            changes = json.loads(call.body)
-            server["metadata"]["labels"] |= changes.get("metadata", {}).get("labels", {})
-            self._record("MODIFIED", server)
         return Reply(200, server)
 
     def _gone(self, version: int) -> Object:

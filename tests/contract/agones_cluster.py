@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,12 +12,14 @@ import msgspec
 
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import AgonesOptions
+from matchpod.adapters.fleets.agones_passwords import Fit
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ClusterSource
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.ports import Consoles
-from tests.contract.agones_api import FLEET, NAMESPACE, FakeAgones
+from tests.contract.agones_api import FLEET, NAMESPACE, SET_UP_TOKEN, FakeAgones
+from tests.contract.agones_dev_servers import SET_UP
 from tests.contract.agones_game_servers import SECRET, GameServers
 from tests.contract.agones_http import serve
 
@@ -46,9 +48,16 @@ class AgonesCluster:
         self.watch_grace_s = 30.0
         self._fleets: list[AgonesFleet] = []
 
-    def create(self, *, consoles: Consoles | None = None, **changes: object) -> AgonesFleet:
+    def create(
+        self,
+        *,
+        consoles: Consoles | None = None,
+        on_password: Callable[[Fit], None] = lambda _: None,
+        **changes: object,
+    ) -> AgonesFleet:
         """Return another fleet, as if of another process."""
-        fleet = AgonesFleet(msgspec.structs.replace(OPTIONS, **changes), self.client(), consoles or RconConsoles())
+        options = msgspec.structs.replace(OPTIONS, **changes)
+        fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password)
         self._fleets.append(fleet)
         return fleet
 
@@ -130,7 +139,15 @@ address_types = ["InternalIP"]
 """
 
 
-def write_kubeconfig(path: Path, url: str, *, token: str = TOKEN, namespace: str = NAMESPACE) -> Path:
+def write_kubeconfig(
+    path: Path, url: str, *, token: str = TOKEN, namespace: str = NAMESPACE, has_set_up: bool = False
+) -> Path:
+    """Write a kubeconfig for the account of the service, and for that of the set-up if wanted."""
+    accounts = {"test": token, **({SET_UP: SET_UP_TOKEN} if has_set_up else {})}
+    users = "\n".join(f'- {{name: {name}, user: {{token: "{own}"}}}}' for name, own in accounts.items())
+    contexts = "\n".join(
+        f"- {{name: {name}, context: {{cluster: fake, user: {name}, namespace: {namespace}}}}}" for name in accounts
+    )
     path.write_text(
         f"""
 apiVersion: v1
@@ -139,9 +156,9 @@ current-context: test
 clusters:
 - {{name: fake, cluster: {{server: "{url}"}}}}
 users:
-- {{name: matchpod, user: {{token: "{token}"}}}}
+{users}
 contexts:
-- {{name: test, context: {{cluster: fake, user: matchpod, namespace: {namespace}}}}}
+{contexts}
 """,
         encoding="utf-8",
     )

@@ -67,6 +67,10 @@ class Call:
         self.verb = {"GET": read, "POST": "create", "PATCH": "patch", "DELETE": "delete"}.get(method, method)
 
     @property
+    def token(self) -> str:
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+    @property
     def right(self) -> str:
         return f"{self.verb} {self.kind}"
 

@@ -29,7 +29,7 @@ async def servers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     else:
         async with (
             serve(FakeAgones(GameServers())) as url,
-            dev_servers(write_kubeconfig(tmp_path / "kubeconfig", url), number=2) as created,
+            dev_servers(write_kubeconfig(tmp_path / "kubeconfig", url, has_set_up=True), number=2) as created,
         ):
             yield created
 

@@ -412,9 +412,8 @@ async def test_console_that_does_not_answer_is_opened_again(cluster: AgonesClust
 async def test_other_secret_is_reported_without_being_banned(cluster: AgonesCluster) -> None:
     consoles = CountingConsoles()
     fleet = cluster.create(consoles=consoles, read_secret=lambda: b"another secret than that of the servers")
-    with pytest.raises(FleetError, match="does the server have the same secret") as failed:
+    with pytest.raises(FleetUnavailableError, match="does the server have the same secret") as failed:
         await fleet.allocate(order())
-    assert not isinstance(failed.value, FleetUnavailableError)
     assert len(consoles.passwords) == 1
     assert PASSWORD not in str(failed.value)
     assert await own_ids(fleet) == ["srv_1"]
@@ -780,3 +779,13 @@ async def test_check_reports_a_cluster_that_cannot_be_used(cluster: AgonesCluste
     cluster.kubeconfig.unlink()
     (sentence,) = await cluster.create().check()
     assert sentence == f"The kubeconfig {cluster.kubeconfig} cannot be read: No such file or directory."
+
+
+async def test_every_right_of_the_role_is_used(cluster: AgonesCluster) -> None:
+    await cluster.create(fleet="cs2-us").check()
+    fleet = cluster.create()
+    async with following(fleet):
+        name = slot_of(await fleet.allocate(order()))
+    assert await fleet.observe("srv_1", name) is FleetReport.ALIVE
+    await fleet.release("srv_1", name)
+    assert {call.right for call in cluster.api.calls if call.kind} == cluster.api.granted

@@ -90,8 +90,8 @@ def test_role_has_only_the_rights_that_the_service_needs() -> None:
     }
     assert rights == {
         ("allocation.agones.dev", "gameserverallocations"): ["create"],
-        ("agones.dev", "gameservers"): ["get", "list", "watch", "patch", "delete"],
-        ("agones.dev", "fleets"): ["get", "list", "watch"],
+        ("agones.dev", "gameservers"): ["get", "list", "watch", "delete"],
+        ("agones.dev", "fleets"): ["get", "list"],
     }
     assert role["metadata"]["namespace"] == manifests("fleet.yaml")[0]["metadata"]["namespace"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]

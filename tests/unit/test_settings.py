@@ -411,12 +411,14 @@ def test_agones_fleet_needs_only_its_name_and_its_secret() -> None:
     assert found.fleet == AgonesFleetSettings(
         fleet="cs2",
         secret_file=Path("/etc/fleet/secret"),
+        previous_secret_file=None,
         kubeconfig=None,
         context=None,
         namespace=None,
         selector={},
         owner=None,
         address_types=("ExternalIP", "ExternalDNS", "InternalIP"),
+        console_address_types=(),
         port_name="game",
         pending_s=None,
     )
@@ -425,10 +427,13 @@ def test_agones_fleet_needs_only_its_name_and_its_secret() -> None:
 def test_all_settings_of_an_agones_fleet() -> None:
     more = (
         'kubeconfig = "/etc/kube/config"\ncontext = "eu"\nnamespace = "games"\nselector = { tier = "a" }\n'
-        'address_types = ["InternalIP"]\nport_name = "cs2"\npending_s = 60'
+        'address_types = ["InternalIP"]\nport_name = "cs2"\npending_s = 60\n'
+        'previous_secret_file = "/etc/fleet/previous"\nconsole_address_types = ["PodIP"]'
     )
     (found,) = load(text=region(f"{AGONES}\n{more}")).regions
     assert isinstance(found.fleet, AgonesFleetSettings)
+    assert found.fleet.console_address_types == ("PodIP",)
+    assert found.fleet.previous_secret_file == Path("/etc/fleet/previous")
     assert (found.fleet.kubeconfig, found.fleet.context) == (Path("/etc/kube/config"), "eu")
     assert (found.fleet.selector, found.fleet.address_types) == ({"tier": "a"}, ("InternalIP",))
     assert (found.fleet.namespace, found.fleet.port_name, found.fleet.pending_s) == ("games", "cs2", 60)

@@ -149,11 +149,14 @@ def check_fleets(settings: Settings) -> None:
             )
 
 
-def compose_regions(settings: Settings, consoles: Consoles, *, installation: str) -> Sequence[Region]:
+def compose_regions(
+    settings: Settings, consoles: Consoles, *, installation: str, metrics: Metrics | None = None
+) -> Sequence[Region]:
     """Build the regions with their fleets; each fleet keeps its files in its own part of the data folder.
 
     Servers are started in the name of the installation, which never touches those of another one.
     """
+    metrics = metrics or Metrics(Registry())
     return [
         Region(
             code=region.code,
@@ -162,7 +165,7 @@ def compose_regions(settings: Settings, consoles: Consoles, *, installation: str
             speed=region.speed,
             allows_simulator=region.allows_simulator,
             pending_ms=_pending_ms(region.fleet),
-            fleet=_compose_fleet(region, settings, consoles, installation),
+            fleet=_compose_fleet(region, settings, consoles, installation, metrics=metrics),
         )
         for region in settings.regions
     ]
@@ -173,7 +176,9 @@ def _pending_ms(fleet: FleetSettings) -> int | None:
     return None if pending_s is None else pending_s * 1000
 
 
-def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Consoles, installation: str) -> Fleet:
+def _compose_fleet(
+    region: RegionSettings, settings: Settings, consoles: Consoles, installation: str, *, metrics: Metrics
+) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
         servers = [StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers]
@@ -195,14 +200,21 @@ def _compose_fleet(region: RegionSettings, settings: Settings, consoles: Console
         )
         return ProcessFleet(settings.fleets_path / region.code, options)
     if isinstance(fleet, AgonesFleetSettings):
-        return _compose_agones_fleet(region.code, fleet, consoles, installation)
+        return _compose_agones_fleet(region.code, fleet, consoles, installation, metrics=metrics)
     assert_never(fleet)
 
 
-def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Consoles, installation: str) -> Fleet:
+def _compose_agones_fleet(
+    code: str, fleet: AgonesFleetSettings, consoles: Consoles, installation: str, *, metrics: Metrics
+) -> Fleet:
     # Imported here: the HTTP client is slow to import, and most installations have no cluster.
     from matchpod.adapters.fleets.agones import AgonesFleet
-    from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions, read_fleet_secret
+    from matchpod.adapters.fleets.agones_options import (
+        FLEET_LABEL,
+        AgonesOptions,
+        read_fleet_secret,
+        read_previous_fleet_secret,
+    )
     from matchpod.adapters.kubernetes.client import KubernetesClient
     from matchpod.adapters.kubernetes.cluster import ClusterSource
 
@@ -211,15 +223,18 @@ def _compose_agones_fleet(code: str, fleet: AgonesFleetSettings, consoles: Conso
             fleet=fleet.fleet,
             region=code,
             read_secret=partial(read_fleet_secret, fleet.secret_file),
+            read_previous_secret=partial(read_previous_fleet_secret, fleet.previous_secret_file),
             owner=fleet.owner or installation,
             selector={FLEET_LABEL: fleet.fleet, **fleet.selector},
             address_types=fleet.address_types,
+            console_address_types=fleet.console_address_types,
             port_name=fleet.port_name,
         )
     except ValueError as exc:
         raise ResourcesError(f"Region {code}: {exc}") from exc
     source = ClusterSource(kubeconfig=fleet.kubeconfig, context=fleet.context)
-    return AgonesFleet(options, KubernetesClient(source, namespace=fleet.namespace), consoles)
+    client = KubernetesClient(source, namespace=fleet.namespace)
+    return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit))
 
 
 def _compose_dispatcher(
@@ -251,7 +266,9 @@ def _compose_deps(
         clock=resources.clock,
         vault=resources.vault,
         regions=Regions(
-            compose_regions(resources.settings, consoles, installation=resources.installation), resources.db, silent
+            compose_regions(resources.settings, consoles, installation=resources.installation, metrics=metrics),
+            resources.db,
+            silent,
         ),
         live=live,
         streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),

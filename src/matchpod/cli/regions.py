@@ -14,6 +14,7 @@ from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing,
 from matchpod.core.attention import UNHEARD_MS
 from matchpod.core.result import iso_time
 from matchpod.core.text_rules import printable
+from matchpod.ports import Fleet
 from matchpod.service.audit import COMMAND_LINE, Audit
 from matchpod.service.region_switch import RegionSwitch
 from matchpod.service.regions import Regions
@@ -137,7 +138,7 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
                 taken=counted and counted.allocated,
                 ready=counted and counted.ready,
                 withheld=len(withheld.get(region.code, ())),
-                fault=" ".join(await region.fleet.check()) or None,
+                fault=await _fault(region.fleet),
                 notice=_notice(unheard.get(region.code, 0)),
             )
             for region, counted in await regions.capacities()
@@ -145,6 +146,11 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
     finally:
         for region in regions.all():
             await region.fleet.close()
+
+
+async def _fault(fleet: Fleet) -> str | None:
+    """Say what this process finds wrong with a fleet: it cannot read what the service has observed."""
+    return " ".join(await fleet.check()) or await fleet.probe()
 
 
 def _notice(unheard: int) -> str | None:

@@ -52,6 +52,12 @@ class Metrics:
         self.fleet_faults = metrics.gauge(
             "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
         )
+        self.first_passwords = metrics.counter(
+            "matchpod_fleet_passwords_total",
+            "Servers of a cluster that were allocated, by the fleet secret that their password follows from: "
+            "current, previous or none.",
+            ("region", "secret"),
+        )
         self.withheld = metrics.gauge(
             "matchpod_servers_withheld",
             "Running servers without a match in this database, which an operator has to release.",

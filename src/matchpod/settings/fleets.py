@@ -121,6 +121,13 @@ AGONES_FLEET = (
         "The servers mount the same secret.",
     ),
     Setting(
+        key="previous_secret_file",
+        rule=rules.path(),
+        fallback="none",
+        meaning="The file with the secret that servers may still have while it is being replaced. It may be missing or "
+        "empty, so it can stay set at all times.",
+    ),
+    Setting(
         key="kubeconfig",
         rule=rules.path(),
         fallback="the service account of the pod that the service runs in",
@@ -156,6 +163,13 @@ AGONES_FLEET = (
         rule=rules.address_types(),
         default="ExternalIP, ExternalDNS, InternalIP",
         meaning="Which address of a node players connect to: the first of these that it has.",
+    ),
+    Setting(
+        key="console_address_types",
+        rule=rules.address_types(),
+        fallback="`address_types`",
+        meaning="The same for RCON. Use `PodIP` if the service runs in the same cluster, so that a network policy can "
+        "admit it and nothing else.",
     ),
     Setting(
         key="port_name",
@@ -226,12 +240,14 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
 
     fleet: str
     secret_file: Path
+    previous_secret_file: Path | None
     kubeconfig: Path | None
     context: str | None
     namespace: str | None
     selector: Mapping[str, str]
     owner: str | None
     address_types: tuple[str, ...]
+    console_address_types: tuple[str, ...]
     port_name: str
     pending_s: int | None
 
@@ -322,8 +338,9 @@ def _read_agones_fleet(table: FileTable, raw: Mapping[str, object], inside: str)
         table.faults.append(f"{inside}context{table.where} has no effect without kubeconfig.")
     if len(table.faults) > before:
         return None
-    unset: Values = dict.fromkeys(("kubeconfig", "context", "namespace", "owner", "pending_s"))
-    return msgspec.convert({**unset, "selector": {}, **values, "kind": "agones"}, AgonesFleetSettings)
+    unset: Values = dict.fromkeys(("previous_secret_file", "kubeconfig", "context", "namespace", "owner", "pending_s"))
+    unset |= {"selector": {}, "console_address_types": ()}
+    return msgspec.convert({**unset, **values, "kind": "agones"}, AgonesFleetSettings)
 
 
 def _static_server(values: Values) -> StaticServerSettings:

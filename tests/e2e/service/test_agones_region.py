@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -45,6 +46,10 @@ class Client:
         metrics = (await self._ask("GET", "/metrics")).body
         assert b'matchpod_fleet_fault{region="sandbox"} 1\n' not in metrics
         return b'matchpod_fleet_fault{region="cluster"} 1\n' in metrics
+
+    async def count_metric(self, name: str) -> int:
+        lines = (await self._ask("GET", "/metrics")).body.decode().splitlines()
+        return next((int(float(line.rpartition(" ")[2])) for line in lines if line.startswith(f"{name} ")), 0)
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Response:
         return await send(self._port, format_request(method, path, self._headers, body))
@@ -122,6 +127,25 @@ async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(t
             third = await client.create("cluster")
             await until(lambda: client.is_over(third), "the next match on a pod is over")
             await until(lambda: is_free(pods.api), "both pods are free")
+
+
+async def test_replaced_fleet_secret_stops_the_region_and_fails_no_match(tmp_path: Path) -> None:
+    secret = secret_file(tmp_path)
+    fitting = secret.read_bytes()
+    async with agones_cluster(tmp_path, replicas=7) as pods:
+        secret.write_bytes(b"a secret that the pods do not have")
+        regions = agones_region("cluster", pods.kubeconfig, secret, speed=SPEED)
+        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
+            client, before = Client(service), set(pods.api.names("Ready"))
+            matches = [await client.create("cluster") for _ in range(3)]
+            await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
+            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="none"}') == 3
+            assert len(before & set(pods.api.names("Ready"))) == 4
+            secret.write_bytes(fitting)
+            await until(lambda: client.is_active("cluster"), "the region is active again")
+            for match in matches:
+                await until(functools.partial(client.is_over, match), "the match is over")
+            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="current"}') == 3
 
 
 async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import count
 
 from matchpod.adapters.fleets.agones_allocation import Allocations
 from matchpod.adapters.fleets.agones_cache import DELETED, ServerCache
-from matchpod.adapters.fleets.agones_console import ConsoleAddress, first_password, take_over
+from matchpod.adapters.fleets.agones_console import ConsoleAddress
 from matchpod.adapters.fleets.agones_faults import (
     DELETE_SERVER,
     LIST_SERVERS,
@@ -27,12 +28,15 @@ from matchpod.adapters.fleets.agones_faults import (
     unavailable,
 )
 from matchpod.adapters.fleets.agones_options import AgonesOptions, is_label_value, is_object_name
+from matchpod.adapters.fleets.agones_passwords import Fit, Passwords, first_passwords
 from matchpod.adapters.fleets.agones_servers import (
     REGION_LABEL,
     Place,
     choose_address,
     choose_port,
+    console_of,
     gone_reason,
+    is_ready,
     listed_server,
     may_be_ours,
     server_id_of,
@@ -67,6 +71,9 @@ FLEET_POLL_S = 30.0
 MISSING_FLEET_POLL_S = 5.0
 """The same while it does not."""
 
+PROBE_S = 3.0
+"""How long a waiting server may take to accept a password for `probe`."""
+
 RELEASE_PAUSE_S = 0.5
 """Pause before a failed deletion is repeated."""
 
@@ -76,13 +83,20 @@ _log = logging.getLogger(__name__)
 class AgonesFleet:
     """Allocates, follows and deletes the game servers of one Fleet."""
 
-    def __init__(self, options: AgonesOptions, client: KubernetesClient, consoles: Consoles) -> None:
+    def __init__(
+        self,
+        options: AgonesOptions,
+        client: KubernetesClient,
+        consoles: Consoles,
+        on_password: Callable[[Fit], None] = lambda _: None,
+    ) -> None:
+        """`on_password` is called for each allocated server, with the secret that its password follows from."""
         self._options = options
         self._client = client
-        self._consoles = consoles
         self._allocations = Allocations(client, options)
         self._cache = ServerCache(options, self._allocations.notice)
         self._allocations.cache = self._cache
+        self._passwords = Passwords(options, consoles, self._cache, on_password)
         self._is_following = False
 
     @property
@@ -110,7 +124,7 @@ class AgonesFleet:
         faults: list[str] = []
         unreadable: list[str] = []
         try:
-            self._options.read_secret()
+            self._options.read_secrets()
         except ValueError as exc:
             faults.append(str(exc))
         try:
@@ -124,6 +138,21 @@ class AgonesFleet:
             faults[-1] += await self._known_fleets()
         return [*faults, *(await self._missing_rights() or unreadable)]
 
+    async def probe(self) -> str | None:
+        """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
+        try:
+            secrets = self._options.read_secrets()
+            listed = await self._client.servers(self._options.server_labels)
+        except (ValueError, KubernetesError):
+            return None  # `check` reports it
+        waiting = [server for server in listed.items or () if is_ready(server)]
+        try:
+            async with asyncio.timeout(PROBE_S):
+                is_fit = await self._passwords.probe(waiting, secrets)
+        except TimeoutError:
+            return None
+        return None if is_fit is not False else "A waiting game server rejected the password of the fleet secret."
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
         self._cache.on_change = on_change
@@ -132,6 +161,7 @@ class AgonesFleet:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(watch_servers(self._client, self._options.server_labels, self._cache))
                 tasks.create_task(self._follow_fleet())
+                tasks.create_task(self._passwords.follow())
         finally:
             self._is_following = False
             self._cache.disconnect()
@@ -158,26 +188,21 @@ class AgonesFleet:
         """
         if not is_label_value(order.server_id):
             raise FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
-        try:
-            secret = self._options.read_secret()
-        except ValueError as exc:
-            raise FleetUnavailableError(str(exc)) from exc
-        obtained = await self._allocations.obtain(order)
-        if obtained is None:
-            return None
-        place, is_found = obtained
-        server = self._game_server(place, order)
-        address = ConsoleAddress(
-            server.rcon_host,
-            server.rcon_port,
-            first_password=first_password(secret, place.name),
-            match_password=order.rcon_password,
-        )
-        try:
-            await take_over(self._consoles, address, is_found=is_found, timeout_s=self._options.console_s)
-        except FleetError as exc:
-            raise FleetError(f"GameServer {place.name}: {exc}") from exc
-        return server
+        secrets = self._passwords.read()
+        is_new = not (order.is_repeated or order.slot or self.holds(order.server_id))
+        async with self._passwords.turn() if is_new else nullcontext():
+            obtained = await self._allocations.obtain(order)
+            if obtained is None:
+                return None
+            place, is_found = obtained
+            server = self._game_server(place, order)
+            passwords = first_passwords(secrets, place.name)
+            address = ConsoleAddress(server.rcon_host, server.rcon_port, passwords, order.rcon_password)
+            try:
+                await self._passwords.replace(place.name, address, is_found=is_found)
+            except FleetError as exc:
+                raise type(exc)(f"GameServer {place.name}: {exc}") from exc
+            return server
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
         """Wait until the server is deleted, is being deleted or has failed, and return which of them.
@@ -256,13 +281,13 @@ class AgonesFleet:
     def _game_server(self, place: Place, order: ServerOrder) -> GameServer:
         options = self._options
         host = choose_address(place, options.address_types)
-        console_host = choose_address(place, options.console_address_types or options.address_types)
         port = choose_port(place, options.port_name, "udp")
-        console_port = choose_port(place, options.console_port_name or options.port_name, "tcp")
-        if host is None or console_host is None:
-            raise FleetError(f"GameServer {place.name} has no address of type {', '.join(options.address_types)}")
-        if port is None or console_port is None:
+        console = console_of(place, options)
+        if port is None:
             raise FleetError(f"GameServer {place.name} has no port")
+        if host is None or console is None:
+            raise FleetError(f"GameServer {place.name} has no address of type {', '.join(options.address_types)}")
+        console_host, console_port = console
         return GameServer(
             ip=host,
             port=port,

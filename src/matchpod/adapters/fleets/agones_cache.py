@@ -38,6 +38,7 @@ class ServerCache:
         self._is_connected = False
         self._watch_fault: str | None = None
         self._fleet_fault: str | None = None
+        self._secret_fault: str | None = None
         self.on_change: Callable[[], None] = lambda: None
 
     @property
@@ -53,7 +54,7 @@ class ServerCache:
     @property
     def fault(self) -> str | None:
         """Why the fleet cannot be used, or None."""
-        return self._watch_fault or self._fleet_fault
+        return self._watch_fault or self._fleet_fault or self._secret_fault
 
     def capacity(self) -> Capacity:
         """Count the servers that are not on their way out."""
@@ -89,6 +90,16 @@ class ServerCache:
         if fault != self._fleet_fault:
             self._fleet_fault = fault
             self._note_fault()
+
+    def set_secret_fault(self, fault: str | None) -> None:
+        """Record whether the secret of the fleet can be used."""
+        if fault != self._secret_fault:
+            self._secret_fault = fault
+            self._note_fault()
+
+    def ready(self) -> list[AgonesServer]:
+        """Return the servers that wait for a match."""
+        return [server for server in self._servers.values() if is_ready(server)]
 
     def disconnect(self) -> None:
         """Record that the servers are no longer followed."""

@@ -15,13 +15,17 @@ import hmac
 import msgspec
 
 from matchpod.cs2.console_commands import set_command
-from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError, Consoles, FleetError
+from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError, Consoles, FleetError, RemoteConsole
 
 PAUSE_S = 0.5
 """Pause before a console that does not answer is opened again."""
 
 MAX_REJECTED = 3
 """Wrong passwords that may be sent: after five within half a minute the game bans our address."""
+
+
+class PasswordMismatchError(FleetError):
+    """A server accepts no password that follows from a secret of the fleet."""
 
 
 def first_password(secret: bytes, name: str) -> str:
@@ -31,22 +35,23 @@ def first_password(secret: bytes, name: str) -> str:
 
 
 class ConsoleAddress(msgspec.Struct, frozen=True):
-    """Where the console of a server is, and the passwords it may have."""
+    """Where the console of a server is, and the passwords it may have: one of the first ones, or that of the match."""
 
     host: str
     port: int
-    first_password: str
-    match_password: str
+    first_passwords: tuple[str, ...]
+    match_password: str = ""
 
     def __repr__(self) -> str:
         """Omit the passwords."""
         return f"ConsoleAddress({self.host!r}, {self.port})"
 
 
-async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float) -> None:
+async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float) -> int | None:
     """Set the password of the match, and prove that it works; FleetError if that fails.
 
-    `is_found`: an earlier attempt may have set it already.
+    `is_found`: an earlier attempt may have set it already. Returns which of the first passwords was accepted; None if
+    none was needed.
     """
     if not address.match_password:
         raise FleetError("the match has no RCON password")
@@ -63,6 +68,19 @@ async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bo
         raise FleetError(f"the console did not answer within {timeout_s:g} s: {taking.last_fault}") from (
             taking.last_error or exc
         )
+    return taking.accepted
+
+
+async def fits(consoles: Consoles, address: ConsoleAddress) -> bool:
+    """True if a waiting server accepts one of the first passwords. Raise ConsoleLostError if it does not answer."""
+    for password in address.first_passwords:
+        try:
+            console = await consoles.open(address.host, address.port, password)
+        except ConsoleAuthError:
+            continue
+        await console.close()
+        return True
+    return False
 
 
 class _TakeOver:
@@ -71,7 +89,9 @@ class _TakeOver:
         self._address = address
         self._command = command
         self._may_be_set = may_be_set
+        self._candidates = list(enumerate(address.first_passwords))
         self._rejected = 0
+        self.accepted: int | None = None
         self.last_error: ConsoleError | None = None
 
     @property
@@ -90,32 +110,37 @@ class _TakeOver:
             return False
 
     async def _set(self) -> None:
-        console = None
-        try:
-            console = await self._consoles.open(self._address.host, self._address.port, self._address.first_password)
-            self._may_be_set = True
-            await console.run(self._command)
-        except ConsoleAuthError as exc:
-            raise FleetError(
-                f"the console rejected the password that follows from the fleet secret; "
-                f"does the server have the same secret? ({exc})"
-            ) from exc
-        except ConsoleLostError:
-            # A changed password closes all connections, perhaps before the answer.
+        for number, password in self._candidates:
+            console = await self._open(password)
             if console is None:
-                raise
-        finally:
-            if console is not None:
+                continue
+            self.accepted, self._may_be_set = number, True
+            self._candidates = [(number, password)]
+            try:
+                await console.run(self._command)
+            except ConsoleLostError:
+                pass  # a changed password closes all connections, perhaps before the answer
+            finally:
                 await console.close()
+            return
+        raise PasswordMismatchError(
+            f"the console rejected the password that follows from the fleet secret; "
+            f"does the server have the same secret? ({self.last_error})"
+        ) from self.last_error
 
     async def _opens(self, password: str) -> bool:
+        console = await self._open(password)
+        if console is not None:
+            await console.close()
+        elif self._rejected >= MAX_REJECTED:
+            raise FleetError(f"the console does not accept the password that was set: {self.last_error}")
+        return console is not None
+
+    async def _open(self, password: str) -> RemoteConsole | None:
+        """Open the console; None if it rejects the password."""
         try:
-            console = await self._consoles.open(self._address.host, self._address.port, password)
+            return await self._consoles.open(self._address.host, self._address.port, password)
         except ConsoleAuthError as exc:
             self._rejected += 1
             self.last_error = exc
-            if self._rejected >= MAX_REJECTED:
-                raise FleetError(f"the console does not accept the password that was set: {exc}") from exc
-            return False
-        await console.close()
-        return True
+            return None

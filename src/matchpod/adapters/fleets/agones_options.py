@@ -41,6 +41,8 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     read_secret: Callable[[], bytes]
     """Returns the secret from which the passwords of servers without a match are derived, or raises a ValueError."""
+    read_previous_secret: Callable[[], bytes | None] = lambda: None
+    """Returns the secret that servers may still have during a rotation, None if there is none, or raises ValueError."""
     owner: str
     """Tells installations that share a namespace apart: none touches servers with another owner or region."""
     selector: Mapping[str, str] = {}
@@ -70,6 +72,12 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
         """The labels that select the game servers of the fleet."""
         return self.selector or {FLEET_LABEL: self.fleet}
 
+    def read_secrets(self) -> tuple[bytes, ...]:
+        """Return the secret, and the previous one if there is one; ValueError says what is wrong."""
+        # In this order: if both files are replaced in between, the old secret is read twice, not missed.
+        current, previous = self.read_secret(), self.read_previous_secret()
+        return (current,) if previous is None or previous == current else (current, previous)
+
 
 def is_label_value(text: str) -> bool:
     """True if a text may be the value of a label, and is not empty."""
@@ -83,10 +91,30 @@ def is_object_name(text: str) -> bool:
 
 def read_fleet_secret(file: Path) -> bytes:
     """Return the secret in a file, without white space around it; ValueError says what is wrong."""
+    return _checked_secret(file, _read_secret(file))
+
+
+def read_previous_fleet_secret(file: Path | None) -> bytes | None:
+    """Return the previous secret in a file; None if the file is missing or empty, as when no rotation is under way."""
+    if file is None:
+        return None
     try:
-        secret = file.read_bytes().strip()
+        secret = _read_secret(file)
+    except ValueError as exc:
+        if isinstance(exc.__cause__, FileNotFoundError):
+            return None
+        raise
+    return _checked_secret(file, secret) if secret else None
+
+
+def _read_secret(file: Path) -> bytes:
+    try:
+        return file.read_bytes().strip()
     except OSError as exc:
         raise ValueError(f"The fleet secret {file} cannot be read: {exc.strerror}.") from exc
+
+
+def _checked_secret(file: Path, secret: bytes) -> bytes:
     if len(secret) < MIN_SECRET_BYTES:
         length = f"it has {len(secret)} bytes, at least {MIN_SECRET_BYTES} are needed"
         raise ValueError(f"The fleet secret {file} cannot be used: {length}.")

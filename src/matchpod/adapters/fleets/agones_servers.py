@@ -136,6 +136,13 @@ def choose_port(place: Place, name: str, protocol: str) -> int | None:
     return place.ports[0].port if place.ports else None
 
 
+def console_of(place: Place, options: AgonesOptions) -> tuple[str, int] | None:
+    """Return host and port of a server's console; None if it has none."""
+    host = choose_address(place, options.console_address_types or options.address_types)
+    port = choose_port(place, options.console_port_name or options.port_name, "tcp")
+    return None if host is None or port is None else (host, port)
+
+
 def _age_s(server: AgonesServer, now_s: float) -> float:
     """Seconds since a server was allocated, or created if that is unknown; 0 if both are."""
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED) or server.metadata.creation_timestamp

@@ -20,6 +20,10 @@ class FixedSlots:
         """Return no faults: settings of these fleets are checked when they are read."""
         return ()
 
+    async def probe(self) -> str | None:
+        """Return None: these fleets have no waiting servers, or know their passwords from the settings."""
+        return None
+
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Wait until cancelled: a slot becomes free only by a release."""
         await asyncio.Event().wait()

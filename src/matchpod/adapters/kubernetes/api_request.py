@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import msgspec
 
 JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
 
 
 class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):

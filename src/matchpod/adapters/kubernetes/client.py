@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from matchpod.adapters.kubernetes.api_errors import MalformedAnswerError, UnreachableError, error_of_event
-from matchpod.adapters.kubernetes.api_request import JSON, MERGE_PATCH, ApiRequest
+from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.objects import (
@@ -114,11 +114,6 @@ class KubernetesClient:
         path = await self._servers_path()
         return await self._call("GET", path, query=query, timeout_s=2 * self._call_s, answer=ServerList)
 
-    async def patch_server(self, name: str, changes: Mapping[str, object]) -> AgonesServer:
-        """Change a game server by a merge patch, such as its labels."""
-        path = await self._servers_path(name)
-        return await self._call("PATCH", path, body=changes, content_type=MERGE_PATCH, answer=AgonesServer)
-
     async def delete_server(self, name: str, *, uid: str) -> None:
         """Delete a game server. ConflictError if one of that name has another uid, NotFoundError if there is none."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
@@ -204,7 +199,6 @@ class KubernetesClient:
         answer: type[_Decoded],
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
-        content_type: str = JSON,
         timeout_s: float | None = None,
     ) -> _Decoded:
         transport = await self._connect()
@@ -214,7 +208,6 @@ class KubernetesClient:
             path=path,
             query=query or {},
             body=encoded,
-            content_type=content_type,
             timeout_s=timeout_s or self._call_s,
         )
         return _decode(await transport.send(request), answer)

@@ -26,5 +26,5 @@ def test_servers_and_secrets_have_different_passwords() -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    address = ConsoleAddress("192.0.2.1", 27015, first_password="hidden", match_password="hidden")
+    address = ConsoleAddress("192.0.2.1", 27015, first_passwords=("hidden",), match_password="hidden")
     assert "hidden" not in repr(address)

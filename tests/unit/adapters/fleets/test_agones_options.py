@@ -12,6 +12,7 @@ from matchpod.adapters.fleets.agones_options import (
     is_label_value,
     is_object_name,
     read_fleet_secret,
+    read_previous_fleet_secret,
 )
 
 SECRET = b"sixteen bytes or more"
@@ -59,3 +60,29 @@ def test_unusable_secret_is_reported(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"short\n")
     with pytest.raises(ValueError, match="it has 5 bytes, at least 16 are needed"):
         read_fleet_secret(tmp_path / "secret")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n"])
+def test_previous_secret_may_be_missing_or_empty(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "previous").write_bytes(content)
+    assert read_previous_fleet_secret(tmp_path / "previous") is None
+    assert read_previous_fleet_secret(None) is None
+
+
+def test_previous_secret_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "previous").write_bytes(b"short")
+    with pytest.raises(ValueError, match=r"/previous cannot be used: it has 5 bytes"):
+        read_previous_fleet_secret(tmp_path / "previous")
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        read_previous_fleet_secret(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("previous", "secrets"), [(None, (SECRET,)), (b"another secret", (SECRET, b"another secret")), (SECRET, (SECRET,))]
+)
+def test_previous_secret_follows_the_current_one(previous: bytes | None, secrets: tuple[bytes, ...]) -> None:
+    options = AgonesOptions(
+        fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: SECRET, read_previous_secret=lambda: previous
+    )
+    assert options.read_secrets() == secrets

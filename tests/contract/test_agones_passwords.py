@@ -1,0 +1,152 @@
+"""A fleet whose secret is replaced: old servers are used, and servers with another secret do not use up the fleet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from matchpod.adapters.fleets import agones_passwords
+from matchpod.adapters.fleets.agones import AgonesFleet
+from matchpod.adapters.fleets.agones_passwords import MAX_MISMATCHES, Fit
+from matchpod.adapters.rcon_client import RconConsole, RconConsoles
+from matchpod.ports import FleetUnavailableError
+from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
+from tests.contract.agones_game_servers import SECRET
+from tests.contract.test_agones_fleet import ALLOCATE, order, until
+from tests.contract.test_fleet import answer_of
+
+NEW = b"the secret that replaces it"
+REPLICAS = 7
+STOPPED = "3 game servers in a row rejected the password that follows from the fleet secret"
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgonesCluster]:
+    monkeypatch.setattr(agones_passwords, "READ_S", 0.05)
+    async with agones_cluster(tmp_path, replicas=REPLICAS) as created:
+        yield created
+
+
+class Attempts(RconConsoles):
+    """Consoles that count how often each port was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ports: list[int] = []
+
+    async def open(self, host: str, port: int, password: str) -> RconConsole:
+        self.ports.append(port)
+        return await super().open(host, port, password)
+
+
+async def test_servers_with_the_previous_secret_are_used_like_others(cluster: AgonesCluster) -> None:
+    fits: list[Fit] = []
+    fleet = cluster.create(on_password=fits.append, read_secret=lambda: NEW, read_previous_secret=lambda: SECRET)
+    old = await fleet.allocate(order("srv_old"))
+    assert old is not None
+    assert "hello" in await answer_of(old, "echo hello")
+    cluster.api.game_servers.secret = NEW
+    for name in cluster.api.names("Ready"):
+        cluster.api.fail(name)
+    await until(lambda: len(cluster.api.names("Ready")) == REPLICAS - 1)
+    assert await fleet.allocate(order("srv_new")) is not None
+    assert fits == [Fit.PREVIOUS, Fit.CURRENT]
+
+
+async def test_server_with_another_secret_is_counted_and_can_be_released(cluster: AgonesCluster) -> None:
+    fits: list[Fit] = []
+    fleet = cluster.create(on_password=fits.append, read_secret=lambda: NEW)
+    with pytest.raises(FleetUnavailableError, match="does the server have the same secret"):
+        await fleet.allocate(order())
+    assert fits == [Fit.NONE]
+    assert fleet.fault is None
+    await fleet.release("srv_1", "")
+    assert cluster.names_of("srv_1") == []
+
+
+async def test_replaced_secret_does_not_use_up_the_fleet(cluster: AgonesCluster) -> None:
+    fits: list[Fit] = []
+    fleet = cluster.create(on_password=fits.append, read_secret=lambda: NEW)
+    async with following(fleet) as changed:
+        changed.clear()
+        orders = [fleet.allocate(order(f"srv_{number}")) for number in range(2 * REPLICAS)]
+        outcomes = await asyncio.gather(*orders, return_exceptions=True)
+        assert {type(one) for one in outcomes} == {FleetUnavailableError}
+        assert fits == [Fit.NONE] * MAX_MISMATCHES
+        assert cluster.api.count_calls(ALLOCATE) == MAX_MISMATCHES
+        assert len(cluster.api.names("Ready")) == REPLICAS - MAX_MISMATCHES
+        assert (fleet.fault or "").startswith(STOPPED)
+        assert changed.is_set()
+        with pytest.raises(FleetUnavailableError, match=STOPPED):
+            await fleet.allocate(order("srv_late"))
+        assert cluster.api.count_calls(ALLOCATE) == MAX_MISMATCHES
+
+
+async def test_fleet_goes_on_when_its_secret_changes(cluster: AgonesCluster) -> None:
+    secrets = [NEW]
+    fleet = cluster.create(read_secret=lambda: secrets[0])
+    async with following(fleet):
+        await stop(fleet)
+        assert (fleet.fault or "").startswith(STOPPED)
+        secrets[0] = SECRET
+        await until(lambda: fleet.fault is None)
+        assert await fleet.allocate(order("srv_next")) is not None
+
+
+async def test_fleet_goes_on_when_a_waiting_server_fits_and_trying_it_costs_none(cluster: AgonesCluster) -> None:
+    consoles = Attempts()
+    fleet = cluster.create(consoles=consoles, read_secret=lambda: NEW)
+    async with following(fleet):
+        await stop(fleet)
+        consoles.ports.clear()
+        waiting = cluster.api.names("Ready")
+        await until(lambda: len(consoles.ports) == len(waiting))
+        await asyncio.sleep(0.5)
+        assert len(set(consoles.ports)) == len(consoles.ports) == len(waiting), "each server is tried once"
+        assert (fleet.fault or "").startswith(STOPPED)
+        cluster.api.game_servers.secret = NEW
+        await cluster.api.scale(REPLICAS + 1)
+        await until(lambda: fleet.fault is None)
+        assert cluster.api.count_calls(ALLOCATE) == MAX_MISMATCHES
+        assert len(cluster.api.names("Ready")) == len(waiting) + 1
+
+
+async def test_match_that_has_its_server_is_resumed_while_the_fleet_is_stopped(cluster: AgonesCluster) -> None:
+    await cluster.create().allocate(order("srv_playing"))
+    fleet = cluster.create(read_secret=lambda: NEW)
+    await stop(fleet)
+    assert await fleet.allocate(order("srv_playing", is_repeated=True)) is not None
+
+
+async def test_secret_that_cannot_be_read_any_more_is_a_fault_until_it_can(cluster: AgonesCluster) -> None:
+    faults = [""]
+
+    def read() -> bytes:
+        if faults[0]:
+            raise ValueError(faults[0])
+        return SECRET
+
+    fleet = cluster.create(read_secret=read)
+    async with following(fleet):
+        faults[0] = "The fleet secret x cannot be read: Permission denied."
+        await until(lambda: fleet.fault == faults[0])
+        faults[0] = ""
+        await until(lambda: fleet.fault is None)
+
+
+async def test_probe_tells_whether_a_waiting_server_fits_without_allocating_it(cluster: AgonesCluster) -> None:
+    assert await cluster.create().probe() is None
+    assert await cluster.create(read_secret=lambda: NEW, read_previous_secret=lambda: SECRET).probe() is None
+    fault = await cluster.create(read_secret=lambda: NEW).probe()
+    assert fault == "A waiting game server rejected the password of the fleet secret."
+    assert len(cluster.api.names("Ready")) == REPLICAS
+
+
+async def stop(fleet: AgonesFleet) -> None:
+    """Let as many orders fail as stop the fleet."""
+    orders = [fleet.allocate(order(f"srv_{number}")) for number in range(MAX_MISMATCHES)]
+    outcomes = await asyncio.gather(*orders, return_exceptions=True)
+    assert {type(one) for one in outcomes} == {FleetUnavailableError}
