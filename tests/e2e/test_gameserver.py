@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.gameserver import HEALTH_S, HELP, MAX_REFUSED, bootstrap_password
+from matchpod.gameserver.game import HEALTH_S, MAX_REFUSED
+from matchpod.gameserver.options import HELP
+from matchpod.gameserver.password import bootstrap_password
 from matchpod.simulator.wire.rcon_bans import MIN_FAILURES
 from tests.contract.simulator_process import free_ports
 from tests.e2e.fake_sdk import NAME, FakeSdk, SdkFault
@@ -25,7 +28,10 @@ from tests.e2e.stand_in_game import ABANDONS_A_CHILD, IGNORES_QUIT, IGNORES_SIGT
 from tests.e2e.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, WRAPPER, Wrapper, wait_until
 
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
-QUICK = "import sys, matchpod.gameserver as it; it.REFUSED_S = it.RETRY_S = 0.05; sys.exit(it.main(sys.argv[1:]))"
+QUICK = (
+    "import sys; from matchpod.gameserver import game, log, main, usage; "
+    "game.REFUSED_S = log.RETRY_S = usage.LOOK_S = 0.05; sys.exit(main(sys.argv[1:]))"
+)
 
 
 class Place:
@@ -341,11 +347,101 @@ def test_command_runs_without_importing_the_rest() -> None:
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "loaded = {name for name in sys.modules if name.startswith('matchpod')}\n"
-        "assert loaded == {'matchpod', 'matchpod.__main__', 'matchpod.gameserver'}, loaded\n"
+        "own = {name for name in loaded if name.startswith('matchpod.gameserver')}\n"
+        "assert loaded - own == {'matchpod', 'matchpod.__main__'} and own, loaded\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout == HELP
+
+
+# --- a match whose owner is gone -----------------------------------------------------------------------------------------
+
+
+def allocated(place: Place, *options: str) -> Wrapper:
+    """Start a stand-in for a game, looked at every 50 ms, whose server is allocated."""
+    place.load_map()
+    place.sdk.state_after_ready = "Allocated"
+    wrapper = place.stand_in(options=options, start=(sys.executable, "-c", QUICK))
+    place.wait_until_ready()
+    return wrapper
+
+
+def test_match_without_players_and_console_is_ended_and_the_server_replaced(place: Place) -> None:
+    wrapper = allocated(place, "--idle-exit", "1")
+    assert wrapper.popen.wait(TIMEOUT_S) == 1, "a failure, so that Agones replaces the server"
+    assert "ERROR the server has a match, but no player or console connection for 1 s" in wrapper.err
+
+
+def test_match_with_a_console_connection_is_not_idle_until_it_is_closed(place: Place) -> None:
+    wrapper = allocated(place, "--idle-exit", "2")
+    with RconClient(place.port) as console:
+        assert console.log_in(place.password)
+        time.sleep(4)
+        assert wrapper.popen.poll() is None
+    assert wrapper.popen.wait(TIMEOUT_S) == 1
+
+
+def test_match_with_players_is_not_idle_until_they_leave(place: Place) -> None:
+    wrapper = allocated(place, "--idle-exit", "1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as game, socket.socket(type=socket.SOCK_DGRAM) as player:
+        game.bind(("127.0.0.1", 0))
+        until_s = time.monotonic() + 3
+        while time.monotonic() < until_s:
+            player.sendto(b"move", game.getsockname())
+            game.recv(16)  # the kernel counts what programs have received
+            time.sleep(1 / 128)
+        assert wrapper.popen.poll() is None
+    assert wrapper.popen.wait(TIMEOUT_S) == 1
+
+
+def test_server_without_a_match_is_never_idle(place: Place) -> None:
+    place.load_map()
+    wrapper = place.stand_in(options=("--idle-exit=0.5", "--max-life=0.5"), start=(sys.executable, "-c", QUICK))
+    place.wait_until_ready()
+    time.sleep(2)
+    assert wrapper.popen.poll() is None
+    assert wrapper.stop() == 0
+
+
+def test_match_that_takes_too_long_is_ended_even_if_it_is_used(place: Place) -> None:
+    wrapper = allocated(place, "--max-life", "2")
+    with RconClient(place.port) as console:
+        assert console.log_in(place.password)
+        assert wrapper.popen.wait(TIMEOUT_S) == 1
+    assert "ERROR the match is older than --max-life, 2 s" in wrapper.err
+
+
+def test_outage_of_the_sdk_does_not_begin_the_idle_time_anew(place: Place) -> None:
+    wrapper = allocated(place, "--idle-exit", "2")
+    before = place.sdk.count("GET /gameserver")
+    wait_until(lambda: place.sdk.count("GET /gameserver") > before + 2, "the state was read")
+    place.sdk.faults["/gameserver"] = SdkFault.ERROR
+    assert wrapper.popen.wait(TIMEOUT_S) == 1
+
+
+# --- the password from an init container ---------------------------------------------------------------------------------
+
+
+def test_game_gets_the_password_that_an_init_container_has_derived(place: Place) -> None:
+    secret, password = place.folder / "mounted", place.folder / "password.derived"
+    secret.write_bytes(SECRET + b"\n")
+    derive = ("derive-password", "--secret-file", str(secret), "--name", NAME, "--out", str(password))
+    subprocess.run([sys.executable, str(WRAPPER), *derive], check=True, timeout=TIMEOUT_S)
+    assert password.read_text().strip() == place.password
+    secret.unlink()
+    place.load_map()
+    wrapper = place.stand_in(options=("--password-file", str(password)))
+    place.wait_until_ready()
+    assert wrapper.out.count("password rejected") == 0
+    assert place.password not in wrapper.err
+
+
+def test_missing_password_file_is_one_sentence(place: Place) -> None:
+    wrapper = place.start("--password-file", "/none", "--", *SIMULATE)
+    assert wrapper.popen.wait(TIMEOUT_S) == 1
+    assert wrapper.err.count("\n") == 1
+    assert "ERROR the RCON password cannot be read from /none: No such file or directory" in wrapper.err
 
 
 def _orphan(wrapper: Wrapper) -> tuple[int, int]:

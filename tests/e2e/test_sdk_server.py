@@ -1,4 +1,4 @@
-"""`gameserver.py` with the SDK server of Agones itself, in its local mode, which needs no cluster.
+"""`matchpod gameserver` with the SDK server of Agones itself, in its local mode, which needs no cluster.
 
 MATCHPOD_TEST_SDK_SERVER is the path of the program `sdk-server`, built from the source of Agones (`cmd/sdk-server`).
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.gameserver import bootstrap_password
+from matchpod.gameserver.password import bootstrap_password
 from tests.contract.simulator_process import free_ports
 from tests.e2e.fake_sdk import NAME, FakeSdk
 from tests.e2e.simulator.rcon_client import RconClient

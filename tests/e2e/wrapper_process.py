@@ -1,4 +1,4 @@
-"""Run `gameserver.py`, the wrapper of a game server, as a real process for a test."""
+"""Run `matchpod/gameserver`, the wrapper of a game server, as a real process for a test."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from matchpod.gameserver import SECRET_VARIABLE
+from matchpod.gameserver.options import SECRET_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-WRAPPER = ROOT / "src" / "matchpod" / "gameserver.py"
+WRAPPER = ROOT / "src" / "matchpod" / "gameserver"
 SECRET = b"a secret of the fleet for tests"
 TIMEOUT_S = 180.0
 """Far more than anything here takes on a busy machine."""

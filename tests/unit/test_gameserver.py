@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import re
+import socket
 import stat
 import sys
 from pathlib import Path
@@ -18,25 +19,29 @@ from matchpod import __main__, gameserver
 from matchpod.adapters.fleets.process import expand_command as expand_process_command
 from matchpod.adapters.fleets.secret_cfg import cfg_name, write_cfg
 from matchpod.cs2 import rcon
-from matchpod.gameserver import (
-    LOADED_MAP,
-    FatalError,
-    GameServer,
+from matchpod.gameserver import log, password
+from matchpod.gameserver.game import exit_code
+from matchpod.gameserver.log import FatalError
+from matchpod.gameserver.options import (
+    HELP,
+    PASSWORD_VARIABLE,
+    SECRET_VARIABLE,
+    DeriveOptions,
     Options,
     UsageError,
-    bootstrap_password,
-    choose_port,
-    exit_code,
     expand_command,
     parse_arguments,
-    parse_gameserver,
-    read_secret,
+    parse_derive_arguments,
 )
+from matchpod.gameserver.password import bootstrap_password, read_password, read_secret, write_password
+from matchpod.gameserver.rcon import LOADED_MAP
+from matchpod.gameserver.sdk import GameServer, choose_port, parse_gameserver
+from matchpod.gameserver.usage import LOOK_S, PLAYER_PACKETS_S, Usage, count_connections, count_packets
 from tests.conftest import corpus_dir
 from tests.unit.test_cli import run
 
-SOURCE = Path(gameserver.__file__).read_text("utf-8")
-SECRET_FILE = {gameserver.SECRET_VARIABLE: "/run/secrets/fleet"}
+FILES = sorted(Path(gameserver.__file__).parent.glob("*.py"))
+SECRET_FILE = {SECRET_VARIABLE: "/run/secrets/fleet"}
 SERVER = {
     "object_meta": {"name": "cs2-eu-abcde"},
     "status": {"state": "Scheduled", "ports": [{"name": "game", "port": 7001}]},
@@ -47,22 +52,26 @@ def server_with(**ports: int) -> GameServer:
     return GameServer("cs2-eu-abcde", "Scheduled", {name.replace("_", "-"): port for name, port in ports.items()})
 
 
-# --- rules of the file ---------------------------------------------------------------------------------------------------
+# --- rules of the files --------------------------------------------------------------------------------------------------
 
 
-def test_file_has_no_syntax_newer_than_python_3_9() -> None:
-    ast.parse(SOURCE, feature_version=(3, 9))
+@pytest.fixture(params=FILES, ids=lambda file: file.stem)
+def tree(request: pytest.FixtureRequest) -> ast.Module:
+    """The syntax tree of each file, read as Python 3.9 reads it."""
+    file: Path = request.param
+    return ast.parse(file.read_text("utf-8"), feature_version=(3, 9))
+
+
+def test_newer_syntax_would_be_noticed() -> None:
     with pytest.raises(SyntaxError):
         ast.parse("match x:\n    case 1: pass\n", feature_version=(3, 9))
 
 
-def test_annotations_are_not_evaluated_so_newer_types_in_them_are_harmless() -> None:
-    tree = ast.parse(SOURCE)
+def test_annotations_are_not_evaluated_so_newer_types_in_them_are_harmless(tree: ast.Module) -> None:
     assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 
 
-def test_unions_of_types_are_used_in_annotations_only() -> None:
-    tree = ast.parse(SOURCE)
+def test_unions_of_types_are_used_in_annotations_only(tree: ast.Module) -> None:
     annotations = [
         part
         for node in ast.walk(tree)
@@ -71,18 +80,18 @@ def test_unions_of_types_are_used_in_annotations_only() -> None:
     ]
     inside = {id(node) for annotation in annotations for node in ast.walk(annotation)}
     unions = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)]
-    assert unions
     assert [ast.unparse(node) for node in unions if id(node) not in inside] == []
 
 
-def test_file_imports_the_standard_library_only() -> None:
+def test_files_import_the_standard_library_and_each_other_only(tree: ast.Module) -> None:
     modules = set()
-    for node in ast.walk(ast.parse(SOURCE)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules |= {name.name.partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
             modules.add(str(node.module).partition(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 1
     assert modules <= sys.stdlib_module_names
     assert "matchpod" not in modules
 
@@ -99,14 +108,14 @@ def test_password_is_the_keyed_hash_of_the_name_without_padding() -> None:
 
 
 def test_game_finds_its_password_where_the_simulator_reads_it() -> None:
-    assert gameserver.PASSWORD_VARIABLE == rcon.PASSWORD_VARIABLE
+    assert PASSWORD_VARIABLE == rcon.PASSWORD_VARIABLE
 
 
 def test_cfg_file_is_the_one_a_process_fleet_writes(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     write_cfg(tmp_path / "a", "cs2-eu-abcde", {"rcon_password": "x-Y_z"}, None)
-    ours = Path(gameserver.write_cfg(str(tmp_path / "b"), "cs2-eu-abcde", "x-Y_z"))
+    ours = Path(password.write_cfg(str(tmp_path / "b"), "cs2-eu-abcde", "x-Y_z"))
     theirs = tmp_path / "a" / cfg_name("cs2-eu-abcde")
     assert (ours.name, ours.read_text()) == (theirs.name, theirs.read_text())
     assert stat.S_IMODE(ours.stat().st_mode) == stat.S_IMODE(theirs.stat().st_mode) == 0o600
@@ -116,7 +125,7 @@ def test_cfg_file_replaces_an_older_one_and_does_not_follow_links(tmp_path: Path
     target = tmp_path / "target"
     target.write_text("unchanged")
     (tmp_path / cfg_name("x")).symlink_to(target)
-    path = Path(gameserver.write_cfg(str(tmp_path), "x", "new"))
+    path = Path(password.write_cfg(str(tmp_path), "x", "new"))
     assert path.read_text() == 'rcon_password "new"\n'
     assert not path.is_symlink()
     assert target.read_text() == "unchanged"
@@ -124,7 +133,7 @@ def test_cfg_file_replaces_an_older_one_and_does_not_follow_links(tmp_path: Path
 
 def test_cfg_folder_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match=r"cannot be written into .*/none: No such file or directory$"):
-        gameserver.write_cfg(str(tmp_path / "none"), "x", "y")
+        password.write_cfg(str(tmp_path / "none"), "x", "y")
 
 
 def test_placeholders_are_replaced_as_in_a_process_fleet() -> None:
@@ -160,9 +169,16 @@ def test_options_are_read_until_the_two_dashes() -> None:
         (["--grace", "5", "--", "x"], "unknown option `--grace`"),
         (["--grace-period", "--", "x"], "--grace-period needs a value"),
         (["--ip"], "--ip needs a value"),
-        (["--grace-period", "-1", "--", "x"], "--grace-period must be a number of seconds above 0, not `-1`"),
-        (["--sdk-timeout", "0.0", "--", "x"], "--sdk-timeout must be a number of seconds above 0, not `0.0`"),
-        (["--start-timeout=1e9", "--", "x"], "--start-timeout must be a number of seconds"),
+        (["--grace-period", "-1", "--", "x"], "--grace-period must be a time above 0 such as 90, 30m or 12h, not `-1`"),
+        (["--sdk-timeout", "0.0", "--", "x"], "--sdk-timeout must be a time above 0 such as 90, 30m or 12h, not `0.0`"),
+        (["--start-timeout=1e9", "--", "x"], "--start-timeout must be a time above 0"),
+        (["--max-life", "2d", "--", "x"], "--max-life must be a time above 0"),
+        (["--idle-exit", "0m", "--", "x"], "--idle-exit must be a time above 0"),
+        (["--idle-exit", "m", "--", "x"], "--idle-exit must be a time above 0"),
+        (
+            ["--secret-file", "s", "--password-file", "p", "--", "x"],
+            "--password-file and --secret-file exclude each other",
+        ),
         (["--secret-file", "", "--", "x"], "--secret-file needs a value"),
         (["--", "x", "{map}"], "the command has the unknown placeholder {map}; --help lists all placeholders"),
         (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
@@ -175,16 +191,49 @@ def test_invalid_arguments_are_one_sentence(arguments: list[str], message: str) 
 
 
 def test_missing_secret_names_the_option_and_the_variable() -> None:
-    message = "the secret of the fleet is missing; set --secret-file or MATCHPOD_FLEET_SECRET_FILE to its file"
+    message = "the secret of the fleet is missing; set --password-file, --secret-file or MATCHPOD_FLEET_SECRET_FILE"
     with pytest.raises(UsageError, match=message):
         parse_arguments(["--", "x"], {})
 
 
 def test_every_option_is_in_the_help() -> None:
-    for name, default in Options._field_defaults.items():
-        assert f"--{name.replace('_', '-')} " in gameserver.HELP
-        if isinstance(default, float):
-            assert f"(default {default:g})" in gameserver.HELP
+    for name, default in {**DeriveOptions._field_defaults, **Options._field_defaults}.items():
+        assert f"  --{name.replace('_', '-')} " in HELP
+        if isinstance(default, float) and default:
+            assert f"(default {default:g})" in HELP
+    assert HELP.count("(default: no limit)") == list(Options._field_defaults.values()).count(0.0)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("30m", 1800), ("12h", 43_200)])
+def test_times_are_seconds_or_have_a_unit(text: str, seconds: float) -> None:
+    options, _ = parse_arguments(["--max-life", text, f"--idle-exit={text}", "--", "x"], SECRET_FILE)
+    assert options == Options(secret_file="/run/secrets/fleet", max_life=seconds, idle_exit=seconds)
+
+
+def test_password_file_replaces_the_secret() -> None:
+    assert parse_arguments(["--password-file", "p", "--", "x"], {})[0] == Options(password_file="p")
+    assert parse_arguments(["--password-file", "p", "--", "x"], SECRET_FILE)[0] == Options(password_file="p")
+
+
+def test_password_is_derived_for_a_name_and_a_file() -> None:
+    found = parse_derive_arguments(["--name", "cs2-eu-abcde", "--out=/run/p"], SECRET_FILE)
+    assert found == DeriveOptions("/run/secrets/fleet", "cs2-eu-abcde", "/run/p")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        (["--name", "x"], SECRET_FILE, "--out is missing"),
+        (["--out", "x"], SECRET_FILE, "--name is missing"),
+        (["--out", "x", "--name", "y"], {}, "set --secret-file or MATCHPOD_FLEET_SECRET_FILE"),
+        (["--ip", "x"], SECRET_FILE, "unknown option `--ip`"),
+    ],
+)
+def test_invalid_arguments_of_derive_password_are_one_sentence(
+    arguments: list[str], environment: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parse_derive_arguments(arguments, environment)
 
 
 def test_main_reports_invalid_arguments_in_a_line_of_the_log(
@@ -201,7 +250,7 @@ def test_main_reports_invalid_arguments_in_a_line_of_the_log(
 def test_command_is_listed_in_the_help_of_the_app(capfd: pytest.CaptureFixture[str]) -> None:
     assert "gameserver" in run("--help").stdout
     assert run("gameserver", "--help").exit_code == 0
-    assert capfd.readouterr().out == gameserver.HELP
+    assert capfd.readouterr().out == HELP
 
 
 # --- the secret ----------------------------------------------------------------------------------------------------------
@@ -224,6 +273,21 @@ def test_short_secret_is_rejected(tmp_path: Path, content: bytes, message: str) 
 def test_missing_secret_file_is_one_sentence() -> None:
     with pytest.raises(FatalError, match=r"^the secret of the fleet cannot be read from /none: No such file"):
         read_secret("/none")
+
+
+def test_derived_password_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("an older one")
+    write_password(str(file), bootstrap_password(b"s" * 32, "cs2-eu-abcde"))
+    assert read_password(str(file)) == bootstrap_password(b"s" * 32, "cs2-eu-abcde")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", [b"", b"a secret of a fleet", b"x" * 42, b"x" * 44, b'";quit' + b"x" * 37])
+def test_file_that_has_no_derived_password_is_rejected(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "password").write_bytes(content)
+    with pytest.raises(FatalError, match="has no RCON password that `derive-password` has written"):
+        read_password(str(tmp_path / "password"))
 
 
 # --- what Agones says ----------------------------------------------------------------------------------------------------
@@ -308,10 +372,98 @@ def test_exit_code_is_0_only_after_a_request_that_was_followed(ended: int, is_re
 
 
 def test_log_line_has_time_level_message_and_fields(capfd: pytest.CaptureFixture[str]) -> None:
-    gameserver.log("INFO", "game server ready", map="de_nuke", reason='two "words"', waited_s=3)
-    gameserver.log("WARNING", "plain")
+    log.log("INFO", "game server ready", map="de_nuke", reason='two "words"', waited_s=3)
+    log.log("WARNING", "plain")
     first, second = capfd.readouterr().err.splitlines()
     assert re.fullmatch(
         r'\d\d:\d\d:\d\d\.\d{3} INFO  game server ready  map=de_nuke reason="two \\"words\\"" waited_s=3', first
     )
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} WARNING plain", second)
+
+
+# --- a match that was left -----------------------------------------------------------------------------------------------
+
+HOUR_S = 3600.0
+
+
+def observe(
+    usage: Usage, seconds: float, *, is_allocated: bool = True, is_used: bool = False, since_s: float = 0.0
+) -> float:
+    """Look at a server as often as the program does; return the time at which it would be ended, or -1."""
+    for number in range(int(seconds / LOOK_S) + 1):
+        if usage.observe(since_s + number * LOOK_S, is_allocated=is_allocated, is_used=is_used):
+            return number * LOOK_S
+    return -1
+
+
+def test_match_without_players_and_console_is_ended_after_the_limit() -> None:
+    assert observe(Usage(0, 600), HOUR_S) == 600
+
+
+def test_match_that_is_used_is_never_idle() -> None:
+    assert observe(Usage(0, 600), 24 * HOUR_S, is_used=True) == -1
+
+
+def test_use_begins_the_idle_time_anew() -> None:
+    usage = Usage(0, 600)
+    assert observe(usage, 595) == -1
+    usage.observe(600, is_allocated=True, is_used=True)
+    assert observe(usage, HOUR_S, since_s=600) == 600
+
+
+def test_server_without_a_match_is_left_to_agones() -> None:
+    assert observe(Usage(600, 600), HOUR_S, is_allocated=False) == -1
+
+
+def test_life_counts_from_the_allocation() -> None:
+    usage = Usage(600, 0)
+    assert observe(usage, 24 * HOUR_S, is_allocated=False) == -1
+    assert observe(usage, HOUR_S, is_used=True, since_s=25 * HOUR_S) == 600
+
+
+def test_without_limits_nothing_ends() -> None:
+    assert observe(Usage(0, 0), 24 * HOUR_S) == -1
+
+
+def test_time_in_which_the_program_stood_still_does_not_count() -> None:
+    usage = Usage(0, 600)
+    usage.observe(0, is_allocated=True, is_used=True)
+    assert usage.observe(HOUR_S, is_allocated=True, is_used=False) is None
+
+
+TCP = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000:6987 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0
+   1: 0A00002A:6987 0A000017:C350 01 00000000:00000000 00:00000000 00000000  1000        0 2 1 0 100 0 0 10 0
+   2: 0A00002A:6987 0A000017:C351 06 00000000:00000000 00:00000000 00000000  1000        0 0 1 0 100 0 0 10 0
+   3: 0A00002A:C352 0A000017:6987 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 100 0 0 10 0
+"""
+TCP6 = """\
+  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when
+   0: 0000000000000000FFFF00000A00002A:6987 0000000000000000FFFF00000A000017:C350 01 00000000:00000000 00:00000000
+"""
+
+
+@pytest.mark.parametrize(("table", "port", "number"), [(TCP, 27015, 1), (TCP6, 27015, 1), (TCP, 27016, 0), ("", 1, 0)])
+def test_only_open_connections_to_the_port_count(table: str, port: int, number: int) -> None:
+    assert count_connections(table, port) == number
+
+
+def test_received_packets_are_read_from_the_kernel() -> None:
+    before = count_packets(Path("/proc/net/snmp").read_text())
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+        own.bind(("127.0.0.1", 0))
+        for _ in range(100):
+            own.sendto(b"x", own.getsockname())
+            own.recv(1)
+        assert count_packets(Path("/proc/net/snmp").read_text()) >= before + 100
+
+
+def test_packets_of_both_protocols_count() -> None:
+    table = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts\nUdp: 40 3\nUdpLite: InDatagrams\nUdpLite: 7\n"
+    assert count_packets(table) == 40
+    assert count_packets(table, "Ip6InReceives\t9\nUdp6InDatagrams                 \t2\nUdp6NoPorts\t5\n") == 42
+
+
+def test_one_player_is_above_the_limit_and_a_server_browser_below() -> None:
+    assert 5 < PLAYER_PACKETS_S < 64

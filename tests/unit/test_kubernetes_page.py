@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from matchpod import gameserver
-from matchpod.gameserver import Options, parse_arguments
+from matchpod.gameserver import game, sdk
+from matchpod.gameserver.options import (
+    DERIVE,
+    SECRET_VARIABLE,
+    DeriveOptions,
+    Options,
+    parse_arguments,
+    parse_derive_arguments,
+)
+from matchpod.settings.table import SERVICE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
@@ -39,28 +47,56 @@ def test_port_of_the_game_is_the_port_of_the_node_for_both_protocols(template: A
 
 
 def test_command_is_valid_for_the_entry_point(template: Any, container: Any) -> None:
-    assert container["command"] == ["python3", "/opt/matchpod/gameserver.py"]
-    variables = {variable["name"]: variable["value"] for variable in container["env"]}
-    options, command = parse_arguments(container["args"], variables)
+    assert container["command"] == ["python3", "/opt/matchpod/gameserver"]
+    options, command = parse_arguments(container["args"], {})
     assert all(isinstance(argument, str) for argument in container["args"])
     assert command[command.index("-port") + 1] == "{port}"
     assert command.index("+exec") < command.index("+map")
     assert options.grace_period < template["template"]["spec"]["terminationGracePeriodSeconds"]
 
 
-def test_secret_is_mounted_where_it_is_read(template: Any, container: Any) -> None:
-    variables = {variable["name"]: variable["value"] for variable in container["env"]}
-    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "fleet-secret"]
-    assert mount["readOnly"] is True
-    assert variables[gameserver.SECRET_VARIABLE] == f"{mount['mountPath']}/secret"
+def test_only_the_init_container_mounts_the_secret(template: Any, container: Any) -> None:
+    (init,) = template["template"]["spec"]["initContainers"]
+    assert "fleet-secret" not in mounts(container)
+    assert not any(variable["name"] == SECRET_VARIABLE for variable in container["env"])
+    assert init["command"] == [*container["command"], DERIVE]
+    assert init["image"] == container["image"]
+    variables = {variable["name"]: variable.get("value", "") for variable in init["env"]}
+    options = parse_derive_arguments(init["args"], variables)
+    assert options.secret_file == f"{mounts(init)['fleet-secret']['mountPath']}/secret"
+    assert mounts(init)["fleet-secret"]["readOnly"] is True
     (volume,) = [volume for volume in template["template"]["spec"]["volumes"] if volume["name"] == "fleet-secret"]
     assert volume["secret"] == {"secretName": "matchpod-fleet", "defaultMode": 0o440}
     assert "create secret generic matchpod-fleet --from-literal=secret=" in PAGE
 
 
+def test_password_is_derived_for_the_name_of_the_pod_and_read_where_it_is_written(
+    template: Any, container: Any
+) -> None:
+    (init,) = template["template"]["spec"]["initContainers"]
+    options = parse_derive_arguments(init["args"], {SECRET_VARIABLE: "x"})
+    assert options.name == "$(POD_NAME)"
+    assert {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} in init["env"]
+    read, _ = parse_arguments(container["args"], {})
+    assert read.password_file == options.out
+    assert options.out.rpartition("/")[0] == mounts(init)["password"]["mountPath"]
+    assert mounts(container)["password"] == {**mounts(init)["password"], "readOnly": True}
+    (volume,) = [volume for volume in template["template"]["spec"]["volumes"] if volume["name"] == "password"]
+    assert volume["emptyDir"]["medium"] == "Memory"
+
+
+def test_orphan_costs_hours(container: Any) -> None:
+    options, _ = parse_arguments(container["args"], {})
+    assert 0 < options.idle_exit < options.max_life <= 24 * 3600
+    assert options.max_life >= 6 * 3600, "longer than any match"
+
+
+def mounts(container: Any) -> dict[str, Any]:
+    return {mount["name"]: mount for mount in container["volumeMounts"]}
+
+
 def test_password_file_is_executed_from_the_folder_it_is_written_to(template: Any, container: Any) -> None:
-    variables = {variable["name"]: variable["value"] for variable in container["env"]}
-    options, command = parse_arguments(container["args"], variables)
+    options, command = parse_arguments(container["args"], {})
     folder, _, name = command[command.index("+exec") + 1].partition("/")
     assert (options.cfg_dir, name) == (f"{container['workingDir']}/csgo/cfg/{folder}", "{cfg}")
     assert options.cfg_dir in [mount["mountPath"] for mount in container["volumeMounts"]]
@@ -68,8 +104,8 @@ def test_password_file_is_executed_from_the_folder_it_is_written_to(template: An
 
 def test_health_is_reported_several_times_within_the_limit(template: Any) -> None:
     health = template["health"]
-    assert health["periodSeconds"] >= 2 * gameserver.HEALTH_S
-    assert health["failureThreshold"] * health["periodSeconds"] > 2 * (gameserver.HEALTH_S + gameserver.REQUEST_S)
+    assert health["periodSeconds"] >= 2 * game.HEALTH_S
+    assert health["failureThreshold"] * health["periodSeconds"] > 2 * (game.HEALTH_S + sdk.REQUEST_S)
 
 
 def test_autoscaler_scales_the_fleet() -> None:
@@ -98,10 +134,32 @@ def test_role_has_only_the_rights_that_the_service_needs() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", **account["metadata"]}]
 
 
+def test_policy_opens_the_game_for_all_and_the_console_for_the_service_only() -> None:
+    (policy,) = manifests("networkpolicy.yaml")
+    account, role, _ = manifests("rbac.yaml")
+    spec = policy["spec"]
+    assert policy["metadata"]["namespace"] == role["metadata"]["namespace"]
+    assert spec["podSelector"] == {"matchLabels": {"agones.dev/role": "gameserver"}}
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    game_rule, console_rule = spec["ingress"]
+    assert game_rule == {"ports": [{"protocol": "UDP", "port": 7000, "endPort": 8000}]}
+    assert console_rule["ports"] == [{"protocol": "TCP", "port": 7000, "endPort": 8000}]
+    (service,) = console_rule["from"]
+    assert set(service) == {"namespaceSelector", "podSelector"}, "one entry: both must fit"
+    assert (
+        service["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] == account["metadata"]["namespace"]
+    )
+    posts = spec["egress"][0]
+    (port,) = [setting.default for setting in SERVICE if setting.key == "port"]
+    assert posts == {"to": [service], "ports": [{"protocol": "TCP", "port": port}]}
+    outside = spec["egress"][-1]["to"][0]["ipBlock"]
+    assert "10.0.0.0/8" in outside["except"]
+
+
 def test_page_lists_every_option_with_its_default() -> None:
-    for field, default in Options._field_defaults.items():
+    for field, default in {**DeriveOptions._field_defaults, **Options._field_defaults}.items():
         (row,) = re.findall(rf"^\| `--{field.replace('_', '-')} .*$", PAGE, re.MULTILINE)
-        if isinstance(default, float):
+        if isinstance(default, float) and default:
             assert f"| {default:g} |" in row
 
 

@@ -1,0 +1,12 @@
+"""Run the command from a folder, without an installed package: `python3 /opt/matchpod/gameserver`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+if not __package__:
+    # Python has put the folder itself into the path; the package is found in the one above.
+    sys.path[0], __package__ = os.path.split(os.path.dirname(os.path.abspath(__file__)))
+sys.exit(import_module(__package__).main(sys.argv[1:]))

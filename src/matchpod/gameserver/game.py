@@ -1,0 +1,147 @@
+"""Run the game as a child process, and report to Agones what becomes of it.
+
+It reports health while the game runs and ready when its map is loaded, ends it on SIGTERM or when its match has been
+left, and ends with it. As process 1 of a container it also reaps orphans.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from . import usage
+from .log import FatalError, log, retry
+from .options import PASSWORD_VARIABLE, Options
+from .rcon import LOADED_MAP, ask
+from .sdk import ALLOCATED, REPORTED, read_gameserver, request_sdk
+from .usage import Traffic, Usage
+
+HEALTH_S = 2.0  # less than half of the default period of Agones
+RCON_S = 5.0  # limit of an answer over RCON; a server that loads a map gives none
+REFUSED_S = 10.0  # pause after a rejected password: CS2 bans an address after 5 of them within 30 s
+MAX_REFUSED = 4  # more than one, because RCON may be open before the game has executed the file with the password
+QUIT_SHARE = 0.4  # of the grace period: the time after `quit`; the rest is for SIGTERM
+
+ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
+
+
+def exit_code(ended: int, *, is_requested: bool) -> int:
+    """Return our exit code after the game ended with this code, or with -N by signal N. 0 only if it was to end."""
+    if is_requested and ended != -signal.SIGKILL:
+        return 0
+    return 128 - ended if ended < 0 else ended or 1
+
+
+class Game:
+    """The game and what is known about it."""
+
+    def __init__(self, options: Options, address: tuple[str, int], password: str) -> None:
+        self._options, self._address, self._password = options, address, password
+        self._refused = 0
+        self._is_authenticated = self._has_failed = self._has_reported = False
+
+    def run(self, command: list[str]) -> int:
+        """Run the game to its end; return our exit code."""
+        # Blocked signals wait until `sigtimedwait` returns them; threads inherit this, the game does not.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *ENDING})
+        environment = {**os.environ, PASSWORD_VARIABLE: self._password}
+        defaults: dict[str, Any] = {"setsigmask": (), "setsigdef": (signal.SIGPIPE, signal.SIGXFSZ)}
+        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        try:
+            pid = os.posix_spawnp(command[0], command, environment, file_actions=files, setpgroup=0, **defaults)
+        except OSError as exc:
+            raise FatalError(f"the program `{command[0]}` cannot be started: {exc.strerror}") from exc
+        log("INFO", "game server started", pid=pid, port=self._address[1])
+        watches = [self._watch_usage] if self._options.max_life or self._options.idle_exit else []
+        for task in (self._report_health, self._report_ready, *watches):
+            threading.Thread(target=task, daemon=True).start()
+        ended = self._wait(pid, float("inf"), ENDING)
+        is_requested = ended is None
+        ended = self._end(pid) if ended is None else ended
+        code = 1 if self._has_failed else exit_code(ended, is_requested=is_requested)
+        log("ERROR" if code else "INFO", "game server ended", exit_code=ended)
+        return code
+
+    def _wait(self, pid: int, until_s: float, interrupts: frozenset[int] = frozenset()) -> int | None:
+        """Reap all children until the game ends, and return its exit code; None if interrupted or if time is up."""
+        while True:
+            reaped, status = os.waitpid(-1, os.WNOHANG)
+            if reaped == pid:
+                return os.waitstatus_to_exitcode(status)
+            left_s = until_s - time.monotonic()
+            received = None if reaped else signal.sigtimedwait({signal.SIGCHLD, *ENDING}, max(0, min(left_s, 3600)))
+            if left_s <= 0 or (received and received.si_signo in interrupts):
+                return None
+
+    def _end(self, pid: int) -> int:
+        """End the game with `quit`, then SIGTERM, then SIGKILL; return its exit code."""
+        grace_s, began_s, ended = self._options.grace_period, time.monotonic(), None
+        log("INFO", "ending game server", grace_s=grace_s)
+        if self._is_authenticated:
+            # The service has usually changed the password since: a single attempt does not lead to a ban.
+            with suppress(OSError):
+                ask(self._address, self._password, "quit", min(RCON_S, grace_s / 5))
+                ended = self._wait(pid, began_s + grace_s * QUIT_SHARE)
+        for number, until_s in ((signal.SIGTERM, began_s + grace_s), (signal.SIGKILL, float("inf"))):
+            if ended is None:
+                log("INFO", "signal sent to game server", signal=number.name)
+                os.killpg(pid, number)
+                ended = self._wait(pid, until_s)
+        assert ended is not None
+        return ended
+
+    def _report_health(self) -> None:
+        while True:
+            retry(lambda: request_sdk("POST", "/health"), "the Agones SDK", float("inf"))
+            time.sleep(HEALTH_S)
+
+    def _report_ready(self) -> None:
+        try:
+            map_name = retry(self._find_map, "the game server", self._options.start_timeout)
+            retry(self._post_ready, "the Agones SDK", self._options.start_timeout)
+            log("INFO", "game server ready", map=map_name)
+        except FatalError as exc:
+            self._fail(str(exc))
+
+    def _watch_usage(self) -> None:
+        """End the game if its match is too old, or was left. A state that cannot be read has not changed."""
+        limits, traffic = Usage(self._options.max_life, self._options.idle_exit), Traffic(self._address[1])
+        is_allocated, reason = False, None
+        while reason is None:
+            time.sleep(usage.LOOK_S)
+            with suppress(OSError):
+                is_allocated = read_gameserver().state == ALLOCATED
+            now_s = time.monotonic()
+            reason = limits.observe(now_s, is_allocated=is_allocated, is_used=traffic.is_used(now_s))
+        self._fail(reason)
+
+    def _fail(self, reason: str) -> None:
+        """End the game with a failure, so that Agones replaces the server."""
+        log("ERROR", reason)
+        self._has_failed = True
+        os.kill(os.getpid(), signal.SIGTERM)  # the main thread waits for it
+
+    def _find_map(self) -> str:
+        try:
+            found = LOADED_MAP.search(ask(self._address, self._password, "status", RCON_S))
+        except PermissionError as exc:
+            self._refused += 1
+            if self._refused == MAX_REFUSED:
+                raise FatalError(f"{exc}; does another .cfg file of the game set rcon_password?") from exc
+            time.sleep(REFUSED_S)
+            raise
+        self._is_authenticated = True
+        if found is None:
+            raise OSError("no map is loaded yet")
+        return found[1]
+
+    def _post_ready(self) -> None:
+        # A report that seems to have failed may have arrived.
+        if self._has_reported and read_gameserver().state in REPORTED:
+            return
+        self._has_reported = True
+        request_sdk("POST", "/ready")

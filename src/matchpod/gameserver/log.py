@@ -1,0 +1,48 @@
+"""Write log lines in the format of the service, and log the progress of what takes time."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
+RETRY_S = 1.0
+PROGRESS_S = 10.0  # interval of log lines while waiting
+
+_BARE = re.compile(r"[^\s\"=\\]+")
+_T = TypeVar("_T")
+
+
+class FatalError(Exception):
+    """The game cannot run; the message is for the operator."""
+
+
+def log(level: str, message: str, **fields: object) -> None:
+    """Write a line to standard error, in the format of the service."""
+    now_s = time.time()
+    line = f"{time.strftime('%H:%M:%S', time.gmtime(now_s))}.{int(now_s % 1 * 1000):03d} {level:<5} {message}"
+    texts = {name: str(value) for name, value in fields.items()}
+    words = [f"{name}={text if _BARE.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]
+    # Not through `sys.stderr`, whose lock a thread may hold when the process exits.
+    with suppress(OSError):
+        os.write(2, ("  ".join(filter(None, (line, " ".join(words)))) + "\n").encode("utf-8", "replace"))
+
+
+def retry(attempt: Callable[[], _T], what: str, timeout_s: float) -> _T:
+    """Call until it returns without OSError, and log the progress; raise FatalError if time is up."""
+    began_s, reported_s = time.monotonic(), -PROGRESS_S
+    while True:
+        try:
+            return attempt()
+        except OSError as exc:
+            waited_s = time.monotonic() - began_s
+            if waited_s >= timeout_s:
+                raise FatalError(f"waited {timeout_s:g} s for {what}: {exc}") from exc
+            if waited_s - reported_s >= PROGRESS_S:
+                reported_s = waited_s
+                log("INFO", f"waiting for {what}", waited_s=round(waited_s), reason=exc)
+        time.sleep(RETRY_S)

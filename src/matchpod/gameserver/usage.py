@@ -1,0 +1,79 @@
+"""Find out from inside a pod whether a match is played on its server, and how long it has been left alone.
+
+The service has changed the RCON password, so the game cannot be asked. But the kernel knows whether a client is
+connected to its console, which the service is while it drives a match, and how many packets arrive: players send
+dozens per second. So a service that has vanished does not cost a match on which players are.
+"""
+
+from __future__ import annotations
+
+import os
+
+PLAYER_PACKETS_S = 20.0  # a client sends 64 per second; Steam and queries of a server browser, far fewer
+LOOK_S = 5.0  # how often to look
+_ESTABLISHED = "01"
+
+
+class Usage:
+    """Decides when a match must be over. Times are in seconds, 0 for no limit."""
+
+    def __init__(self, max_life_s: float, idle_s: float) -> None:
+        self._max_life_s, self._idle_limit_s = max_life_s, idle_s
+        self._seen_s = self._life_s = self._idle_s = 0.0
+        self._was_allocated = False
+
+    def observe(self, now_s: float, *, is_allocated: bool, is_used: bool) -> str | None:
+        """Return why the game must end, or None. Agones itself removes servers that have no match.
+
+        A pause of this program counts as one interval at most: the rest of it was not observed.
+        """
+        passed_s = min(now_s - self._seen_s, 2 * LOOK_S) if self._was_allocated else 0.0
+        self._seen_s, self._was_allocated = now_s, is_allocated
+        self._life_s = self._life_s + passed_s if is_allocated else 0.0
+        self._idle_s = self._idle_s + passed_s if is_allocated and not is_used else 0.0
+        if 0 < self._max_life_s <= self._life_s:
+            return f"the match is older than --max-life, {self._max_life_s:g} s"
+        if 0 < self._idle_limit_s <= self._idle_s:
+            return f"the server has a match, but no player or console connection for {self._idle_limit_s:g} s"
+        return None
+
+
+def count_connections(table: str, port: int) -> int:
+    """Count the open connections to a port in the text of /proc/net/tcp or tcp6."""
+    rows = [line.split() for line in table.splitlines()[1:]]
+    return sum(row[3] == _ESTABLISHED and int(row[1].rpartition(":")[2], 16) == port for row in rows if len(row) > 3)
+
+
+def count_packets(table: str, table6: str = "") -> int:
+    """Return how many UDP packets programs have received, from the texts of /proc/net/snmp and snmp6."""
+    names, values = (line.split()[1:] for line in table.splitlines() if line.startswith("Udp:"))
+    of_ipv6 = [line.split()[1] for line in table6.splitlines() if line.startswith("Udp6InDatagrams")]
+    return int(dict(zip(names, values))["InDatagrams"]) + sum(map(int, of_ipv6))
+
+
+class Traffic:
+    """The traffic of this pod, as far as it shows that the game is used."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._before: tuple[float, int] | None = None
+
+    def is_used(self, now_s: float) -> bool:
+        """True if a console is connected or players send packets; also if that is not known."""
+        try:
+            packets = count_packets(_read("snmp"), _read("snmp6"))
+            consoles = count_connections(_read("tcp"), self._port) + count_connections(_read("tcp6"), self._port)
+        except (OSError, ValueError, LookupError):
+            return True
+        before, self._before = self._before, (now_s, packets)
+        if before is None or consoles:
+            return True
+        return packets - before[1] >= PLAYER_PACKETS_S * (now_s - before[0])
+
+
+def _read(name: str) -> str:
+    path = f"/proc/net/{name}"
+    if name.endswith("6") and not os.path.exists(path):
+        return ""  # a kernel without IPv6
+    with open(path, encoding="ascii") as file:
+        return file.read()
