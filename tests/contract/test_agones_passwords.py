@@ -89,10 +89,13 @@ async def test_fleet_goes_on_when_its_secret_changes(cluster: AgonesCluster) -> 
     secrets = [NEW]
     fleet = cluster.create(read_secret=lambda: secrets[0])
     async with following(fleet):
+        for name in cluster.api.names("Ready")[MAX_MISMATCHES:]:
+            cluster.api.set_state(name, "Reserved")  # so that none waits and could be tried
         await stop(fleet)
         assert (fleet.fault or "").startswith(STOPPED)
         secrets[0] = SECRET
         await until(lambda: fleet.fault is None)
+        await cluster.api.scale(REPLICAS + 1)
         assert await fleet.allocate(order("srv_next")) is not None
 
 

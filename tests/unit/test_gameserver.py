@@ -227,6 +227,11 @@ def test_password_is_derived_for_a_name_and_a_file() -> None:
         (["--out", "x"], SECRET_FILE, "--name is missing"),
         (["--out", "x", "--name", "y"], {}, "set --secret-file or MATCHPOD_FLEET_SECRET_FILE"),
         (["--ip", "x"], SECRET_FILE, "unknown option `--ip`"),
+        (
+            ["--out", "x", "--name", "$(POD_NAME)"],
+            SECRET_FILE,
+            "--name must be the name of a GameServer, not `$(POD_NAME)`",
+        ),
     ],
 )
 def test_invalid_arguments_of_derive_password_are_one_sentence(

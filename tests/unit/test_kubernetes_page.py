@@ -20,6 +20,7 @@ from matchpod.gameserver.options import (
 from matchpod.settings.table import SERVICE
 
 ROOT = Path(__file__).resolve().parents[2]
+POD = "cs2-eu-abcde-fghij"
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
 yaml = pytest.importorskip("yaml", reason="the manifests are read with PyYAML, which is not installed")
 
@@ -62,7 +63,7 @@ def test_only_the_init_container_mounts_the_secret(template: Any, container: Any
     assert init["command"] == [*container["command"], DERIVE]
     assert init["image"] == container["image"]
     variables = {variable["name"]: variable.get("value", "") for variable in init["env"]}
-    options = parse_derive_arguments(init["args"], variables)
+    options = parse_derive_arguments(_expanded(init["args"]), variables)
     assert options.secret_file == f"{mounts(init)['fleet-secret']['mountPath']}/secret"
     assert mounts(init)["fleet-secret"]["readOnly"] is True
     (volume,) = [volume for volume in template["template"]["spec"]["volumes"] if volume["name"] == "fleet-secret"]
@@ -74,8 +75,8 @@ def test_password_is_derived_for_the_name_of_the_pod_and_read_where_it_is_writte
     template: Any, container: Any
 ) -> None:
     (init,) = template["template"]["spec"]["initContainers"]
-    options = parse_derive_arguments(init["args"], {SECRET_VARIABLE: "x"})
-    assert options.name == "$(POD_NAME)"
+    options = parse_derive_arguments(_expanded(init["args"]), {SECRET_VARIABLE: "x"})
+    assert options.name == POD
     assert {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} in init["env"]
     read, _ = parse_arguments(container["args"], {})
     assert read.password_file == options.out
@@ -89,6 +90,11 @@ def test_orphan_costs_hours(container: Any) -> None:
     options, _ = parse_arguments(container["args"], {})
     assert 0 < options.idle_exit < options.max_life <= 24 * 3600
     assert options.max_life >= 6 * 3600, "longer than any match"
+
+
+def _expanded(arguments: list[str]) -> list[str]:
+    """Replace the variable, as Kubernetes does."""
+    return [argument.replace("$(POD_NAME)", POD) for argument in arguments]
 
 
 def mounts(container: Any) -> dict[str, Any]:

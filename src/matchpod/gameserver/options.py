@@ -14,6 +14,7 @@ DERIVE = "derive-password"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
+_OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 HELP = f"""\
@@ -104,6 +105,8 @@ def parse_derive_arguments(arguments: Sequence[str], environment: Mapping[str, s
     for name in ("name", "out"):
         if not getattr(options, name):
             raise UsageError(f"--{name} is missing; --help lists all options")
+    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes leaves $(VARIABLE) as it is if there is none
+        raise UsageError(f"--name must be the name of a GameServer, not `{options.name}`")
     return options
 
 
