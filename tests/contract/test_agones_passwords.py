@@ -124,6 +124,34 @@ async def test_match_that_has_its_server_is_resumed_while_the_fleet_is_stopped(c
     assert await fleet.allocate(order("srv_playing", is_repeated=True)) is not None
 
 
+class SilentConsoles(RconConsoles):
+    """Consoles of which the first ones never answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def open(self, host: str, port: int, password: str) -> RconConsole:
+        self.asked += 1
+        if self.asked <= MAX_MISMATCHES:
+            await asyncio.sleep(3600)
+        return await super().open(host, port, password)
+
+
+async def test_servers_that_do_not_answer_hold_up_the_others_for_a_moment_only(
+    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agones_passwords, "TURN_S", 0.2)
+    consoles = SilentConsoles()
+    fleet = cluster.create(consoles=consoles)
+    hanging = [asyncio.create_task(fleet.allocate(order(f"srv_{number}"))) for number in range(MAX_MISMATCHES)]
+    await until(lambda: consoles.asked == MAX_MISMATCHES)
+    assert await fleet.allocate(order("srv_next")) is not None
+    for task in hanging:
+        task.cancel()
+    await asyncio.gather(*hanging, return_exceptions=True)
+
+
 async def test_secret_that_cannot_be_read_any_more_is_a_fault_until_it_can(cluster: AgonesCluster) -> None:
     faults = [""]
 

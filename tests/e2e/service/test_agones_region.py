@@ -129,23 +129,23 @@ async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(t
             await until(lambda: is_free(pods.api), "both pods are free")
 
 
-async def test_replaced_fleet_secret_stops_the_region_and_fails_no_match(tmp_path: Path) -> None:
-    secret = secret_file(tmp_path)
+async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_given(tmp_path: Path) -> None:
+    secret, previous = secret_file(tmp_path), tmp_path / "previous"
     fitting = secret.read_bytes()
     async with agones_cluster(tmp_path, replicas=7) as pods:
         secret.write_bytes(b"a secret that the pods do not have")
-        regions = agones_region("cluster", pods.kubeconfig, secret, speed=SPEED)
+        regions = agones_region("cluster", pods.kubeconfig, secret, speed=SPEED, previous_secret_file=str(previous))
         async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
             client, before = Client(service), set(pods.api.names("Ready"))
             matches = [await client.create("cluster") for _ in range(3)]
             await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
             assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="none"}') == 3
             assert len(before & set(pods.api.names("Ready"))) == 4
-            secret.write_bytes(fitting)
+            previous.write_bytes(fitting)
             await until(lambda: client.is_active("cluster"), "the region is active again")
             for match in matches:
                 await until(functools.partial(client.is_over, match), "the match is over")
-            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="current"}') == 3
+            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="previous"}') == 3
 
 
 async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:
