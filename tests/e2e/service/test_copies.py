@@ -113,7 +113,10 @@ def _check_reads_only(copied: RunningService, servers: dict[str, str]) -> None:
         assert "reads only" in answer.json["message"]
 
 
-@pytest.mark.parametrize("how", ["backup", pytest.param("folder", marks=pytest.mark.soak), "dump"])
+@pytest.mark.parametrize(
+    "how",
+    ["backup", pytest.param("folder", marks=pytest.mark.soak), pytest.param("dump", marks=pytest.mark.soak)],
+)
 def test_copy_beside_its_original_touches_no_match(how: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     installation = Installation(tmp_path, how, request)
     with CallbackReceiver() as receiver, installation.original as original:
