@@ -102,7 +102,7 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     is_fresh: bool = True
     """False if another match may have been played on it: its map must be reloaded."""
     slot: str | None = None
-    """The name of the server in a fleet without slots."""
+    """In a fleet without slots: what it needs to know to find this server again, such as its name."""
 
 
 class Capacity(msgspec.Struct, frozen=True):
@@ -148,7 +148,10 @@ class Fleet(Protocol):
         """Why the fleet cannot be used at present, in one sentence; None if it can. Read from memory."""
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with its settings or surroundings, one sentence each, before the service starts."""
+        """Return what is wrong with its settings, one sentence each: the service does not start with them.
+
+        What may heal by itself, such as a cluster that cannot be reached, becomes `fault` instead.
+        """
 
     async def probe(self) -> str | None:
         """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""

@@ -27,6 +27,10 @@ SET_UP_TOKEN = "the-token-of-the-set-up"
 HIDDEN_S = 0.05
 """Time between two steps of a game server's life."""
 
+_EXPIRED_PAGE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter"
+)
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -44,9 +48,20 @@ class Fault(StrEnum):
     GARBAGE = "an answer that is no JSON"
     CONTENTION = "another process was faster"
     UNALLOCATED = "no server, although one is ready"
+    BUSY_429 = "Too many requests, please try again later."
+    BUSY_503 = "The server is not ready to handle the request yet."
+    EXPIRED_PAGE = "the versions of a list's first page are gone when the next one is read"
 
 
 _AFTER = {Fault.HANG_AFTER: Fault.HANG, Fault.CLOSE_AFTER: Fault.CLOSE, Fault.TEXT_500_AFTER: Fault.TEXT_500}
+
+
+class Backup:
+    """A copy of what etcd stores."""
+
+    def __init__(self, version: int, objects: dict[str, Object]) -> None:
+        self.version = version
+        self.objects = objects
 
 
 class FakeAgones:
@@ -82,6 +97,8 @@ class FakeAgones:
         """Open watches send nothing and do not end, like a connection that is half open."""
         self.watches_frozen = 0
         """How many watches have noticed that."""
+        self.retry_after = "1"
+        """What a busy API asks for in Retry-After."""
         self.is_gone_an_event = True
         """Whether an old version is answered as an ERROR event, or as status 410."""
         self.watches_opened = 0
@@ -92,6 +109,8 @@ class FakeAgones:
         self._changed = asyncio.Event()
         self._watch_generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pages: dict[str, tuple[int, list[Object]]] = {}
+        """What is left of lists that were read in part, by token, with their version."""
 
     # --- what tests do ------------------------------------------------------------------------------------------------
 
@@ -112,6 +131,20 @@ class FakeAgones:
         self._oldest = self._version
         self._history.clear()
         self.close_watches()
+
+    def back_up(self) -> Backup:
+        """Copy what etcd stores."""
+        return Backup(self._version, copy.deepcopy(self.objects))
+
+    def restore(self, backup: Backup) -> None:
+        """Restore etcd: objects and versions are those of the backup, while all pods go on.
+
+        A watch from a version that does not exist yet is accepted and stays silent until it does.
+        """
+        self._version = self._oldest = backup.version
+        self.objects = copy.deepcopy(backup.objects)
+        self._history.clear()
+        self._pages.clear()
 
     def delete(self, name: str) -> None:
         """Begin the deletion of a game server, as a node drain or an operator does."""
@@ -183,6 +216,8 @@ class FakeAgones:
 
     async def _finalize(self, name: str) -> None:
         await asyncio.sleep(self.finalize_s)
+        if "deletionTimestamp" not in self.objects.get(name, {"metadata": {}})["metadata"]:
+            return  # a restored etcd knows nothing of it
         server = self.objects.pop(name)
         self.game_servers.stop(name)
         self._record("DELETED", server)
@@ -220,7 +255,11 @@ class FakeAgones:
         if self.tokens is not None and call.token not in self.tokens:
             return Reply(401, status_object(401, "Unauthorized", "Unauthorized"))
         queue = self.faults.get(call.right)
-        fault = self.outage or (queue.pop(0) if queue else None)
+        is_spared = queue is not None and queue[:1] == [Fault.EXPIRED_PAGE] and "continue" not in call.query
+        fault = self.outage or (queue.pop(0) if queue and not is_spared else None)
+        if fault is Fault.EXPIRED_PAGE:
+            self._pages.clear()
+            fault = None
         if fault is Fault.LATE:
             self._begin(self._answer_late(call))
             raise HangUpError
@@ -245,6 +284,9 @@ class FakeAgones:
             case Fault.CONTENTION | Fault.UNALLOCATED:
                 state = "Contention" if fault is Fault.CONTENTION else "UnAllocated"
                 raise ReplyError(Reply(201, _allocation({"state": state, "gameServerName": "", "source": ""})))
+            case Fault.BUSY_429 | Fault.BUSY_503:
+                status = 429 if fault is Fault.BUSY_429 else 503
+                raise ReplyError(Reply(status, f"{fault}\n", {"Retry-After": self.retry_after}))
             case _:
                 raise ReplyError(Reply(503 if fault is Fault.TEXT_503 else 500, f"{fault}\n"))
 
@@ -354,8 +396,21 @@ class FakeAgones:
         return {"kind": "Fleet", "metadata": {"name": name, "namespace": NAMESPACE}, "status": status}
 
     def _list(self, call: Call) -> Reply:
-        items = [one for one in self.objects.values() if call.namespace == NAMESPACE and _is_selected(one, call)]
-        metadata = {"resourceVersion": str(self._version)}
+        """Answer a list, or one page of it: all pages show the versions of the first one."""
+        token, limit = call.query.get("continue"), int(call.query.get("limit", "0"))
+        if token is not None and token not in self._pages:
+            return Reply(410, status_object(410, "Expired", _EXPIRED_PAGE))
+        if token is None:
+            found = (self.objects[name] for name in sorted(self.objects))
+            items = [one for one in found if call.namespace == NAMESPACE and _is_selected(one, call)]
+            version = self._version
+        else:
+            version, items = self._pages[token]
+        metadata: Object = {"resourceVersion": str(version)}
+        if limit and len(items) > limit:
+            metadata |= {"continue": f"page-{next(self._numbers)}", "remainingItemCount": len(items) - limit}
+            self._pages[metadata["continue"]] = version, copy.deepcopy(items[limit:])
+            items = items[:limit]
         # Kubernetes 1.35 writes an empty list of these as []; elsewhere Go writes null, which must be read too.
         return Reply(200, {"kind": "GameServerList", "metadata": metadata, "items": items or None})
 
@@ -392,7 +447,7 @@ class FakeAgones:
                     if number > version and _is_selected(server, call):
                         version = number
                         yield {"type": event, "object": server}
-                if is_idle and call.query.get("allowWatchBookmarks"):
+                if is_idle and call.query.get("allowWatchBookmarks") and self._version >= version:
                     version = self._version
                     bookmark = {"kind": "GameServer", "metadata": {"resourceVersion": str(version)}}
                     yield {"type": "BOOKMARK", "object": bookmark}

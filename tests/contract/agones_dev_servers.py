@@ -83,6 +83,15 @@ class DevServers:
         self._fleets.append(fleet)
         return fleet
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of all game servers of this test."""
+        return {RUN_LABEL: self.run}
+
+    def client_with(self, *, page_size: int) -> KubernetesClient:
+        """Return another client, which reads lists in pages of this size."""
+        return KubernetesClient(self._source, page_size=page_size)
+
     async def start(self, number: int) -> None:
         """Create a Fleet of this name without game servers of its own, and development servers."""
         template = {"spec": {"template": {"spec": {"containers": [{"name": "cs2", "image": "none"}]}}}}

@@ -23,8 +23,9 @@ _PATH = re.compile(
 class Reply:
     """An answer: an object, or a plain text."""
 
-    def __init__(self, status: int, body: Object | str) -> None:
+    def __init__(self, status: int, body: Object | str, headers: Mapping[str, str] | None = None) -> None:
         self.status = status
+        self.headers = headers or {}
         self.body = body if isinstance(body, str) else json.dumps(body)
         self.content_type = "text/plain; charset=utf-8" if isinstance(body, str) else "application/json"
 
@@ -159,9 +160,10 @@ async def _answer(api: Api, call: Call) -> Reply:
 
 async def _send(reply: Reply, writer: asyncio.StreamWriter) -> None:
     body = reply.body.encode()
-    writer.write(_head(reply.status, reply.content_type, f"Content-Length: {len(body)}") + body)
+    fields = [f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in reply.headers.items())]
+    writer.write(_head(reply.status, reply.content_type, *fields) + body)
     await writer.drain()
 
 
-def _head(status: int, content_type: str, length: str) -> bytes:
-    return f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\n{length}\r\n\r\n".encode()
+def _head(status: int, content_type: str, *fields: str) -> bytes:
+    return "\r\n".join((f"HTTP/1.1 {status} X", f"Content-Type: {content_type}", *fields, "", "")).encode()

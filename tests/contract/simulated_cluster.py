@@ -17,10 +17,16 @@ class SimulatedCluster(SimulatedRegion):
     def __init__(self, total: int, *, start_ms: int) -> None:
         super().__init__(None, start_ms=start_ms)
         self.total = total
+        self.why_unusable: str | None = None
+        """The fault of the fleet; `changed` reports that it has one, or no longer has one."""
         self.lost_answers = 0
         """How many of the next allocations succeed without an answer."""
         self._on_change: list[Callable[[], None]] = []
         self._gone: dict[str, asyncio.Event] = {}
+
+    @property
+    def fault(self) -> str | None:
+        return self.why_unusable
 
     async def follow(self, on_change: Callable[[], None]) -> None:
         self._on_change.append(on_change)

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from matchpod.adapters.fleets.agones_servers import ServerRef
 from matchpod.adapters.kubernetes.api_errors import ConflictError, NotFoundError
+from matchpod.adapters.kubernetes.server_watch import went_back
 from matchpod.core.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
 from tests.contract.agones_api import FakeAgones
@@ -73,7 +75,7 @@ async def test_one_of_two_servers_of_a_match_is_kept(servers: DevServers) -> Non
     found = await servers.create().allocate(order(is_repeated=True))
     assert found is not None
     assert found.slot == first
-    assert await servers.names("srv_1") == [first]
+    assert await servers.names("srv_1") == [ServerRef.read(first).name]
 
 
 async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
@@ -88,9 +90,10 @@ async def test_deleted_server_is_reported_as_gone(servers: DevServers) -> None:
 
 async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: DevServers) -> None:
     _, slot = await allocated(servers.create(), order())
+    name = ServerRef.read(slot).name
     with pytest.raises(ConflictError):
-        await servers.client.delete_server(slot, uid="00000000-0000-0000-0000-000000000000")
-    assert await servers.names("srv_1") == [slot]
+        await servers.client.delete_server(name, uid="00000000-0000-0000-0000-000000000000")
+    assert await servers.names("srv_1") == [name]
     with pytest.raises(NotFoundError) as failed:
         await servers.client.delete_server("no-such-server", uid="x")
     assert not failed.value.is_missing_api
@@ -110,4 +113,35 @@ async def test_sweep_finds_servers_of_this_owner_only(servers: DevServers) -> No
 
 
 async def test_check_finds_nothing_wrong(servers: DevServers) -> None:
-    assert list(await servers.create().check()) == []
+    fleet = servers.create()
+    assert list(await fleet.check()) == []
+    assert fleet.fault is None
+
+
+async def test_list_is_read_in_pages(servers: DevServers) -> None:
+    for _ in range(3):
+        await servers.add()
+    client = servers.client_with(page_size=2)
+    try:
+        listed = await client.servers(servers.labels)
+        assert len(listed.items or ()) == 5
+        # A later version: a page has that of its list, not that of the time when it is read.
+        assert not went_back(listed.metadata.resource_version, await client.version(servers.labels))
+    finally:
+        await client.close()
+
+
+async def test_slot_names_the_server_by_its_uid(servers: DevServers) -> None:
+    _, slot = await allocated(servers.create(), order())
+    ref = ServerRef.read(slot)
+    assert ref.uid == (await servers.client.server(ref.name)).metadata.uid
+
+
+async def test_server_without_the_label_of_its_match_is_released_by_name_and_uid(servers: DevServers) -> None:
+    """As after a restored etcd: a server that was never allocated, but is in the row of a match."""
+    ready = await servers.client.server(await servers.add())
+    fleet, name = servers.create(), ready.metadata.name
+    await fleet.release("srv_1", str(ServerRef(name, "00000000-0000-0000-0000-000000000000")))
+    assert (await servers.client.server(name)).metadata.deletion_timestamp is None
+    await fleet.release("srv_1", str(ServerRef(name, ready.metadata.uid)))
+    assert await fleet.observe("srv_1", str(ServerRef(name, ready.metadata.uid))) is FleetReport.GONE

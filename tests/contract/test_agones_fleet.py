@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_console import first_password
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL, read_fleet_secret
 from matchpod.adapters.fleets.agones_servers import EARLY_OWNER, OWNER_LABEL, REGION_LABEL, SERVER_LABEL
@@ -52,9 +53,17 @@ def order(server_id: str = "srv_1", **changes: object) -> ServerOrder:
 
 
 def slot_of(server: GameServer | None) -> str:
+    """Return the name of a server, as rows of early versions have it in `slot`; now its UID follows."""
     assert server is not None
     assert server.slot is not None
-    return server.slot
+    name, uid = server.slot.split("/")
+    assert uid == f"uid-{name}"
+    return name
+
+
+def count_lists(cluster: AgonesCluster) -> int:
+    """Count the lists of all servers, without those that only ask for the version."""
+    return sum(call.right == LIST and call.query["limit"] != "1" for call in cluster.api.calls)
 
 
 async def until(is_true: object) -> None:
@@ -72,7 +81,12 @@ async def test_address_and_ports_are_chosen_from_those_of_the_server(cluster: Ag
     name = slot_of(server)
     port = cluster.api.game_servers.running[name].options.port
     assert server == GameServer(
-        ip="127.0.0.1", port=port, rcon_host="127.0.0.1", rcon_port=port, rcon_password=PASSWORD, slot=name
+        ip="127.0.0.1",
+        port=port,
+        rcon_host="127.0.0.1",
+        rcon_port=port,
+        rcon_password=PASSWORD,
+        slot=f"{name}/uid-{name}",
     )
 
 
@@ -313,6 +327,7 @@ async def test_deletion_of_a_second_server_is_repeated(cluster: AgonesCluster, m
 
 
 async def test_capacity_is_known_without_a_call_while_the_fleet_is_followed(cluster: AgonesCluster) -> None:
+    cluster.call_s = 1.0
     fleet = cluster.create()
     async with following(fleet):
         cluster.api.outage = Fault.HANG
@@ -466,12 +481,13 @@ async def test_crashed_server_is_reported_as_gone(cluster: AgonesCluster, is_fol
         assert await fleet.wait_gone("srv_1", slot)
         assert await fleet.observe("srv_1", slot) is FleetReport.GONE
         return
+    reads = cluster.api.count_calls(GET)
     async with following(fleet):
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
         assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
         cluster.kill("srv_1")
         assert await waiting == "the GameServer is in state Unhealthy"
-        assert cluster.api.count_calls(GET) == 0  # the watch told it at once
+        assert cluster.api.count_calls(GET) == reads  # the watch told it at once
         assert await fleet.observe("srv_1", slot) is FleetReport.GONE
 
 
@@ -479,11 +495,12 @@ async def test_server_that_is_being_deleted_is_gone_although_the_end_of_it_is_la
     cluster.api.finalize_s = 3600.0
     fleet = cluster.create()
     slot = slot_of(await fleet.allocate(order()))
+    reads = cluster.api.count_calls(GET)
     async with following(fleet):
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
         cluster.api.delete(slot)
         assert await waiting == "the GameServer is being deleted"
-        assert cluster.api.count_calls(GET) == 0
+        assert cluster.api.count_calls(GET) == reads
         assert await fleet.observe("srv_1", slot) is FleetReport.GONE
         await fleet.release("srv_1", slot)
         assert await own_ids(fleet) == []
@@ -503,7 +520,7 @@ async def test_server_that_is_missing_after_the_history_was_lost_is_gone(
         cluster.api.expire_versions()
         assert await waiting == "the GameServer was deleted"
         assert fleet.fault is None
-    assert cluster.api.count_calls(LIST) == 2
+    assert count_lists(cluster) == 2
 
 
 async def test_closed_watches_are_opened_again_where_they_ended(cluster: AgonesCluster) -> None:
@@ -518,7 +535,7 @@ async def test_closed_watches_are_opened_again_where_they_ended(cluster: AgonesC
         assert fleet.fault is None
         cluster.kill("srv_1")
         assert await waiting
-    assert cluster.api.count_calls(LIST) == 1
+    assert count_lists(cluster) == 1
 
 
 async def test_half_open_watch_is_given_up(cluster: AgonesCluster) -> None:
@@ -717,13 +734,18 @@ async def test_fault_is_reported_while_the_cluster_is_unreachable(cluster: Agone
 async def test_missing_fleet_is_a_fault(cluster: AgonesCluster) -> None:
     fleet = cluster.create(fleet="cs2-us")
     async with following(fleet):
-        await until(lambda: fleet.fault == "There is no Fleet cs2-us in the namespace default.")
+        await until(lambda: fleet.fault == "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.")
         await cluster.api.scale(1, fleet="cs2-us")
         await until(lambda: fleet.fault is None)
 
 
 async def test_check_finds_nothing_wrong(cluster: AgonesCluster) -> None:
-    assert list(await cluster.create().check()) == []
+    assert await found_wrong(cluster.create()) == ([], None)
+
+
+async def found_wrong(fleet: AgonesFleet) -> tuple[list[str], str | None]:
+    """Return what is wrong with the settings of a fleet, which stops a service, and what may heal."""
+    return list(await fleet.check()), fleet.fault
 
 
 async def test_secret_is_read_again_for_every_match(cluster: AgonesCluster, tmp_path: Path) -> None:
@@ -739,46 +761,82 @@ async def test_check_reports_a_missing_fleet_rights_and_a_short_secret(cluster: 
     cluster.api.forbidden = {DELETE, ALLOCATE}
     (tmp_path / "secret").write_bytes(b"short")
     fleet = cluster.create(fleet="cs2-us", read_secret=lambda: read_fleet_secret(tmp_path / "secret"))
-    assert list(await fleet.check()) == [
-        f"The fleet secret {tmp_path}/secret cannot be used: it has 5 bytes, at least 16 are needed.",
-        "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
-        "The account of the service lacks the right to create gameserverallocations.allocation.agones.dev.",
-        "The account of the service lacks the right to delete gameservers.agones.dev.",
-    ]
+    assert await found_wrong(fleet) == (
+        [f"The fleet secret {tmp_path}/secret cannot be used: it has 5 bytes, at least 16 are needed."],
+        "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu."
+        " The account of the service lacks the right to create gameserverallocations.allocation.agones.dev."
+        " The account of the service lacks the right to delete gameservers.agones.dev.",
+    )
 
 
 async def test_check_reports_rights_as_far_as_they_are_known(cluster: AgonesCluster) -> None:
     cluster.api.forbidden = {"get fleets"}
-    assert list(await cluster.create().check()) == [
-        "The account of the service lacks the right to get fleets.agones.dev."
-    ]
+    missing = "The account of the service lacks the right to get fleets.agones.dev"
+    assert await found_wrong(cluster.create()) == ([], f"{missing}.")
     cluster.api.faults["create "] = [Fault.TEXT_503]  # the review of our rights
-    (sentence,) = await cluster.create().check()
-    assert sentence.startswith("The account of the service lacks the right to get fleets.agones.dev: fleets.agones.dev")
+    wrong, fault = await found_wrong(cluster.create())
+    assert wrong == []
+    assert str(fault).startswith(f"{missing}: fleets.agones.dev")
 
 
 async def test_cluster_without_agones_is_reported(cluster: AgonesCluster) -> None:
     cluster.api.has_agones = False
     fleet = cluster.create()
-    (sentence,) = await fleet.check()
-    assert "is Agones installed there?" in sentence
+    wrong, fault = await found_wrong(fleet)
+    assert wrong == []
+    assert "is Agones installed there?" in str(fault)
     for call in (fleet.allocate(order()), fleet.servers(), fleet.capacity(), fleet.release("srv_1", "")):
         with pytest.raises(FleetUnavailableError, match="is Agones installed there"):
             await call
     assert await fleet.observe("srv_1", "cs2-eu-1") is FleetReport.UNKNOWN
 
 
-async def test_check_reports_a_cluster_that_cannot_be_used(cluster: AgonesCluster) -> None:
-    cluster.api.outage = Fault.CLOSE
-    (sentence,) = await cluster.create().check()
-    assert "cannot be reached" in sentence
-    cluster.api.outage = None
-    cluster.api.tokens = set()
-    (sentence,) = await cluster.create().check()
-    assert "rejected the credentials" in sentence
+@pytest.mark.parametrize(
+    ("outage", "sentence"),
+    [
+        (Fault.CLOSE, "cannot be reached"),
+        (Fault.TEXT_500, "could not get fleets.agones.dev"),
+        (Fault.TEXT_503, "error trying to reach service"),
+        (Fault.BUSY_429, "Too many requests"),
+        (Fault.GARBAGE, "the answer cannot be read"),
+        (Fault.HANG, "did not answer within 0.5 s"),
+        (None, "rejected the credentials"),
+    ],
+)
+async def test_check_records_what_may_heal_as_a_fault_until_it_has(
+    cluster: AgonesCluster, outage: Fault | None, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.adapters.fleets.agones.CHECK_S", 0.5 if outage is Fault.HANG else 30.0)
+    tokens = cluster.api.tokens
+    cluster.api.outage, cluster.api.tokens = outage, None if outage else set()
+    fleet = cluster.create()
+    wrong, fault = await found_wrong(fleet)
+    assert wrong == []
+    assert sentence in str(fault)
+    cluster.api.outage, cluster.api.tokens = None, tokens
+    async with following(fleet):
+        await until(lambda: fleet.fault is None)
+        assert await fleet.allocate(order()) is not None
+
+
+async def test_rights_are_reviewed_again_until_none_is_missing(
+    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.adapters.fleets.agones.MISSING_FLEET_POLL_S", 0.1)
+    cluster.api.forbidden = {DELETE}
+    fleet = cluster.create()
+    await fleet.check()
+    async with following(fleet):
+        await until(lambda: cluster.api.watches_opened)
+        assert fleet.fault == "The account of the service lacks the right to delete gameservers.agones.dev."
+        cluster.api.forbidden = set()
+        await until(lambda: fleet.fault is None)
+
+
+async def test_unusable_settings_are_reported_by_the_check(cluster: AgonesCluster) -> None:
     cluster.kubeconfig.unlink()
-    (sentence,) = await cluster.create().check()
-    assert sentence == f"The kubeconfig {cluster.kubeconfig} cannot be read: No such file or directory."
+    wrong = f"The kubeconfig {cluster.kubeconfig} cannot be read: No such file or directory."
+    assert await found_wrong(cluster.create()) == ([wrong], None)
 
 
 async def test_every_right_of_the_role_is_used(cluster: AgonesCluster) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,6 +12,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, FleetUnavailableError
 from matchpod.service import supervisor
 from matchpod.service.runner import liveness
+from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
@@ -114,6 +116,47 @@ async def test_match_waits_while_the_fleet_is_unavailable(db: Database) -> None:
         assert (await world.outcome()).kind == "match_over"
 
 
+async def test_match_waits_without_an_attempt_while_the_fleet_has_a_fault_and_starts_when_it_has_none(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)  # so that only a report of the fleet wakes a match
+    async with open_cluster(db, 1) as world:
+        world.region.why_unusable = "The cluster cannot be reached."
+        process = world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.PENDING)
+        world.region.changed()
+        row = await world.row()
+        assert (row.slot, row.tries, row.error) == (None, 0, "The cluster cannot be reached.")
+        assert world.region.orders == []
+        # Attempts from before the fault was known may have paused the region.
+        for _ in range(10):
+            process.deps.machine_faults.record("eu", world.clock.now_ms())
+            process.deps.machine_faults.may_start("eu", world.clock.now_ms() + 60_000)
+        world.region.why_unusable = None
+        world.region.changed()
+        await world.until_phase(ServerPhase.RUNNING)
+        assert (await world.row()).error is None
+        assert (await world.outcome()).kind == "match_over"
+
+
+async def test_match_fails_for_want_of_capacity_if_the_fault_lasts_too_long(db: Database) -> None:
+    async with open_cluster(db, 1) as world:
+        world.region.why_unusable = "The cluster cannot be reached."
+        world.start()
+        await world.create()
+        await world.until_phase(ServerPhase.PENDING)
+        while (await world.row()).phase is ServerPhase.PENDING:
+            world.clock.ahead_ms += LOOK_AGAIN_MS
+            await asyncio.sleep(0.05)
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_canceled", "no_capacity")
+        assert (await world.row()).error == (
+            "no server became free in time; last error: The cluster cannot be reached."
+        )
+        assert world.region.orders == []
+
+
 async def test_match_fails_after_three_failed_allocations_and_leaves_no_server(db: Database) -> None:
     async with open_cluster(db, 1) as world:
         world.region.allocation_errors = [FleetError("The server does not answer.") for _ in range(3)]
@@ -156,6 +199,24 @@ async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database
         second.deps.machine_faults.record("eu", world.clock.now_ms())
         await world.until_phase(ServerPhase.PENDING)
         assert (await world.row()).slot == "pod-1"
+        assert (await world.outcome()).kind == "match_over"
+        assert world.region._started == 1
+
+
+async def test_match_with_a_server_goes_on_when_the_fault_is_over_although_no_other_server_is_ready(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)
+    async with open_cluster(db, 1) as world:
+        await die_after_allocation(world)
+        world.region.why_unusable = "The cluster cannot be reached."
+        world.start("second")
+        await world.until_phase(ServerPhase.PENDING)
+        world.region.changed()
+        assert (await world.row()).slot == "pod-1"
+        assert (await world.region.capacity()).ready == 0
+        world.region.why_unusable = None
+        world.region.changed()
         assert (await world.outcome()).kind == "match_over"
         assert world.region._started == 1
 

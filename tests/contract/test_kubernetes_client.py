@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from matchpod.adapters.kubernetes.api_errors import (
+    ApiError,
     ClusterConfigError,
     ConflictError,
     ForbiddenError,
@@ -360,7 +362,7 @@ async def test_names_cannot_leave_their_path(cluster: AgonesCluster, client: Kub
 
 
 async def test_empty_list_may_be_null(client: KubernetesClient) -> None:
-    assert (await client.servers({"tier": "none"})).items is None
+    assert (await client.servers({"tier": "none"})).items == ()
 
 
 async def test_fleets_are_listed(client: KubernetesClient) -> None:
@@ -381,8 +383,80 @@ async def test_call_without_an_answer_ends_after_its_time(cluster: AgonesCluster
     await client.close()
 
 
-async def watched_kinds(client: KubernetesClient, version: str) -> list[str]:
-    async with client.watch_servers(LABELS, version) as events:
+# --- pages, a busy server, who we are ------------------------------------------------------------------------------
+
+
+def pages(cluster: AgonesCluster) -> list[bool]:
+    """Return for each page of lists that was read whether it was a later one."""
+    return ["continue" in call.query for call in cluster.api.calls if call.right == "list gameservers"]
+
+
+async def test_list_is_read_in_pages_of_one_version(cluster: AgonesCluster) -> None:
+    await cluster.api.scale(5)
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), page_size=2)
+    listed = await client.servers(LABELS)
+    assert [one.metadata.name for one in listed.items or ()] == cluster.api.names("Ready")
+    assert pages(cluster) == [False, True, True]
+    assert listed.metadata.resource_version == await client.version(LABELS)
+    assert {call.query.get("labelSelector") for call in cluster.api.calls} == {f"agones.dev/fleet={FLEET}"}
+    await client.close()
+
+
+@pytest.mark.parametrize("expired", [1, 2, 3])
+async def test_list_whose_pages_expire_is_begun_anew_and_in_the_end_read_at_once(
+    cluster: AgonesCluster, expired: int
+) -> None:
+    await cluster.api.scale(3)
+    cluster.api.faults["list gameservers"] = [Fault.EXPIRED_PAGE] * expired
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), page_size=2)
+    listed = await client.servers(LABELS)
+    assert [one.metadata.name for one in listed.items or ()] == cluster.api.names("Ready")
+    assert pages(cluster) == [False, True] * expired + ([False, True] if expired < 3 else [False])
+    assert ("limit" in cluster.api.calls[-1].query) == (expired < 3)
+    await client.close()
+
+
+@pytest.mark.parametrize("fault", [Fault.BUSY_429, Fault.BUSY_503], ids=lambda fault: fault.name)
+async def test_busy_server_gets_no_request_before_the_time_it_asks_for(
+    cluster: AgonesCluster, client: KubernetesClient, fault: Fault
+) -> None:
+    loop, right = asyncio.get_running_loop(), "create gameserverallocations"
+    cluster.api.faults[right] = [fault]
+    with pytest.raises(ApiError) as failed:
+        await client.allocate(selector=LABELS, labels={})
+    assert failed.value.retry_after_s == 1.0
+    began_s = loop.time()
+    await asyncio.gather(*(client.server(name) for name in cluster.api.names("Ready")), client.fleet(FLEET))
+    assert loop.time() - began_s >= 0.9
+    assert cluster.api.count_calls(right) == 1  # it may have had an effect: only those who look for it repeat it
+
+
+async def test_call_that_only_reads_is_repeated_when_a_busy_server_is_ready(
+    cluster: AgonesCluster, client: KubernetesClient
+) -> None:
+    cluster.api.faults["get fleets"] = [Fault.BUSY_429]
+    assert (await client.fleet(FLEET)).metadata.name == FLEET
+    assert cluster.api.count_calls("get fleets") == 2
+
+
+async def test_long_wait_that_a_busy_server_asks_for_fails_without_further_requests(
+    cluster: AgonesCluster, client: KubernetesClient
+) -> None:
+    cluster.api.retry_after = "30"
+    cluster.api.faults["get fleets"] = [Fault.BUSY_503]
+    for _ in range(3):
+        with pytest.raises(ApiError, match="not ready to handle the request yet"):
+            await client.fleet(FLEET)
+    assert len(cluster.api.calls) == 1
+
+
+async def test_requests_say_which_version_sends_them(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    await client.fleet(FLEET)
+    assert cluster.api.calls[-1].headers["user-agent"] == f"matchpod/{version('matchpod')}"
+
+
+async def watched_kinds(client: KubernetesClient, since: str) -> list[str]:
+    async with client.watch_servers(LABELS, since) as events:
         return [event.type async for event in events]
 
 
@@ -395,9 +469,9 @@ async def test_watch_from_an_old_version_is_gone(cluster: AgonesCluster, client:
 
 
 async def test_watch_sees_changes_and_bookmarks_and_ends(cluster: AgonesCluster, client: KubernetesClient) -> None:
-    version = (await client.servers(LABELS)).metadata.resource_version
+    listed = await client.servers(LABELS)
     cluster.api.delete(cluster.api.names("Ready")[0])
-    kinds = await watched_kinds(client, version)
+    kinds = await watched_kinds(client, listed.metadata.resource_version)
     assert [kind for kind in kinds if kind != "BOOKMARK"] == ["MODIFIED", "DELETED", "ADDED", "MODIFIED"]
     assert "BOOKMARK" in kinds
 

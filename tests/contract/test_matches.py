@@ -52,7 +52,7 @@ from matchpod.service.metrics import Metrics
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.service.prometheus import Registry
 from matchpod.service.quotas import UNLIMITED, Quotas
-from matchpod.service.regions import Region, Regions
+from matchpod.service.regions import UNAVAILABLE, Region, Regions
 from matchpod.service.server_views import ServerView
 from matchpod.storage import outbox, raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
@@ -85,6 +85,11 @@ class UnusedFleet(FixedSlots):
     """A fleet that must not be used."""
 
     slots: Sequence[str] = ()
+    why_unusable: str | None = None
+
+    @property
+    def fault(self) -> str | None:
+        return self.why_unusable
 
     async def allocate(self, order: ServerOrder) -> GameServer:
         raise AssertionError(order)
@@ -170,8 +175,8 @@ class World:
         self.live = LocalMatches()
         self.notified: list[str] = []
         self.metrics = Metrics(Registry())
-        fleet = UnusedFleet()
-        regions = Regions(
+        self.fleet = fleet = UnusedFleet()
+        self.regions = regions = Regions(
             [
                 Region(code="eu", name="Europe", location="Frankfurt", fleet=fleet),
                 Region(code="sandbox", name="Sandbox", location="here", allows_simulator=True, fleet=fleet),
@@ -337,6 +342,23 @@ async def test_simulator_region_allows_its_cvars_and_inactive_or_unknown_regions
         with pytest.raises(InvalidParamsError) as caught:
             await world.create(region=region)
         assert [fault.path for fault in caught.value.faults] == ["region"]
+
+
+async def test_region_whose_fleet_has_a_fault_is_inactive_with_a_notice_and_accepts_matches(world: World) -> None:
+    world.fleet.why_unusable = "https://10.1.2.3 cannot be reached."
+    assert (await world.create()).status is ServerStatus.ALLOCATING
+    views = await world.regions.views()
+    assert [(view.is_active, view.notice) for view in views] == [(False, UNAVAILABLE)] * 2
+    assert [(region.code, why) for region, why in world.regions.faults()] == [
+        ("eu", "https://10.1.2.3 cannot be reached."),
+        ("sandbox", "https://10.1.2.3 cannot be reached."),
+    ]
+    await region_flags.set_active(world.db, "eu", False)
+    with pytest.raises(InvalidParamsError, match="is not accepting new servers"):
+        await world.create()
+    world.fleet.why_unusable = None
+    assert [(view.is_active, view.notice) for view in await world.regions.views()] == [(False, None), (True, None)]
+    assert world.regions.faults() == []
 
 
 # --- idempotency keys ---------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
     access, disk = Access(db=db, clock=clock, vault=resources.vault), _compose_disk(resources, registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
-    readiness = Readiness(db=db, clock=clock, disk=disk)
+    readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
     services = Services(
         access=access,
         audit=Audit(db=db, clock=clock),

@@ -318,6 +318,7 @@ async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int
 
 
 async def _check_fleets(service: Service) -> None:
+    """Raise ResourcesError for settings that cannot work. A fleet that may recover only makes its region inactive."""
     checked = await asyncio.gather(*(region.fleet.check() for region in service.regions.all()))
     faults = [
         f"Region {region.code}: {fault}"

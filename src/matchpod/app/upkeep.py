@@ -114,6 +114,7 @@ class Upkeep:
         self._metrics.servers.replace({key: float(number) for key, number in counted.items()})
         self._metrics.slots.replace(by_state)
         self._metrics.fleet_faults.replace(faults)
+        self._metrics.fleet_fault_reasons.replace({(one.code, why): 1.0 for one, why in self._regions.faults()})
         self._metrics.silent_servers.replace(silent)
 
     async def sweep(self) -> None:

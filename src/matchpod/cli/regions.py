@@ -129,16 +129,17 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
     composed = compose_regions(resources.settings, RconConsoles(), installation=resources.installation)
     regions = Regions(composed, resources.db)
     try:
+        faults = {region.code: await _fault(region.fleet) for region in regions.all()}
         return [
             view_of(
                 RegionLine,
                 region,
-                is_active=flags.get(region.code, True),
+                is_active=flags.get(region.code, True) and faults[region.code] is None,
                 capacity=counted and counted.total,
                 taken=counted and counted.allocated,
                 ready=counted and counted.ready,
                 withheld=len(withheld.get(region.code, ())),
-                fault=await _fault(region.fleet),
+                fault=faults[region.code] or await region.fleet.probe(),
                 notice=_notice(unheard.get(region.code, 0)),
             )
             for region, counted in await regions.capacities()
@@ -149,8 +150,9 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
 
 
 async def _fault(fleet: Fleet) -> str | None:
-    """Say what this process finds wrong with a fleet: it cannot read what the service has observed."""
-    return " ".join(await fleet.check()) or await fleet.probe()
+    """Return what is wrong with the settings of a fleet, and why it cannot be used at present."""
+    wrong = await fleet.check()
+    return " ".join((*wrong, *filter(None, (fleet.fault,)))) or None
 
 
 def _notice(unheard: int) -> str | None:

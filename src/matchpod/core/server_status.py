@@ -25,7 +25,7 @@ class ServerPhase(StrEnum):
     ALLOCATING = "allocating"
     """A server is being allocated, started and configured."""
     PENDING = "pending"
-    """The region is full, or its machine cannot start servers now; the match waits."""
+    """The region is full, or its machine or cluster cannot provide servers now; the match waits."""
     RUNNING = "running"
     """The server passed all readiness checks; players may connect."""
     ENDING = "ending"
@@ -38,7 +38,7 @@ class ServerStep(StrEnum):
     """What moves a server to another phase."""
 
     REGION_FULL = "region_full"
-    """The region has no free slot, or its machine cannot start servers now."""
+    """The region has no free slot, or its machine or cluster cannot provide servers now."""
     PLACE_FOUND = "place_found"
     """A slot is free, and the machine may start a server."""
     PROVEN = "proven"

@@ -52,6 +52,11 @@ class Metrics:
         self.fleet_faults = metrics.gauge(
             "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
         )
+        self.fleet_fault_reasons = metrics.gauge(
+            "matchpod_fleet_fault_reason",
+            "1 for the reason why the fleet of a region cannot be used.",
+            ("region", "reason"),
+        )
         self.first_passwords = metrics.counter(
             "matchpod_fleet_passwords_total",
             "Servers of a cluster that were allocated, by the fleet secret that their password follows from: "

@@ -12,6 +12,7 @@ from typing import Final
 
 from matchpod.ports import Clock, Database, DatabaseError
 from matchpod.service.disk_space import DiskSpace
+from matchpod.service.regions import Regions
 from matchpod.storage.migrate import current_version
 from matchpod.storage.time_check import database_ms
 from matchpod.storage.write_check import check_write
@@ -40,10 +41,13 @@ class ReadinessState(StrEnum):
 class Readiness:
     """Whether this process accepts requests."""
 
-    def __init__(self, *, db: Database, clock: Clock, disk: DiskSpace | None = None) -> None:
+    def __init__(
+        self, *, db: Database, clock: Clock, disk: DiskSpace | None = None, regions: Regions | None = None
+    ) -> None:
         self._db = db
         self._clock = clock
         self._disk = disk
+        self._regions = regions
         self._read_only: str | None = None
         self._difference_ms = 0
         self._written_ms: int | None = None
@@ -114,7 +118,9 @@ class Readiness:
         It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
         """
         shortage = await self._disk.shortage() if self._disk is not None else None
-        return [sentence for sentence in (self._read_only, shortage) if sentence is not None]
+        sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]
+        faults = self._regions.faults() if self._regions is not None else ()
+        return [*sentences, *(f"Region {region.code} is inactive: {fault}" for region, fault in faults)]
 
     async def _check_write(self) -> str | None:
         now_ms = self._clock.now_ms()

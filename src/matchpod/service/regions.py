@@ -32,13 +32,23 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet
 
 
+UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
+"""What callers are told while a fleet has a fault; the fault itself may contain names of machines."""
+
+
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A region, as returned by the API."""
 
     code: Annotated[str, Meta(description="The `region` of a new match.")]
     name: Annotated[str, Meta(description="The display name of the region.")]
     location: Annotated[str, Meta(description="The location of its servers.")]
-    is_active: Annotated[bool, Meta(description="Whether it accepts new matches.")]
+    is_active: Annotated[
+        bool,
+        Meta(
+            description="False if an operator has switched it off, so that new matches are rejected, or if its servers"
+            " cannot be used at present, so that new matches wait as `pending`."
+        ),
+    ]
     ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
     allocated: Annotated[int | None, Meta(description="Servers in use by matches; null if unknown.")]
     capacity: Annotated[
@@ -46,7 +56,10 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     notice: Annotated[
         str | None,
-        Meta(description="What is observed of servers that give no sign of life, as text for people; null if all do."),
+        Meta(
+            description="Why new matches wait, or what is observed of servers that give no sign of life, as text for"
+            " people; null if there is nothing."
+        ),
     ]
 
 
@@ -91,7 +104,7 @@ class Regions:
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
                 capacity=counted and counted.total,
-                notice=self.silent.notice(region.code),
+                notice=self._notice(region),
             )
             for region, counted in await self.capacities()
         ]
@@ -113,6 +126,11 @@ class Regions:
             for region, view in found
         ]
 
+    def faults(self) -> list[tuple[Region, str]]:
+        """The regions whose fleets cannot be used at present, and why, for operators."""
+        found = ((region, region.fleet.fault) for region in self.all())
+        return [(region, fault) for region, fault in found if fault is not None]
+
     async def capacities(self) -> list[tuple[Region, Capacity | None]]:
         """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
         taken, regions = await slots.taken(self._db), self.all()
@@ -120,16 +138,20 @@ class Regions:
         return list(zip(regions, counted, strict=True))
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
-        """The rules of each region, for validation. Only the requested region is looked up; others count as active."""
+        """The rules of each region, for validation. Only the requested region is looked up; others count as active.
+
+        A fault of the fleet does not count: it heals, perhaps before another replica notices it, and the match waits.
+        """
         is_active = not isinstance(requested, str) or requested not in self._regions
         is_active = is_active or await region_flags.is_active(self._db, str(requested))
         return {
-            code: RegionRules(
-                is_active=(is_active or code != requested) and region.fleet.fault is None,
-                is_simulated=region.allows_simulator,
-            )
+            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
             for code, region in self._regions.items()
         }
+
+    def _notice(self, region: Region) -> str | None:
+        sentences = (UNAVAILABLE if region.fleet.fault is not None else None, self.silent.notice(region.code))
+        return " ".join(sentence for sentence in sentences if sentence is not None) or None
 
 
 async def _capacity(fleet: Fleet, taken: int) -> Capacity | None:

@@ -19,6 +19,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
 from matchpod.service.match_log.turns import EntryFailedError
+from matchpod.service.regions import Region
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.runner.release import end_leased_match, release
@@ -87,6 +88,8 @@ class Supervisor:
         self._unused: set[tuple[str, int]] = set()
         self._woken = asyncio.Event()
         self._fleet_changed = asyncio.Event()
+        self._faulty: set[str] = set()
+        self._healed: set[str] = set()
         self._is_draining = False
         self._is_unavailable = False
 
@@ -107,7 +110,7 @@ class Supervisor:
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
-                    group.create_task(region.fleet.follow(self._fleet_changed.set))
+                    group.create_task(region.fleet.follow(partial(self._note_change, region)))
         finally:
             await self._stop()
 
@@ -312,12 +315,27 @@ class Supervisor:
 
     # --- free slots -------------------------------------------------------------------------------------------------
 
+    def _note_change(self, region: Region) -> None:
+        """Wake pending matches: a server became ready, or the fleet has a fault or no longer has one."""
+        if region.fleet.fault is not None:
+            self._faulty.add(region.code)
+        elif region.code in self._faulty:
+            self._faulty.discard(region.code)
+            self._healed.add(region.code)
+            self._deps.machine_faults.clear(region.code)  # attempts failed because of that fault
+        self._fleet_changed.set()
+
     async def _wake_waiting(self) -> None:
         """Wake pending matches if servers are free: a fleet has grown, or a process that was woken has died."""
         self._fleet_changed.clear()
+        for code in tuple(self._healed):
+            await self._deps.db.write([servers.wake_region(code, self._deps.clock.now_ms())])
+            self._healed.discard(code)
+            self._woken.set()
         for region, capacity in await self._deps.regions.capacities():
             now_ms = self._deps.clock.now_ms()
-            if capacity is None or self._deps.machine_faults.is_paused(region.code, now_ms):
+            is_unusable = region.fleet.fault is not None or self._deps.machine_faults.is_paused(region.code, now_ms)
+            if capacity is None or is_unusable:
                 continue
             if capacity.ready > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
                 await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=capacity.ready)])

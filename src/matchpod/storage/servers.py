@@ -382,6 +382,15 @@ def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
     )
 
 
+def wake_region(region: str, now_ms: int) -> Statement:
+    """Make all matches due now that wait for a server in the region, or for its release: it can be used again."""
+    return Statement(
+        "UPDATE servers SET next_at_ms = :now_ms"
+        " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",
+        {"region": region, "now_ms": now_ms},
+    )
+
+
 async def wake(db: Database, server_id: str, now_ms: int) -> None:
     """Make a server due now; its lease stays valid."""
     update = "UPDATE servers SET next_at_ms = :now_ms WHERE id = :id"

@@ -115,11 +115,15 @@ class ConsoleSite:
             return list(database.iterdump())
 
 
+def _read_file(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
 @asynccontextmanager
 async def open_site(folder: Path, *, public_url: str = URL, **settings: str) -> AsyncIterator[ConsoleSite]:
     """Run an application on an empty database until the end of the block."""
     variables = {"data_dir": str(folder), "min_free_disk_mb": "off", "public_url": public_url, **settings}
-    loaded = load_settings({f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}, lambda _: None)
+    loaded = load_settings({f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}, _read_file)
     folder.mkdir(mode=0o700, exist_ok=True)
     create_migrated(loaded.database_path)
     resources = await open_resources(loaded)

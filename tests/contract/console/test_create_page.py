@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, WRITER, ConsoleSite, open_site
+from tests.e2e.serve_process import REGION
 
 PATH = "/console/create"
 CURL = "/console/create/curl"
@@ -171,6 +173,26 @@ async def test_region_that_is_off_is_not_offered(site: ConsoleSite) -> None:
     response = await send(site, form)
     assert response.status_code == 400
     assert "Is not accepting new servers." in response.text
+
+
+async def test_region_whose_cluster_cannot_be_reached_is_offered_last_and_its_match_waits(tmp_path: Path) -> None:
+    unreachable = write_kubeconfig(tmp_path / "kubeconfig", "http://127.0.0.1:1")
+    settings = tmp_path / "settings.toml"
+    sandbox = REGION.format(speed=30, port=27100)
+    settings.write_text(agones_region("cluster", unreachable, secret_file(tmp_path)) + sandbox)
+    async with open_site(tmp_path / "data", config=str(settings)) as site:
+        cluster, sandboxed = site.service.regions.all()
+        assert await cluster.fleet.check() == []  # as at the start of the service
+        text = (await site.request("GET", PATH, who=OWNER)).text
+        offered = re.findall(r'<option value="(cluster|sandbox)"[^>]*>([^<]*)</option>', text)
+        assert [code for code, _ in offered] == [sandboxed.code, cluster.code]
+        assert "not available now: matches wait" in offered[1][1]
+        assert "not available" not in offered[0][1]
+        response = await send(site, {**await new_form(site), "region": "cluster"})
+        assert response.status_code == 303
+        page = (await site.request("GET", "/console/regions", who=OPERATOR)).text
+        assert "http://127.0.0.1:1 cannot be reached: Connection refused." in page
+        await cluster.fleet.close()
 
 
 async def test_scenarios_of_the_simulator_are_offered_and_played(site: ConsoleSite) -> None:

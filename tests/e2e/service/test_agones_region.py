@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
@@ -29,14 +30,29 @@ class Client:
         self._port = service.replicas[0].port
         self._headers = {"Authorization": f"Bearer {service.key}", "Content-Type": "application/json"}
 
-    async def create(self, code: str, *, speed: int = SPEED) -> str:
+    async def send_creation(self, code: str, *, speed: int = SPEED) -> Response:
         body = {**GameSpec("duel", 1).body(speed=speed, is_lockstep=False), "region": code}
-        return str((await self._ask("POST", "/api/v1/matches", json.dumps(body).encode())).json["serverId"])
+        return await self._ask("POST", "/api/v1/matches", json.dumps(body).encode())
 
-    async def is_over(self, server_id: str) -> bool:
+    async def create(self, code: str, *, speed: int = SPEED) -> str:
+        return str((await self.send_creation(code, speed=speed)).json["serverId"])
+
+    async def status(self, server_id: str) -> str:
         shown = (await self._ask("GET", f"/api/v1/servers/{server_id}")).json
         assert shown["reason"] is None
-        return bool(shown["status"] == "stopped")
+        return str(shown["status"])
+
+    async def is_over(self, server_id: str) -> bool:
+        return await self.status(server_id) == "stopped"
+
+    async def all_have_status(self, server_ids: Sequence[str], status: str) -> bool:
+        return {await self.status(server_id) for server_id in server_ids} == {status}
+
+    async def faults(self) -> dict[str, str]:
+        """Return why regions are inactive, as the readiness probe says it."""
+        warnings = (await self._ask("GET", "/readyz")).json.get("warnings", [])
+        found = (re.fullmatch(r"Region (\w+) is inactive: (.*)", one) for one in warnings)
+        return {one[1]: one[2] for one in found if one is not None}
 
     async def is_active(self, code: str, *, expected: bool = True) -> bool:
         listed = (await self._ask("GET", "/api/v1/regions")).json
@@ -45,7 +61,8 @@ class Client:
     async def has_metric(self) -> bool:
         metrics = (await self._ask("GET", "/metrics")).body
         assert b'matchpod_fleet_fault{region="sandbox"} 1\n' not in metrics
-        return b'matchpod_fleet_fault{region="cluster"} 1\n' in metrics
+        has_reason = re.search(rb'matchpod_fleet_fault_reason\{region="cluster",reason="[^"]+"\} 1\n', metrics)
+        return has_reason is not None and b'matchpod_fleet_fault{region="cluster"} 1\n' in metrics
 
     async def count_metric(self, name: str) -> int:
         lines = (await self._ask("GET", "/metrics")).body.decode().splitlines()
@@ -77,35 +94,67 @@ async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
         raise AssertionError(f"still waiting until {what}") from None
 
 
-async def test_start_fails_with_one_sentence_per_fault(tmp_path: Path) -> None:
+async def test_start_fails_with_one_sentence_per_fault_of_the_settings(tmp_path: Path) -> None:
     secret = secret_file(tmp_path)
     async with agones_cluster(tmp_path, replicas=0) as cluster:
         good = cluster.kubeconfig
-        unreachable = write_kubeconfig(tmp_path / "unreachable", UNREACHABLE)
+        (tmp_path / "short").write_bytes(b"short")
+        (tmp_path / "broken").write_text("clusters: [")
         regions = (
             agones_region("context", good, secret, context="nowhere"),
-            agones_region("namespace", good, secret, namespace="nowhere"),
-            agones_region("fleet", good, secret, fleet="cs2-us"),
             agones_region("secret", good, tmp_path / "missing"),
+            agones_region("short", good, tmp_path / "short"),
             agones_region("file", tmp_path / "missing", secret),
-            agones_region("cluster", unreachable, secret),
+            agones_region("broken", tmp_path / "broken", secret),
+            agones_region("fleet", good, secret, fleet="cs2-us"),
+            agones_region("cluster", write_kubeconfig(tmp_path / "unreachable", UNREACHABLE), secret),
             agones_region("good", good, secret),
         )
         (tmp_path / "settings.toml").write_text("".join(regions))
         with serving(tmp_path / "service", config=str(tmp_path / "settings.toml")) as service:
             assert await asyncio.to_thread(service.wait) == 1
     lines = [line.removeprefix("matchpod: ") for line in service.err.splitlines() if line.startswith("matchpod: ")]
+    broken = lines.pop(4)
+    assert broken.startswith(f"Region broken: The kubeconfig {tmp_path}/broken cannot be used: ")
     assert lines == [
         f"Region context: The kubeconfig {good} cannot be used: it has no context 'nowhere'; its contexts: test.",
-        "Region namespace: There is no Fleet cs2-eu in the namespace nowhere. It has none.",
-        "Region fleet: There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
         f"Region secret: The fleet secret {tmp_path}/missing cannot be read: No such file or directory.",
+        f"Region short: The fleet secret {tmp_path}/short cannot be used: it has 5 bytes, at least 16 are needed.",
         f"Region file: The kubeconfig {tmp_path}/missing cannot be read: No such file or directory.",
-        f"Region cluster: {UNREACHABLE} cannot be reached: Connection refused.",
     ]
 
 
-async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(tmp_path: Path) -> None:
+async def test_start_goes_on_without_regions_that_may_heal_and_a_match_waits_for_one_that_does(tmp_path: Path) -> None:
+    secret = secret_file(tmp_path)
+    async with agones_cluster(tmp_path, replicas=1) as pods:
+        url = pods.kubeconfig.read_text().split('server: "')[1].split('"')[0]
+        good, speed = pods.kubeconfig, SPEED
+        regions = (
+            agones_region("namespace", good, secret, namespace="nowhere"),
+            agones_region("fleet", good, secret, speed=speed, fleet="cs2-us"),
+            agones_region("cluster", write_kubeconfig(tmp_path / "unreachable", UNREACHABLE), secret),
+            agones_region("token", write_kubeconfig(tmp_path / "rejected", url, token="wrong"), secret),
+            agones_region("good", good, secret, speed=speed),
+        )
+        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions="".join(regions)) as service:
+            client = Client(service)
+            assert await client.faults() == {
+                "namespace": "There is no Fleet cs2-eu in the namespace nowhere. It has none.",
+                "fleet": "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.",
+                "cluster": f"{UNREACHABLE} cannot be reached: Connection refused.",
+                "token": "The cluster rejected the credentials of the service: Unauthorized (HTTP 401).",
+            }
+            assert [await client.is_active(code) for code in ("fleet", "cluster", "good")] == [False, False, True]
+            waiting = await client.create("fleet")
+            played = await client.create("good")
+            await until(lambda: client.is_over(played), "the match in the healthy region is over")
+            assert await client.status(waiting) == "pending"
+            await pods.api.scale(1, fleet="cs2-us")
+            await until(lambda: client.is_over(waiting), "the match that waited is over")
+            assert await client.is_active("fleet")
+
+
+async def test_match_for_a_region_whose_cluster_fails_waits_and_starts_when_it_is_back(tmp_path: Path) -> None:
     async with agones_cluster(tmp_path, replicas=2) as pods:
         regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=SPEED)
         store = SqliteStore(tmp_path / "data")
@@ -113,19 +162,20 @@ async def test_region_is_inactive_while_its_cluster_fails_and_the_others_go_on(t
             tmp_path, store, regions=regions + region("sandbox", free_port_range(1), speed=SPEED)
         ) as service:
             client = Client(service)
-            first = await client.create("cluster")
-            await until(lambda: client.is_over(first), "the match on a pod is over")
-            pods.api.outage = Fault.TEXT_503
+            await until(lambda: client.is_active("cluster"), "the region is active")
+            pods.api.outage = Fault.CLOSE
             pods.api.close_watches()
+            matches = [await client.create("cluster")]  # perhaps before the service notices the outage
             await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
             assert await client.is_active("sandbox")
-            await until(client.has_metric, "the metric is set")
-            second = await client.create("sandbox")
-            await until(lambda: client.is_over(second), "the match in the other region is over")
+            matches.append(await client.create("cluster"))
+            other = await client.create("sandbox")
+            await until(client.has_metric, "the metrics are set")
+            await until(lambda: client.all_have_status(matches, "pending"), "all matches wait")
+            await until(lambda: client.is_over(other), "the match in the other region is over")
             pods.api.outage = None
             await until(lambda: client.is_active("cluster"), "the region is active again")
-            third = await client.create("cluster")
-            await until(lambda: client.is_over(third), "the next match on a pod is over")
+            await until(lambda: client.all_have_status(matches, "stopped"), "all matches that waited are over")
             await until(lambda: is_free(pods.api), "both pods are free")
 
 

@@ -13,6 +13,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Statement
 from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import raw_log, servers, slots, withheld_servers
+from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import server
@@ -127,6 +128,22 @@ def test_activation_and_deactivation_are_stored(two_regions: CommandRunner) -> N
     for command, is_active in (("deactivate", False), ("deactivate", False), ("activate", True)):
         assert two_regions.output(app, command, "us") == ""
         assert [region["isActive"] for region in two_regions.json_output(app, "list")] == [True, is_active]
+
+
+def test_region_whose_cluster_cannot_be_reached_is_inactive_with_its_reason(runner: CommandRunner) -> None:
+    folder = runner.data_dir
+    kubeconfig = write_kubeconfig(folder / "kubeconfig", "http://127.0.0.1:1")
+    bad_context = agones_region("context", kubeconfig, secret_file(folder), context="nowhere")
+    unreachable = agones_region("cluster", kubeconfig, secret_file(folder))
+    (folder / "matchpod.toml").write_text(bad_context + unreachable + TWO_REGIONS)
+    listed = {region["code"]: region for region in runner.json_output(app, "list")}
+    assert [listed[code]["isActive"] for code in ("context", "cluster", "eu")] == [False, False, True]
+    assert listed["context"]["fault"] == (
+        f"The kubeconfig {kubeconfig} cannot be used: it has no context 'nowhere'; its contexts: test."
+    )
+    assert listed["cluster"]["fault"] == "http://127.0.0.1:1 cannot be reached: Connection refused."
+    assert listed["cluster"]["capacity"] is None
+    assert listed["eu"]["fault"] is None
 
 
 def test_default_region_is_the_sandbox(runner: CommandRunner) -> None:

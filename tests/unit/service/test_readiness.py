@@ -11,6 +11,8 @@ import pytest
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service import readiness as readiness_module
 from matchpod.service.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
+from matchpod.service.regions import Region, Regions
+from tests.unit.web.sites import NoFleet
 
 NOW_MS = 1_800_000_000_000
 
@@ -60,6 +62,27 @@ class FakeDatabase(Database):
 
     async def close(self) -> None:
         pass
+
+
+class FaultyFleet(NoFleet):
+    """A fleet that cannot be used."""
+
+    why_unusable: str | None = "The cluster cannot be reached."
+
+    @property
+    def fault(self) -> str | None:
+        return self.why_unusable
+
+
+def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> None:
+    db, fleet = FakeDatabase(), FaultyFleet()
+    region = Region(code="eu", name="Europe", location="here", fleet=fleet)
+    readiness = Readiness(db=db, clock=FakeClock(), regions=Regions([region], db))
+    readiness.mark_ready()
+    assert asyncio.run(readiness.check()) == []
+    assert asyncio.run(readiness.warnings()) == ["Region eu is inactive: The cluster cannot be reached."]
+    fleet.why_unusable = None
+    assert asyncio.run(readiness.warnings()) == []
 
 
 def test_process_is_ready_between_start_and_draining() -> None:

@@ -32,13 +32,15 @@ from matchpod.adapters.fleets.agones_passwords import Fit, Passwords, first_pass
 from matchpod.adapters.fleets.agones_servers import (
     REGION_LABEL,
     Place,
+    ServerRef,
     choose_address,
     choose_port,
     console_of,
     gone_reason,
+    is_left_over,
+    is_of_match,
     is_ready,
     listed_server,
-    may_be_ours,
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import (
@@ -48,8 +50,10 @@ from matchpod.adapters.kubernetes.api_errors import (
     KubernetesError,
     NotFoundError,
     RejectedError,
+    UnreachableError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.objects import AgonesServer
 from matchpod.adapters.kubernetes.server_watch import watch_servers
 from matchpod.core.server_loss import FleetReport
 from matchpod.ports import (
@@ -62,14 +66,17 @@ from matchpod.ports import (
     ServerOrder,
 )
 
-GONE_POLL_S = 5.0
-"""How often a server that the watch does not show is asked for."""
+GONE_POLL_S = 1.5
+"""How often a server that the watch does not show is asked for, while the cluster answers."""
 
 FLEET_POLL_S = 30.0
 """How often to check that the Fleet exists."""
 
 MISSING_FLEET_POLL_S = 5.0
-"""The same while it does not."""
+"""The same while it does not, or while a right is missing."""
+
+CHECK_S = 5.0
+"""How long a cluster may take to answer the check before the service starts without it."""
 
 PROBE_S = 3.0
 """How long a waiting server may take to accept a password for `probe`."""
@@ -98,6 +105,7 @@ class AgonesFleet:
         self._allocations.cache = self._cache
         self._passwords = Passwords(options, consoles, self._cache, on_password)
         self._is_following = False
+        self._is_reviewed = False
 
     @property
     def slots(self) -> None:
@@ -120,23 +128,22 @@ class AgonesFleet:
         return self._cache.capacity()
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong: the secret, the connection, the Fleet, our rights."""
+        """Return what is wrong with the settings: the secret, the kubeconfig. What may heal becomes `fault`."""
         faults: list[str] = []
-        unreadable: list[str] = []
         try:
             self._options.read_secrets()
         except ValueError as exc:
             faults.append(str(exc))
         try:
-            await self._client.fleet(self._options.fleet)
-        except ForbiddenError as exc:
-            unreadable.append(sentence_of(exc, READ_FLEET))
+            async with asyncio.timeout(CHECK_S):
+                await self._review()
+        except ClusterConfigError as exc:
+            faults.append(sentence_of(exc, READ_FLEET))
         except KubernetesError as exc:
-            faults.append(await self._fleet_sentence(exc))
-            if not is_missing(exc):
-                return faults
-            faults[-1] += await self._known_fleets()
-        return [*faults, *(await self._missing_rights() or unreadable)]
+            self._cache.failed(exc, READ_FLEET)
+        except TimeoutError:
+            self._cache.failed(UnreachableError(f"The cluster did not answer within {CHECK_S:g} s"))
+        return faults
 
     async def probe(self) -> str | None:
         """Try to log in to a waiting server, and return what is wrong; None if nothing is, or if that is unknown."""
@@ -205,21 +212,22 @@ class AgonesFleet:
             return server
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is deleted, is being deleted or has failed, and return which of them.
+        """Wait until the server is deleted, is being deleted, has failed or is no longer that of the match; return why.
 
         Meanwhile other servers of the match are deleted: a call whose process died may allocate one later.
         """
+        ref = ServerRef.read(slot)
         while True:
-            if slot:
-                self._allocations.keep(server_id, slot)
-            with self._cache.waiting_for(slot) as gone:
-                reason = await self._known_reason(server_id, slot)
+            if ref.name:
+                self._allocations.keep(server_id, ref.name)
+            with self._cache.waiting_for(server_id, ref) as gone:
+                reason = await self._known_reason(server_id, ref)
                 if reason is not None:
                     return reason
                 # The pause is only needed if the watch does not show this server.
                 done, _ = await asyncio.wait([gone], timeout=GONE_POLL_S * random.uniform(0.8, 1.2))
-                if done:
-                    return gone.result()
+                if done and (reason := gone.result()) is not None:
+                    return reason
 
     def holds(self, server_id: str) -> bool:
         """True if a server is known to be allocated to a match."""
@@ -228,29 +236,36 @@ class AgonesFleet:
     async def observe(self, server_id: str, slot: str) -> FleetReport:
         """Report what the watch shows, or what the cluster answers if the watch does not show the server."""
         try:
-            reason = await self._read_known_reason(server_id, slot)
+            reason = await self._read_known_reason(server_id, ServerRef.read(slot))
         except KubernetesError:
             return FleetReport.UNKNOWN
         return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
     async def release(self, server_id: str, slot: str) -> None:
-        """Delete all servers of the match, found by its id, and confirm that each is gone or being deleted.
+        """Delete all servers of the match, and confirm that each is gone or being deleted; FleetError if that fails.
 
-        Usually that is one, of the name `slot`. FleetError if it cannot be confirmed.
+        Usually that is one. They are found by the label of the match, and the one in `slot` by its name and UID: its
+        label is gone if etcd was restored, but it still has the password of the match.
         """
         if not is_label_value(server_id):
             return
+        ref: ServerRef | None = ServerRef.read(slot)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.release_s
         for number in count():
             cause: KubernetesError | None = None
             try:
-                if not await self._delete_all(server_id):
+                deleted = await self._delete_all(server_id, ref)
+                if not deleted:
                     self._allocations.forget(server_id)
                     return
+                if ref is not None and any(ref.is_same(one) and server_id_of(one) for one in deleted):
+                    ref = None  # its label will show that it is gone
             except (RejectedError, ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
             except KubernetesError as exc:
+                if self._cache.fault is not None:
+                    raise unavailable(exc, DELETE_SERVER) from exc  # better tried again when the cluster is back
                 cause = exc
             if loop.time() >= deadline_s:
                 raise FleetError(
@@ -294,46 +309,78 @@ class AgonesFleet:
             rcon_host=console_host,
             rcon_port=console_port,
             rcon_password=order.rcon_password,
-            slot=place.name,
+            slot=str(ServerRef(place.name, place.uid)),
         )
 
-    async def _known_reason(self, server_id: str, slot: str) -> str | None:
+    async def _known_reason(self, server_id: str, ref: ServerRef) -> str | None:
         """Return why the server is gone; None if it is not, or if that is not known."""
         try:
-            return await self._read_known_reason(server_id, slot)
+            return await self._read_known_reason(server_id, ref)
         except KubernetesError as exc:
-            _log.debug("server state unknown", extra={"server_id": server_id, "slot": slot, "error": str(exc)})
+            _log.debug("server state unknown", extra={"server_id": server_id, "slot": ref.name, "error": str(exc)})
             return None
 
-    async def _read_known_reason(self, server_id: str, slot: str) -> str | None:
-        known = self._cache.find(server_id, slot)
-        return await self._read_reason(server_id, slot) if known is None else gone_reason(known)
+    async def _read_known_reason(self, server_id: str, ref: ServerRef) -> str | None:
+        known = self._cache.find(server_id, ref)
+        if known is not None:
+            return gone_reason(known)
+        if self._cache.is_unreachable:
+            raise UnreachableError("the watch gets no answer")  # the list after it will tell
+        return await self._read_reason(server_id, ref)
 
-    async def _read_reason(self, server_id: str, slot: str) -> str | None:
-        if not is_label_value(server_id) or (slot and not is_object_name(slot)):
+    async def _read_reason(self, server_id: str, ref: ServerRef) -> str | None:
+        if not is_label_value(server_id) or (ref.name and not is_object_name(ref.name)):
             return "there is no such GameServer"
-        if not slot:
+        if not ref.name:
             reasons = [gone_reason(one) for one in await self._allocations.servers_of(server_id)]
             return None if None in reasons else next(iter(reasons), DELETED)
+        server = await self._read_server(ref)
+        if server is None:
+            return DELETED
+        is_its = is_of_match(server, self._options, server_id)
+        return gone_reason(server) if is_its else "the GameServer belongs to no or another match"
+
+    async def _read_server(self, ref: ServerRef) -> AgonesServer | None:
+        """Return a server; None if there is none, or another one has its name."""
         try:
-            server = await self._client.server(slot)
+            server = await self._client.server(ref.name)
         except NotFoundError as exc:
             if not is_missing(exc):
                 raise
-            return DELETED
-        is_its = may_be_ours(server, self._options) and server_id_of(server) == server_id
-        return gone_reason(server) if is_its else "the GameServer belongs to no or another match"
+            return None
+        return server if ref.is_same(server) else None
 
-    async def _delete_all(self, server_id: str) -> bool:
-        """Delete the servers of a match that are not being deleted; False if there were none."""
-        listed = await self._allocations.servers_of(server_id)
-        left = [one.metadata for one in listed if one.metadata.deletion_timestamp is None]
+    async def _delete_all(self, server_id: str, ref: ServerRef | None) -> list[AgonesServer]:
+        """Delete the servers of a match that are not being deleted, and return them."""
+        found = list(await self._allocations.servers_of(server_id))
+        if ref is not None and is_object_name(ref.name) and not any(map(ref.is_same, found)):
+            server = await self._read_server(ref)
+            if server is not None and is_left_over(server, self._options):
+                _log.warning("server has lost the label of its match", extra={"server_id": server_id, "slot": str(ref)})
+                found.append(server)
+        left = [one for one in found if one.metadata.deletion_timestamp is None]
         for server in left:
             try:
-                await self._client.delete_server(server.name, uid=server.uid)
+                await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
             except (NotFoundError, ConflictError):  # it is gone, or another one has its name
                 continue
-        return bool(left)
+        return left
+
+    async def _review(self) -> None:
+        """Record what is wrong with the Fleet and our rights; KubernetesError if that cannot be found out."""
+        faults: list[str] = []
+        unreadable: list[str] = []
+        try:
+            await self._client.fleet(self._options.fleet)
+        except ForbiddenError as exc:
+            unreadable.append(sentence_of(exc, READ_FLEET))
+        except NotFoundError as exc:
+            if not is_missing(exc):
+                raise
+            faults.append(await self._fleet_sentence(exc) + await self._known_fleets())
+        faults += await self._missing_rights() or unreadable
+        self._is_reviewed = not faults
+        self._cache.set_fleet_fault(" ".join(faults) or None)
 
     async def _fleet_sentence(self, error: KubernetesError) -> str:
         # Without a connection there is no namespace, but its sentence does not need one either.
@@ -354,17 +401,23 @@ class AgonesFleet:
             return []  # whether we have them shows when they are used
         return [f"The account of the service lacks the right to {right}." for right in missing]
 
+    async def _has_fleet(self) -> bool:
+        """False if there is no such Fleet, or if we may not read it."""
+        try:
+            await self._client.fleet(self._options.fleet)
+        except (NotFoundError, ForbiddenError):
+            return False
+        return True
+
     async def _follow_fleet(self) -> None:
         """Record whether the Fleet exists: Agones answers an allocation from a missing one as if it were full."""
         while True:
-            pause_s = FLEET_POLL_S
             try:
-                await self._client.fleet(self._options.fleet)
-                self._cache.set_fleet_fault(None)
-            except KubernetesError as exc:
-                pause_s = MISSING_FLEET_POLL_S
-                if is_missing(exc):  # the watch reports anything else
-                    self._cache.set_fleet_fault(await self._fleet_sentence(exc))
+                if not self._is_reviewed or not await self._has_fleet():
+                    await self._review()
+            except KubernetesError as exc:  # the watch reports it
+                self._is_reviewed = False
+                _log.debug("fleet check failed", extra={"region": self._options.region, "error": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet check failed")
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(FLEET_POLL_S if self._is_reviewed else MISSING_FLEET_POLL_S)

@@ -17,6 +17,7 @@ from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, fleet
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
     Place,
+    ServerRef,
     is_allocated,
     kept_server,
     lookup_labels,
@@ -68,7 +69,7 @@ class Allocations:
         Also None if a repeated order has no server any more: the next one is another attempt.
         """
         if order.is_repeated or order.slot or order.server_id in self._tried or self.holds(order.server_id):
-            found = await self._find(order.server_id, order.slot)
+            found = await self._find(order.server_id, ServerRef.read(order.slot).name)
             if found is not None:
                 return found, True
             if order.is_repeated:
@@ -133,7 +134,8 @@ class Allocations:
                 if loop.time() >= deadline_s:
                     raise unavailable(exc, ALLOCATE) from exc
             if status is not None and status.state is AllocationState.ALLOCATED:
-                return await self._settled(server_id, place_of_allocation(status))
+                uid = await self._uid_of(status.game_server_name)
+                return await self._settled(server_id, place_of_allocation(status, uid))
             if status is not None and server_id in self._unsure and (found := await self._find(server_id, "")):
                 return found, True  # an earlier call has taken effect meanwhile
             if status is not None and not await self._may_try_again(deadline_s):
@@ -158,6 +160,17 @@ class Allocations:
         if allocation.status.state is not AllocationState.ALLOCATED and not was_tried:
             self._tried.discard(server_id)
         return allocation.status
+
+    async def _uid_of(self, name: str) -> str:
+        """Return the UID of a server that was just allocated: the answer has only its name. Empty if it is unknown."""
+        known = self.cache.named(name) if self.cache is not None else None
+        if known is not None:
+            return known.metadata.uid
+        try:
+            return (await self._client.server(name)).metadata.uid
+        except KubernetesError as exc:  # then its label is all that is known of it
+            _log.info("uid of an allocated server unknown", extra={"slot": name, "error": str(exc)})
+            return ""
 
     async def _settled(self, server_id: str, place: Place) -> tuple[Place, bool]:
         """Return the server to use: after an earlier call without an answer there may be two."""

@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from matchpod.adapters.fleets.agones_faults import WATCH_SERVERS, sentence_of
+from matchpod.adapters.fleets.agones_faults import WATCH_SERVERS, Right, sentence_of
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
+    ServerRef,
     gone_reason,
     is_allocated,
+    is_of_match,
     is_ready,
     may_be_ours,
     server_id_of,
@@ -25,6 +27,19 @@ DELETED = "the GameServer was deleted"
 _log = logging.getLogger(__name__)
 
 
+class _Waiting:
+    """A match that waits until its server is gone. The future gets the reason, or None if it must be read again."""
+
+    def __init__(self, server_id: str, ref: ServerRef) -> None:
+        self.server_id = server_id
+        self.ref = ref
+        self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def finish(self, reason: str | None) -> None:
+        if not self.future.done():
+            self.future.set_result(reason)
+
+
 class ServerCache:
     """The game servers of a fleet, by name. It observes a watch."""
 
@@ -33,9 +48,10 @@ class ServerCache:
         self._options = options
         self._on_labelled = on_labelled
         self._servers: dict[str, AgonesServer] = {}
-        self._waiting: dict[str, set[asyncio.Future[str]]] = {}
+        self._waiting: dict[str, set[_Waiting]] = {}
         self._is_listed = False
         self._is_connected = False
+        self._is_unreachable = False
         self._watch_fault: str | None = None
         self._fleet_fault: str | None = None
         self._secret_fault: str | None = None
@@ -52,6 +68,11 @@ class ServerCache:
         return self._is_listed and self._is_connected
 
     @property
+    def is_unreachable(self) -> bool:
+        """True while the watch gets no answer from the cluster: other calls would wait for one in vain."""
+        return self._is_unreachable
+
+    @property
     def fault(self) -> str | None:
         """Why the fleet cannot be used, or None."""
         return self._watch_fault or self._fleet_fault or self._secret_fault
@@ -61,10 +82,14 @@ class ServerCache:
         usable = [server for server in self._servers.values() if gone_reason(server) is None]
         return Capacity(ready=sum(map(is_ready, usable)), allocated=sum(map(is_allocated, usable)), total=len(usable))
 
-    def find(self, server_id: str, name: str) -> AgonesServer | None:
+    def named(self, name: str) -> AgonesServer | None:
+        """Return the server of a name, if it is known here and can be relied on."""
+        return self._servers.get(name) if self.is_current else None
+
+    def find(self, server_id: str, ref: ServerRef) -> AgonesServer | None:
         """Return the server of a match, if it is known here and can be relied on."""
-        server = self._servers.get(name) if self.is_current else None
-        is_its = server is not None and may_be_ours(server, self._options) and server_id_of(server) == server_id
+        server = self.named(ref.name)
+        is_its = server is not None and ref.is_same(server) and is_of_match(server, self._options, server_id)
         return server if is_its else None
 
     def of_match(self, server_id: str) -> list[AgonesServer]:
@@ -73,20 +98,23 @@ class ServerCache:
         return [server for server in servers if server_id_of(server) == server_id]
 
     @contextmanager
-    def waiting_for(self, name: str) -> Iterator[asyncio.Future[str]]:
-        """Provide a future that gets the reason when the server is gone."""
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(name, set())
-        waiting.add(future)
+    def waiting_for(self, server_id: str, ref: ServerRef) -> Iterator[asyncio.Future[str | None]]:
+        """Provide a future that gets the reason when the server is gone.
+
+        It gets None if the server is no longer shown as that of the match: what is shown here may be old, so read it.
+        """
+        added = _Waiting(server_id, ref)
+        waiting = self._waiting.setdefault(ref.name, set())
+        waiting.add(added)
         try:
-            yield future
+            yield added.future
         finally:
-            waiting.discard(future)
-            if not waiting and self._waiting.get(name) is waiting:
-                del self._waiting[name]
+            waiting.discard(added)
+            if not waiting and self._waiting.get(ref.name) is waiting:
+                del self._waiting[ref.name]
 
     def set_fleet_fault(self, fault: str | None) -> None:
-        """Record whether the Fleet object exists."""
+        """Record what is wrong with the Fleet object or our rights."""
         if fault != self._fleet_fault:
             self._fleet_fault = fault
             self._note_fault()
@@ -103,7 +131,7 @@ class ServerCache:
 
     def disconnect(self) -> None:
         """Record that the servers are no longer followed."""
-        self._is_connected = False
+        self._is_connected = self._is_unreachable = False
 
     # --- what the watch saw -------------------------------------------------------------------------------------------
 
@@ -111,11 +139,12 @@ class ServerCache:
         """Replace all servers: what is missing was deleted while no watch was open."""
         before = self._servers
         self._servers = {server.metadata.name: server for server in servers}
-        self._is_listed = True
+        self._is_listed, self._is_unreachable = True, False
         for name in before.keys() - self._servers.keys():
-            self._finish(name, DELETED)
+            for waiting in self._waiting.get(name, ()):
+                waiting.finish(DELETED)
         for server in servers:
-            self._finish_if_gone(server)
+            self._tell_waiting(server)
             self._note_label(server)
         if any(is_ready(server) and not _was_ready(before, server) for server in servers):
             self.on_change()
@@ -128,29 +157,32 @@ class ServerCache:
             # Its event may be late: a new server of the same name may be known already.
             if known is None or known.metadata.uid == server.metadata.uid:
                 self._servers.pop(name, None)
-                self._finish(name, DELETED)
+                for waiting in self._waiting.get(name, ()):
+                    if waiting.ref.is_same(server):
+                        waiting.finish(DELETED)
             return
         becomes_ready = is_ready(server) and not _was_ready(self._servers, server)
         self._servers[name] = server
-        self._finish_if_gone(server)
+        self._tell_waiting(server)
         self._note_label(server)
         if becomes_ready:
             self.on_change()
 
     def connected(self) -> None:
         """Record that a watch is open."""
-        self._is_connected = True
+        self._is_connected, self._is_unreachable = True, False
         if self._watch_fault is not None:
             self._watch_fault = None
             self._note_fault()
 
-    def failed(self, error: KubernetesError) -> None:
+    def failed(self, error: KubernetesError, right: Right = WATCH_SERVERS) -> None:
         """Record that there is no watch. A lost connection is a fault only if it cannot be opened again."""
         was_connected, self._is_connected = self._is_connected, False
-        if was_connected and isinstance(error, UnreachableError):
+        self._is_unreachable = isinstance(error, UnreachableError)
+        if was_connected and self._is_unreachable:
             _log.info("watch lost", extra={"error": str(error)})
             return
-        fault = sentence_of(error, WATCH_SERVERS)
+        fault = sentence_of(error, right)
         if fault != self._watch_fault:
             self._watch_fault = fault
             self._note_fault()
@@ -166,15 +198,12 @@ class ServerCache:
         if may_be_ours(server, self._options) and server_id_of(server):
             self._on_labelled(server)
 
-    def _finish_if_gone(self, server: AgonesServer) -> None:
-        reason = gone_reason(server)
-        if reason is not None:
-            self._finish(server.metadata.name, reason)
-
-    def _finish(self, name: str, reason: str) -> None:
-        for future in self._waiting.pop(name, ()):
-            if not future.done():
-                future.set_result(reason)
+    def _tell_waiting(self, server: AgonesServer) -> None:
+        for waiting in self._waiting.get(server.metadata.name, ()):
+            is_its = waiting.ref.is_same(server) and is_of_match(server, self._options, waiting.server_id)
+            reason = gone_reason(server) if is_its else None
+            if reason is not None or not is_its:
+                waiting.finish(reason)
 
 
 def _was_ready(servers: Mapping[str, AgonesServer], server: AgonesServer) -> bool:

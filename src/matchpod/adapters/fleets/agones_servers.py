@@ -30,10 +30,36 @@ LAST_ALLOCATED = "agones.dev/last-allocated"
 _END_STATES = frozenset({ServerState.SHUTDOWN, ServerState.ERROR, ServerState.UNHEALTHY})
 
 
-class Place(msgspec.Struct, frozen=True):
-    """An allocated game server: its name, and where it is reached."""
+class ServerRef(msgspec.Struct, frozen=True):
+    """The game server of a match, as its row stores it in `slot`: name and UID.
+
+    Labels alone do not tell which server it was: they are gone if etcd was restored from before the allocation. The UID
+    is empty if it is unknown, as in rows of early versions.
+    """
 
     name: str
+    uid: str = ""
+
+    @classmethod
+    def read(cls, slot: str) -> ServerRef:
+        """Return the server that a slot names."""
+        name, _, uid = slot.partition("/")
+        return cls(name, uid)
+
+    def __str__(self) -> str:
+        """Return the text for `slot`."""
+        return f"{self.name}/{self.uid}" if self.uid else self.name
+
+    def is_same(self, server: AgonesServer) -> bool:
+        """True if this is the server, as far as it is known."""
+        return self.name == server.metadata.name and self.uid in ("", server.metadata.uid)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """An allocated game server: its name and UID, and where it is reached."""
+
+    name: str
+    uid: str
     address: str
     addresses: tuple[NodeAddress, ...]
     ports: tuple[StatusPort, ...]
@@ -80,6 +106,19 @@ def server_id_of(server: AgonesServer) -> str | None:
     return (server.metadata.labels or {}).get(SERVER_LABEL)
 
 
+def is_of_match(server: AgonesServer, options: AgonesOptions, server_id: str) -> bool:
+    """True if a server is labelled as that of a match."""
+    return may_be_ours(server, options) and server_id_of(server) == server_id
+
+
+def is_left_over(server: AgonesServer, options: AgonesOptions) -> bool:
+    """True if a server of our fleet is labelled for no match: after a restored etcd, its match is not known there.
+
+    One that another program has allocated is not ours.
+    """
+    return server_id_of(server) is None and not is_allocated(server) and has_labels(server, options.server_labels)
+
+
 def gone_reason(server: AgonesServer) -> str | None:
     """Return why a server can no longer be used, or None."""
     if server.metadata.deletion_timestamp is not None:
@@ -110,12 +149,13 @@ def kept_server(servers: Sequence[AgonesServer], preferred: str) -> AgonesServer
 def place_of_server(server: AgonesServer) -> Place:
     """Return where a game server is reached."""
     status = server.status
-    return Place(server.metadata.name, status.address, status.addresses or (), status.ports or ())
+    about = server.metadata
+    return Place(about.name, about.uid, status.address, status.addresses or (), status.ports or ())
 
 
-def place_of_allocation(status: AllocationStatus) -> Place:
+def place_of_allocation(status: AllocationStatus, uid: str) -> Place:
     """Return where a server that was just allocated is reached."""
-    return Place(status.game_server_name, status.address, status.addresses or (), status.ports or ())
+    return Place(status.game_server_name, uid, status.address, status.addresses or (), status.ports or ())
 
 
 def choose_address(place: Place, types: Sequence[str]) -> str | None:

@@ -6,6 +6,9 @@ Agones, a proxy, an unknown path) answers plain text.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
 import msgspec
 
 MAX_MESSAGE_CHARS = 300
@@ -29,12 +32,17 @@ class MalformedAnswerError(KubernetesError):
 
 
 class ApiError(KubernetesError):
-    """The API answered with an error; `reason` is its own word for it, empty if it was plain text."""
+    """The API answered with an error; `reason` is its own word for it, empty if it was plain text.
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    `retry_after_s`: how long a busy server asks its clients to wait; None if it does not.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(f"{message} (HTTP {status})")
         self.status = status
         self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
 
 
 class RejectedError(ApiError):
@@ -79,8 +87,14 @@ _TYPES = {
     422: InvalidError,
 }
 
-_UNDECIDED = frozenset({408, 429})
+TOO_MANY_REQUESTS = 429
+SERVICE_UNAVAILABLE = 503
+
+_UNDECIDED = frozenset({408, TOO_MANY_REQUESTS})
 """4xx answers of a busy or slow server, which may come after the request was passed on."""
+
+MAX_RETRY_AFTER_S = 60.0
+"""Longest wait that a server may ask for: a proxy with a wrong clock must not stop a region for hours."""
 
 
 class _Status(msgspec.Struct):
@@ -92,8 +106,8 @@ class _Status(msgspec.Struct):
     code: int = 0
 
 
-def error_of(status: int, body: bytes) -> ApiError:
-    """Return the error for an answer with this HTTP status."""
+def error_of(status: int, body: bytes, retry_after: str = "") -> ApiError:
+    """Return the error for an answer with this HTTP status, and perhaps a Retry-After header."""
     reason, message = "", ""
     try:
         decoded = msgspec.json.decode(body, type=_Status)
@@ -102,7 +116,21 @@ def error_of(status: int, body: bytes) -> ApiError:
     else:
         if decoded.kind == "Status":
             reason, message = decoded.reason, decoded.message
-    return _error(status, reason, message)
+    error = _error(status, reason, message)
+    if status in (TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE):
+        error.retry_after_s = read_retry_after(retry_after, datetime.now(UTC))
+    return error
+
+
+def read_retry_after(text: str, now: datetime) -> float | None:
+    """Return the seconds of a Retry-After header, which may be a date, within a limit; None if it cannot be read."""
+    if text.isascii() and text.isdecimal():
+        return min(float(text), MAX_RETRY_AFTER_S)
+    try:
+        wait_s = (parsedate_to_datetime(text) - now).total_seconds()
+    except (ValueError, TypeError):  # a date without a zone cannot be compared
+        return None
+    return min(max(wait_s, 0.0), MAX_RETRY_AFTER_S)
 
 
 def error_of_event(raw_status: bytes) -> ApiError:

@@ -6,12 +6,12 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from matchpod.adapters.kubernetes.api_errors import MalformedAnswerError, UnreachableError, error_of_event
+from matchpod.adapters.kubernetes.api_errors import GoneError, MalformedAnswerError, UnreachableError, error_of_event
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from matchpod.adapters.kubernetes.transport import HttpTransport
 
 CALL_S = 10.0
-"""Time limit of a call; a list, which may be some megabytes, has twice as long."""
+"""Time limit of a call; a page of a list, which may be some megabytes, has twice as long."""
+
+PAGE_SIZE = 500
+"""Objects per page of a list, as other clients ask for: a server keeps a page in memory, not the whole list."""
+
+LIST_TRIES = 3
+"""How often a list is begun if its pages expire before they are read; then it is read as one page."""
 
 ALLOCATE_S = 15.0
 """Time limit of an allocation. Agones collects requests for half a second, and retries conflicts itself."""
@@ -50,6 +56,7 @@ _ALLOCATION = "/apis/allocation.agones.dev/v1"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 _Decoded = TypeVar("_Decoded")
+_List = TypeVar("_List", ServerList, FleetList)
 
 
 def load_cluster(source: ClusterSource, environment: Mapping[str, str]) -> Cluster:
@@ -76,6 +83,7 @@ class KubernetesClient:
         allocate_s: float = ALLOCATE_S,
         watch_s: int = WATCH_S,
         watch_grace_s: float = WATCH_GRACE_S,
+        page_size: int = PAGE_SIZE,
     ) -> None:
         """`namespace` is that of the game servers; None for that of the context or pod."""
         self._source = source
@@ -84,6 +92,7 @@ class KubernetesClient:
         self._allocate_s = allocate_s
         self._watch_s = watch_s
         self._watch_grace_s = watch_grace_s
+        self._page_size = page_size
         self._transport: HttpTransport | None = None
         self._namespace = namespace or ""
 
@@ -110,9 +119,13 @@ class KubernetesClient:
 
     async def servers(self, labels: Mapping[str, str]) -> ServerList:
         """Return the game servers with these labels, as they are now."""
-        query = {"labelSelector": selector_text(labels)}
-        path = await self._servers_path()
-        return await self._call("GET", path, query=query, timeout_s=2 * self._call_s, answer=ServerList)
+        return await self._list_all(await self._servers_path(), ServerList, {"labelSelector": selector_text(labels)})
+
+    async def version(self, labels: Mapping[str, str]) -> str:
+        """Return the version that a list of the game servers with these labels has now, without reading them all."""
+        query = {"labelSelector": selector_text(labels), "limit": "1"}
+        listed = await self._call("GET", await self._servers_path(), query=query, answer=ServerList)
+        return listed.metadata.resource_version
 
     async def delete_server(self, name: str, *, uid: str) -> None:
         """Delete a game server. ConflictError if one of that name has another uid, NotFoundError if there is none."""
@@ -156,7 +169,7 @@ class KubernetesClient:
     async def fleets(self) -> FleetList:
         """Return all Fleets of the namespace."""
         await self._connect()
-        return await self._call("GET", f"{_AGONES}/namespaces/{self._namespace}/fleets", answer=FleetList)
+        return await self._list_all(f"{_AGONES}/namespaces/{self._namespace}/fleets", FleetList, {})
 
     async def may(self, verb: str, group: str, resource: str) -> bool:
         """True if our account has a right in the namespace."""
@@ -179,6 +192,24 @@ class KubernetesClient:
         await self._connect()
         path = f"{_AGONES}/namespaces/{self._namespace}/gameservers"
         return path if name is None else f"{path}/{quote(name, safe='')}"
+
+    async def _list_all(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
+        """Read a list page by page. If the rest expired meanwhile, begin anew: the pages would not fit together."""
+        for _ in range(LIST_TRIES):
+            try:
+                return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})
+            except GoneError:
+                continue
+        return await self._list_pages(path, answer, query)
+
+    async def _list_pages(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
+        items: list[Any] = []
+        page, asked = None, dict(query)
+        while page is None or page.metadata.next_page:
+            page = await self._call("GET", path, query=asked, timeout_s=2 * self._call_s, answer=answer)
+            items += page.items or ()
+            asked["continue"] = page.metadata.next_page
+        return msgspec.structs.replace(page, items=tuple(items))
 
     async def _connect(self) -> HttpTransport:
         if self._transport is None:

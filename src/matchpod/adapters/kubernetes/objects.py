@@ -74,9 +74,10 @@ class AgonesServer(msgspec.Struct, frozen=True):
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of a list: the version from which to watch."""
+    """The metadata of a list or one page of it: the version from which to watch, and where the next page begins."""
 
     resource_version: str = ""
+    next_page: str = msgspec.field(default="", name="continue")
 
 
 class ServerList(msgspec.Struct, frozen=True):
@@ -127,6 +128,7 @@ class FleetObject(msgspec.Struct, frozen=True):
 class FleetList(msgspec.Struct, frozen=True):
     """A list of fleets."""
 
+    metadata: ListMeta = ListMeta()
     items: tuple[FleetObject, ...] | None = None
 
 

@@ -14,17 +14,28 @@ from typing import Protocol
 import msgspec
 
 from matchpod.adapters.kubernetes.api_errors import (
+    TOO_MANY_REQUESTS,
+    ApiError,
+    ForbiddenError,
     GoneError,
     KubernetesError,
     MalformedAnswerError,
+    UnauthorizedError,
     UnreachableError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.objects import AgonesServer, WatchEvent
 
 FIRST_PAUSE_S = 0.2
-MAX_PAUSE_S = 10.0
-"""Pause before another attempt: exponential backoff with jitter."""
+MAX_PAUSE_S = 1.5
+"""Pause before another attempt: exponential backoff with jitter. What a cluster that is back shows must be noticed
+within two seconds."""
+
+REJECTED_PAUSE_S = 5.0
+"""Longest pause if the cluster answers that we may not do this: a person has to change it."""
+
+RELIST_S = 180.0
+"""How often the servers are listed although the watch works, in case it has missed something."""
 
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner counts as failed: a server that closes them all must not be called without a pause."""
@@ -51,9 +62,14 @@ class WatchObserver(Protocol):
         """The servers cannot be listed or watched at present; changes may be missed until `connected`."""
 
 
-def pause_s(failures: int, share: float) -> float:
+def pause_s(failures: int, share: float, longest_s: float = MAX_PAUSE_S) -> float:
     """Return the pause after a number of failures in a row; `share` (0 to 1) spreads the attempts of processes."""
-    return min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * (0.5 + share / 2) if failures else 0.0
+    return min(longest_s, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * (0.5 + share / 2) if failures else 0.0
+
+
+def went_back(before: str, after: str) -> bool:
+    """True if a later version is lower: etcd was restored. A watch from the old version would show nothing."""
+    return before.isdecimal() and after.isdecimal() and int(after) < int(before)
 
 
 async def watch_servers(client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver) -> None:
@@ -61,7 +77,7 @@ async def watch_servers(client: KubernetesClient, labels: Mapping[str, str], obs
     watch = _Watch(client, labels, observer)
     while True:
         await watch.run_once()
-        await asyncio.sleep(pause_s(watch.failures, random.random()))
+        await asyncio.sleep(pause_s(watch.failures, random.random(), watch.longest_pause_s))
 
 
 class _Watch:
@@ -70,21 +86,25 @@ class _Watch:
         self._labels = labels
         self._observer = observer
         self._version: str | None = None
+        self._listed_s = 0.0
         self.failures = 0
+        self.longest_pause_s = MAX_PAUSE_S
 
     async def run_once(self) -> None:
         """List if needed, and watch until the watch ends."""
         began_s = asyncio.get_running_loop().time()
         is_failed = False
+        self.longest_pause_s = MAX_PAUSE_S
         try:
-            if self._version is None:
+            if not await self._is_version_valid(began_s):
                 await self._list()
             await self._watch()
-        except GoneError:
-            _log.info("watch expired, listing again", extra={"labels": dict(self._labels)})
+        except GoneError as exc:
+            _log.info("watch expired, listing again", extra={"labels": dict(self._labels), "reason": str(exc)})
             self._version = None
         except KubernetesError as exc:
             is_failed = True
+            self._note_failure(exc)
             self._observer.failed(exc)
         except Exception:  # noqa: BLE001 - the loop must survive
             is_failed = True
@@ -94,10 +114,34 @@ class _Watch:
         is_short = asyncio.get_running_loop().time() - began_s < SHORT_WATCH_S
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
+    def _note_failure(self, error: KubernetesError) -> None:
+        """List before the next watch, unless we were only turned away: the cluster may be back with another state."""
+        is_rejected = isinstance(error, UnauthorizedError | ForbiddenError)
+        if is_rejected:
+            self.longest_pause_s = REJECTED_PAUSE_S
+        is_busy = isinstance(error, ApiError) and error.status == TOO_MANY_REQUESTS
+        if not is_rejected and not is_busy:
+            self._version = None
+
+    async def _is_version_valid(self, now_s: float) -> bool:
+        """True if a watch from the known version shows everything since, as far as that can be seen."""
+        if self._version is None or now_s - self._listed_s >= RELIST_S:
+            return False
+        current = await self._client.version(self._labels)
+        if went_back(self._version, current):
+            _log.warning(
+                "versions of the cluster have gone back, listing again",
+                extra={"labels": dict(self._labels), "before": self._version, "after": current},
+            )
+            return False
+        return True
+
     async def _list(self) -> None:
+        self._version = None
         listed = await self._client.servers(self._labels)
         self._observer.replace(listed.items or ())
         self._version = listed.metadata.resource_version
+        self._listed_s = asyncio.get_running_loop().time()
 
     async def _watch(self) -> None:
         assert self._version is not None
@@ -119,6 +163,8 @@ class _Watch:
         except msgspec.DecodeError as exc:
             self._version = None
             raise MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
+        if went_back(self._version or "", server.metadata.resource_version):
+            raise GoneError(410, "Expired", "the versions of the cluster have gone back")
         if event.type != BOOKMARK:
             self._observer.change(server, is_deleted=event.type == DELETED)
         self._version = server.metadata.resource_version or self._version

@@ -1,6 +1,7 @@
 """Send HTTP requests to a cluster. The only module that imports httpx, which takes a quarter of a second.
 
-httpx's errors become ours here. Redirects are not followed, and proxies of the environment are not used.
+httpx's errors become ours here. Redirects are not followed, and proxies of the environment are not used. While a busy
+server asks to wait (Retry-After), it gets no further request of this process.
 """
 
 from __future__ import annotations
@@ -11,11 +12,18 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from socket import gaierror
 
 import httpx
 
-from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, UnauthorizedError, UnreachableError, error_of
+from matchpod.adapters.kubernetes.api_errors import (
+    ApiError,
+    ClusterConfigError,
+    UnauthorizedError,
+    UnreachableError,
+    error_of,
+)
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster
 from matchpod.adapters.kubernetes.credentials import Credentials, Login
@@ -26,6 +34,12 @@ CONNECT_S = 5.0
 
 MAX_CONNECTIONS = 64
 """Connections to one cluster; further requests wait, within their time limits."""
+
+MIN_WAIT_S = 0.5
+"""Shortest wait of a request that is repeated because its server was busy."""
+
+MAX_WAIT_S = 5.0
+"""How long a request waits while its server asks clients to wait; if that takes longer, it fails at once."""
 
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -48,20 +62,31 @@ class HttpTransport:
         self._credentials = Credentials(cluster.account)
         self._pool: _Pool | None = None
         self._pools: set[_Pool] = set()
+        self._user_agent = f"matchpod/{version('matchpod')}"
+        self._busy: ApiError | None = None
+        self._busy_until_s = 0.0
 
     async def send(self, request: ApiRequest) -> bytes:
-        """Send a request and return the body of a successful answer; otherwise raise a KubernetesError."""
+        """Send a request and return the body of a successful answer; otherwise raise a KubernetesError.
+
+        A request that only reads is sent once more if the server was busy.
+        """
         await self._credentials.login()  # has its own time limit, which may be longer
         try:
             async with asyncio.timeout(request.timeout_s):
-                async with self.stream(request) as response:
-                    return await self._read(response)
+                try:
+                    return await self._send_once(request)
+                except ApiError as exc:
+                    if request.method != "GET" or exc.retry_after_s is None:
+                        raise
+                return await self._send_once(request)
         except TimeoutError as exc:
             raise UnreachableError(f"{self._cluster.server} did not answer within {request.timeout_s:g} s") from exc
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[httpx.Response]:
         """Send a request and yield a successful response whose body is still to be read with `chunks`."""
+        await self._wait_while_busy()
         for is_last in (False, True):
             login = await self._credentials.login()
             async with self._pool_for(login) as pool:
@@ -70,10 +95,12 @@ class HttpTransport:
                     if response.is_success:
                         yield response
                         return
-                    error = error_of(response.status_code, await self._read(response))
+                    retry_after = response.headers.get("Retry-After", "")
+                    error = error_of(response.status_code, await self._read(response), retry_after)
                 finally:
                     await response.aclose()
             if is_last or not isinstance(error, UnauthorizedError):
+                self._note_busy(error)
                 raise error
             self._credentials.expire(login)
 
@@ -91,6 +118,24 @@ class HttpTransport:
         while self._pools:
             await self._pools.pop().client.aclose()
 
+    async def _send_once(self, request: ApiRequest) -> bytes:
+        async with self.stream(request) as response:
+            return await self._read(response)
+
+    def _note_busy(self, error: ApiError) -> None:
+        if error.retry_after_s is not None:
+            self._busy = error
+            self._busy_until_s = asyncio.get_running_loop().time() + max(MIN_WAIT_S, error.retry_after_s)
+
+    async def _wait_while_busy(self) -> None:
+        """Wait as long as the server asked for; ApiError with its answer if that takes too long."""
+        wait_s = self._busy_until_s - asyncio.get_running_loop().time()
+        if self._busy is not None and wait_s > MAX_WAIT_S:
+            busy = self._busy
+            raise ApiError(busy.status, busy.reason, busy.message, retry_after_s=wait_s)
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
     async def _read(self, response: httpx.Response) -> bytes:
         try:
             return await response.aread()
@@ -98,7 +143,7 @@ class HttpTransport:
             raise self._unreachable(exc) from _root_of(exc)
 
     async def _begin(self, request: ApiRequest, login: Login, pool: _Pool) -> httpx.Response:
-        headers = {"Accept": "application/json", "User-Agent": "matchpod"}
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent}
         if login.token:
             if not _TOKEN.fullmatch(login.token):  # the message of httpx would contain it
                 raise ClusterConfigError("The token contains characters that cannot be sent")

@@ -23,7 +23,7 @@ ALREADY_CREATED = (
 
 async def form(visit: Visit) -> Response:
     """Show the form, filled so that it can be sent at once in a sandbox."""
-    regions = await _active_regions(visit)
+    regions = await _open_regions(visit)
     first = next((one for one in regions if one.is_sandbox), regions[0] if regions else None)
     now = datetime.fromtimestamp(visit.deps.now_ms() / 1000, UTC)
     values = match_form.default_values(
@@ -75,7 +75,7 @@ async def _page(
     status: int = 200,
 ) -> Response:
     faults = faults or FormFaults()
-    regions = await _active_regions(visit)
+    regions = await _open_regions(visit)
     return visit.page(
         "create.html",
         status=status,
@@ -92,8 +92,10 @@ async def _page(
     )
 
 
-async def _active_regions(visit: Visit) -> list[RegionState]:
-    return [one for one in await visit.deps.services.regions.states() if one.view.is_active]
+async def _open_regions(visit: Visit) -> list[RegionState]:
+    """Return the regions that accept matches, those whose servers can be used at present first."""
+    accepting = [one for one in await visit.deps.services.regions.states() if one.is_switched_on]
+    return sorted(accepting, key=lambda one: not one.view.is_active)
 
 
 def _encode(values: Mapping[str, str]) -> bytes:

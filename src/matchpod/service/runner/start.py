@@ -117,18 +117,21 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
 
 async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
     """Make the match pending, or end it if it has waited too long."""
-    row, now_ms = lease.row, deps.clock.now_ms()
+    row, now_ms, fault = lease.row, deps.clock.now_ms(), region.fleet.fault
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
+    error = row.error if fault is None else _readable(fault)
     if now_ms >= until_ms:
-        last = f"; last error: {row.error}" if row.error else ""
+        last = f"; last error: {error}" if error else ""
         await _fail(lease, deps, f"no server became free in time{last}")
         return
     next_at_ms = min(now_ms + LOOK_AGAIN_MS, until_ms)
     if row.phase is ServerPhase.ALLOCATING:
-        await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=until_ms)
-        _log.info("region full, match waits", extra={"server_id": row.id, "region": row.region})
+        step = ServerStep.REGION_FULL
+        await lease.release(next_at_ms, step=step, was_pending=True, pending_until_ms=until_ms, error=error)
+        what = "region full, match waits" if fault is None else "region unavailable, match waits"
+        _log.info(what, extra={"server_id": row.id, "region": row.region, "error": error})
     else:
-        await lease.release(next_at_ms, pending_until_ms=until_ms)
+        await lease.release(next_at_ms, pending_until_ms=until_ms, error=error)
 
 
 def _pending_ms(deps: Deps, region: Region) -> int:
@@ -147,6 +150,8 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
     is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
     if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
         return None  # a slot that is free now belongs to a match that has waited longer
+    if region.fleet.fault is not None:
+        return None  # it cannot be used at present; the match is woken when it can, and keeps what it may have
     if not deps.machine_faults.may_start(region.code, deps.clock.now_ms()):
         return None
     if all_slots is None:

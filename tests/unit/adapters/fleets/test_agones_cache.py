@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_options import AgonesOptions
-from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL
+from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL, ServerRef
 from matchpod.adapters.kubernetes.api_errors import ForbiddenError, UnreachableError
 from matchpod.adapters.kubernetes.objects import AgonesServer, ObjectMeta, ServerStatus
 from matchpod.ports import Capacity
@@ -84,38 +85,68 @@ def test_change_is_reported_when_a_server_becomes_ready_and_not_otherwise() -> N
 
 def test_server_is_found_by_match_and_name_while_the_cache_is_current() -> None:
     watched = followed(server("a", "Allocated", match="srv_1"))
-    assert watched.cache.find("srv_1", "a") is not None
-    assert watched.cache.find("srv_2", "a") is None
-    assert watched.cache.find("srv_1", "b") is None
+    assert watched.cache.find("srv_1", ServerRef("a", "1")) is not None
+    assert watched.cache.find("srv_1", ServerRef("a")) is not None
+    assert watched.cache.find("srv_1", ServerRef("a", "2")) is None
+    assert watched.cache.find("srv_2", ServerRef("a")) is None
+    assert watched.cache.find("srv_1", ServerRef("b")) is None
     assert watched.labelled == ["a"]
     watched.cache.failed(LOST)
-    assert watched.cache.find("srv_1", "a") is None
+    assert watched.cache.find("srv_1", ServerRef("a")) is None
 
 
 async def test_those_who_wait_for_a_server_are_told_that_it_is_gone() -> None:
-    cache = followed(*(server(name, "Allocated") for name in "abcd")).cache
-    with cache.waiting_for("a") as first, cache.waiting_for("a") as second, cache.waiting_for("b") as deleting:
-        cache.change(server("a", "Allocated"), is_deleted=True)
-        cache.change(server("b", "Allocated", is_deleting=True), is_deleted=False)
+    cache = followed(*(server(name, "Allocated", match="srv_1") for name in "abcd")).cache
+    wait = partial(cache.waiting_for, "srv_1")
+    with wait(ServerRef("a", "1")) as first, wait(ServerRef("a")) as second, wait(ServerRef("b")) as deleting:
+        cache.change(server("a", "Allocated", match="srv_1"), is_deleted=True)
+        cache.change(server("b", "Allocated", match="srv_1", is_deleting=True), is_deleted=False)
         assert first.result() == second.result() == "the GameServer was deleted"
         assert deleting.result() == "the GameServer is being deleted"
-    with cache.waiting_for("c") as missing, cache.waiting_for("d") as present:
-        cache.replace([server("d", "Allocated")])
+    with wait(ServerRef("c")) as missing, wait(ServerRef("d")) as present:
+        cache.replace([server("d", "Allocated", match="srv_1")])
         assert missing.result() == "the GameServer was deleted"
         assert not present.done()
 
 
 async def test_late_deletion_of_another_server_of_the_same_name_is_ignored() -> None:
-    cache = followed(server("a", "Allocated", uid="2")).cache
-    with cache.waiting_for("a") as gone:
+    cache = followed(server("a", "Allocated", uid="2", match="srv_1")).cache
+    with cache.waiting_for("srv_1", ServerRef("a", "2")) as gone:
         cache.change(server("a", uid="1"), is_deleted=True)
         assert not gone.done()
     assert cache.capacity().total == 1
 
 
+async def test_server_that_is_no_longer_shown_as_that_of_its_match_must_be_read_again() -> None:
+    """What is shown may be older than the allocation, so it proves nothing."""
+    shown = server("a", "Allocated", match="srv_1")
+    for later in (server("a"), server("a", "Allocated", match="srv_2"), server("a", match="srv_1", uid="2")):
+        for is_listed in (False, True):
+            cache = followed(shown).cache
+            with cache.waiting_for("srv_1", ServerRef("a", "1")) as gone:
+                cache.replace([later]) if is_listed else cache.change(later, is_deleted=False)
+                assert gone.done()
+                assert gone.result() is None
+
+
+def test_cluster_is_unreachable_until_it_answers() -> None:
+    cache = followed().cache
+    assert not cache.is_unreachable
+    cache.failed(LOST)
+    assert cache.is_unreachable
+    cache.failed(ForbiddenError(403, "Forbidden", "no"))
+    assert not cache.is_unreachable
+    cache.failed(LOST)
+    cache.replace([])
+    assert not cache.is_unreachable
+    cache.failed(LOST)
+    cache.connected()
+    assert not cache.is_unreachable
+
+
 async def test_waiting_that_was_given_up_leaves_nothing_behind() -> None:
     cache = followed(server("a")).cache
-    with cache.waiting_for("a") as gone:
+    with cache.waiting_for("srv_1", ServerRef("a")) as gone:
         gone.cancel()
         cache.change(server("a"), is_deleted=True)
     await asyncio.sleep(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.adapters.fleets.agones_options import ADDRESS_TYPES, AgonesOptions
+from matchpod.adapters.fleets.agones_options import ADDRESS_TYPES, FLEET_LABEL, AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
     EARLY_OWNER,
     LAST_ALLOCATED,
@@ -13,10 +13,12 @@ from matchpod.adapters.fleets.agones_servers import (
     REGION_LABEL,
     SERVER_LABEL,
     Place,
+    ServerRef,
     choose_address,
     choose_port,
     gone_reason,
     is_allocated,
+    is_left_over,
     is_ready,
     kept_server,
     listed_server,
@@ -33,6 +35,7 @@ def server(name: str = "a", state: str = "Allocated", **metadata: object) -> Ago
 def place(*ports: tuple[str, int], addresses: tuple[tuple[str, str], ...] = (), address: str = "") -> Place:
     return Place(
         "a",
+        "uid-a",
         address,
         tuple(NodeAddress(*one) for one in addresses),
         tuple(StatusPort(port, name) for name, port in ports),
@@ -104,7 +107,7 @@ def test_port_is_half_of_a_double_one_then_the_named_one_then_the_first() -> Non
 
 
 def test_lists_that_are_null_are_empty() -> None:
-    text = b'{"metadata":{"name":"a","labels":null},"status":{"state":"Creating","ports":null,"addresses":null}}'
+    text = b'{"metadata":{"name":"a","uid":"uid-a","labels":null},"status":{"state":"Creating","ports":null,"addresses":null}}'
     assert place_of_server(msgspec.json.decode(text, type=AgonesServer)) == place()
 
 
@@ -155,3 +158,25 @@ def test_age_counts_from_the_allocation(allocated: str | None, created: str | No
     found = listed_server(one, OPTIONS, NOW_S)
     assert found is not None
     assert found.age_s == pytest.approx(age_s, abs=1e-3)
+
+
+@pytest.mark.parametrize("slot", ["", "cs2-eu-1", "cs2-eu-1/1b4e28ba-2fa1-11d2-883f-0016d3cca427"])
+def test_slot_is_a_name_and_perhaps_a_uid(slot: str) -> None:
+    assert str(ServerRef.read(slot)) == slot
+
+
+def test_server_is_known_by_its_uid_unless_an_early_version_stored_only_its_name() -> None:
+    assert ServerRef("a", "1").is_same(server("a", uid="1"))
+    assert ServerRef("a").is_same(server("a", uid="1"))
+    assert not ServerRef("a", "1").is_same(server("a", uid="2"))
+    assert not ServerRef("a", "1").is_same(server("b", uid="1"))
+
+
+def test_server_of_the_fleet_that_is_labelled_for_no_match_and_not_allocated_is_left_over() -> None:
+    fleet = {FLEET_LABEL: OPTIONS.fleet}
+    assert is_left_over(server(state="Ready", labels=fleet), OPTIONS)
+    assert is_left_over(server(state="Unhealthy", labels=fleet), OPTIONS)
+    assert not is_left_over(server(state="Allocated", labels=fleet), OPTIONS)
+    assert not is_left_over(server(state="Ready", labels={**fleet, SERVER_LABEL: "srv_2"}), OPTIONS)
+    assert not is_left_over(server(state="Ready", labels={FLEET_LABEL: "another"}), OPTIONS)
+    assert not is_left_over(server(state="Ready"), OPTIONS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from matchpod.adapters.kubernetes.api_errors import (
@@ -15,6 +17,7 @@ from matchpod.adapters.kubernetes.api_errors import (
     UnauthorizedError,
     error_of,
     error_of_event,
+    read_retry_after,
 )
 
 STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is so","reason":"Because","code":422}'
@@ -75,3 +78,29 @@ def test_error_event_of_a_watch_has_its_own_code() -> None:
     gone = b'{"kind":"Status","message":"too old resource version: 1 (9)","reason":"Expired","code":410}'
     assert isinstance(error_of_event(gone), GoneError)
     assert error_of_event(b"[]").status == 500
+
+
+@pytest.mark.parametrize(("status", "wait_s"), [(429, 3.0), (503, 3.0), (500, None), (409, None)])
+def test_busy_server_says_how_long_to_wait(status: int, wait_s: float | None) -> None:
+    assert error_of(status, b"busy", "3").retry_after_s == wait_s
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [
+        ("0", 0.0),
+        ("5", 5.0),
+        ("3600", 60.0),
+        ("Sun, 15 Nov 2026 00:00:07 GMT", 7.0),
+        ("Sun, 15 Nov 2026 10:00:00 GMT", 60.0),
+        ("Sat, 14 Nov 2026 00:00:00 GMT", 0.0),
+        ("Sun, 15 Nov 2026 00:00:07", None),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        ("soon", None),
+        ("\u0663", None),
+    ],
+)
+def test_wait_is_a_number_of_seconds_or_a_date_within_a_limit(text: str, wait_s: float | None) -> None:
+    assert read_retry_after(text, datetime(2026, 11, 15, tzinfo=UTC)) == wait_s

@@ -1,0 +1,188 @@
+"""A fleet in Agones whose etcd was restored from a backup, or whose watch missed something, finds out and recovers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from matchpod.adapters.fleets.agones import AgonesFleet
+from matchpod.adapters.fleets.agones_servers import SERVER_LABEL, ServerRef
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.core.server_loss import FleetReport
+from matchpod.ports import Capacity, ConsoleAuthError, GameServer
+from tests.contract.agones_api import Fault
+from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
+from tests.contract.test_agones_fleet import ALLOCATE, DELETE, LIST, PASSWORD, WATCH, count_lists, order, until
+
+WAIT_S = 60.0
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgonesCluster]:
+    """A cluster whose fleets notice nothing without their watch."""
+    monkeypatch.setattr("matchpod.adapters.fleets.agones.GONE_POLL_S", 3_600.0)
+    async with agones_cluster(tmp_path, replicas=2) as created:
+        yield created
+
+
+async def started(fleet: AgonesFleet, server_id: str = "srv_1") -> tuple[GameServer, str]:
+    server = await fleet.allocate(order(server_id))
+    assert server is not None
+    assert server.slot is not None
+    return server, server.slot
+
+
+async def reason_of(waiting: asyncio.Task[str]) -> str:
+    async with asyncio.timeout(WAIT_S):
+        return await waiting
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+async def test_match_whose_server_is_back_in_the_pool_is_lost_and_leaves_no_server_with_its_password(
+    cluster: AgonesCluster, is_restarted: bool
+) -> None:
+    fleet = cluster.create()
+    async with following(fleet):
+        backup = cluster.api.back_up()
+        server, slot = await started(fleet)
+        await until(lambda: fleet.capacity_now.allocated == 1)
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await asyncio.sleep(0)
+        if is_restarted:  # as the manual of etcd wants it
+            cluster.api.outage = Fault.CLOSE
+            cluster.api.close_watches()
+            await until(lambda: fleet.fault)
+        cluster.api.restore(backup)
+        cluster.api.outage = None
+        assert await reason_of(waiting) == "the GameServer belongs to no or another match"
+        assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+        assert await fleet.capacity() == Capacity(ready=2, allocated=0, total=2)
+        await fleet.release("srv_1", slot)
+        name = ServerRef.read(slot).name
+        await until(lambda: name not in cluster.api.objects)
+        calls = cluster.api.count_calls(ALLOCATE)
+        await until(lambda: fleet.capacity_now.ready == 2)
+        next_server, _ = await started(fleet, "srv_2")
+        assert cluster.api.count_calls(ALLOCATE) == calls + 1
+        with pytest.raises(ConsoleAuthError):
+            await RconConsoles().open(next_server.rcon_host, next_server.rcon_port, PASSWORD + "x")
+        assert next_server.port != server.port
+
+
+async def test_server_that_the_backup_does_not_have_is_gone(cluster: AgonesCluster) -> None:
+    backup = cluster.api.back_up()
+    for _ in range(2):
+        cluster.api.delete(cluster.api.names("Ready")[0])
+    await until(lambda: len(cluster.api.names("Ready")) == 2 and not cluster.api.objects.keys() & backup.objects.keys())
+    fleet = cluster.create()
+    async with following(fleet):
+        _, slot = await started(fleet)
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await asyncio.sleep(0)
+        cluster.api.restore(backup)
+        assert await reason_of(waiting) == "the GameServer was deleted"
+        await fleet.release("srv_1", slot)
+    assert cluster.api.count_calls(DELETE) == 0
+
+
+async def test_servers_are_listed_after_a_lost_connection_although_versions_have_caught_up(
+    cluster: AgonesCluster,
+) -> None:
+    backup = cluster.api.back_up()
+    fleet = cluster.create()
+    async with following(fleet):
+        _, slot = await started(fleet)
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await asyncio.sleep(0)
+        cluster.api.outage = Fault.CLOSE
+        cluster.api.close_watches()
+        await until(lambda: fleet.fault)
+        cluster.api.restore(backup)
+        for _ in range(20):
+            cluster.api.set_state(cluster.api.names("Ready")[0], "Ready")
+        cluster.api.outage = None
+        assert await reason_of(waiting) == "the GameServer belongs to no or another match"
+
+
+async def test_servers_are_listed_now_and_then_although_the_watch_works(
+    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.adapters.kubernetes.server_watch.RELIST_S", 1.0)
+    fleet = cluster.create()
+    async with following(fleet):
+        _, slot = await started(fleet)
+        await until(lambda: fleet.capacity_now.allocated == 1)
+        waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
+        await asyncio.sleep(0)
+        cluster.api.remove_silently(ServerRef.read(slot).name)
+        assert await reason_of(waiting) == "the GameServer was deleted"
+        assert fleet.fault is None
+
+
+async def test_watch_of_a_busy_server_goes_on_where_it_ended(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    async with following(fleet):
+        opened = cluster.api.watches_opened
+        cluster.api.faults[WATCH] = [Fault.BUSY_429]
+        cluster.api.close_watches()
+        await until(lambda: cluster.api.watches_opened > opened)
+        await until(lambda: fleet.fault is None)
+        assert count_lists(cluster) == 1
+
+
+async def test_cluster_that_does_not_answer_is_not_asked_for_each_server(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    async with following(fleet):
+        _, slot = await started(fleet)
+        cluster.api.outage = Fault.CLOSE
+        cluster.api.close_watches()
+        await until(lambda: fleet.fault)
+        before = cluster.api.count_calls("get gameservers")
+        for _ in range(10):
+            assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
+        assert cluster.api.count_calls("get gameservers") == before
+        cluster.api.outage = None
+        await until(lambda: fleet.fault is None)
+        assert await fleet.observe("srv_1", slot) is FleetReport.ALIVE
+
+
+# --- which server a release deletes ---------------------------------------------------------------------------------
+
+
+async def test_release_by_another_process_finds_the_server_without_its_label(cluster: AgonesCluster) -> None:
+    backup = cluster.api.back_up()
+    _, slot = await started(cluster.create())
+    cluster.api.restore(backup)
+    await cluster.create().release("srv_1", slot)
+    assert ServerRef.read(slot).name not in cluster.api.names("Ready")
+
+
+@pytest.mark.parametrize("what", ["other server of that name", "other match", "other program", "other fleet"])
+async def test_release_leaves_a_server_alone_that_is_not_its_own(cluster: AgonesCluster, what: str) -> None:
+    backup = cluster.api.back_up()
+    _, slot = await started(cluster.create())
+    cluster.api.restore(backup)
+    name = ServerRef.read(slot).name
+    server = cluster.api.objects[name]
+    match what:
+        case "other server of that name":
+            server["metadata"]["uid"] = "another"
+        case "other match":
+            server["metadata"]["labels"][SERVER_LABEL] = "srv_2"
+        case "other program":
+            server["status"]["state"] = "Allocated"
+        case _:
+            server["metadata"]["labels"]["agones.dev/fleet"] = "another"
+    await cluster.create().release("srv_1", slot)
+    assert cluster.api.count_calls(DELETE) == 0
+
+
+async def test_release_of_a_labelled_server_reads_no_single_server(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    _, slot = await started(fleet)
+    before = len(cluster.api.calls)
+    await fleet.release("srv_1", slot)
+    assert [call.right for call in cluster.api.calls[before:]] == [LIST, DELETE, LIST]
