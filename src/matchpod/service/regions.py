@@ -45,8 +45,8 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_active: Annotated[
         bool,
         Meta(
-            description="False if an operator has switched it off, so that new matches are rejected, or if its servers"
-            " cannot be used at present, so that new matches wait as `pending`."
+            description="Whether new matches get servers there: not if an operator has switched it off, so that they"
+            " are rejected, and not while its servers cannot be used, so that they wait as `pending`."
         ),
     ]
     ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
