@@ -356,6 +356,7 @@ async def test_region_whose_fleet_has_a_fault_is_inactive_with_a_notice_and_acce
     await region_flags.set_active(world.db, "eu", False)
     with pytest.raises(InvalidParamsError, match="is not accepting new servers"):
         await world.create()
+    assert [view.notice for view in await world.regions.views()] == [None, UNAVAILABLE]
     world.fleet.why_unusable = None
     assert [(view.is_active, view.notice) for view in await world.regions.views()] == [(False, None), (True, None)]
     assert world.regions.faults() == []

@@ -104,7 +104,7 @@ class Regions:
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
                 capacity=counted and counted.total,
-                notice=self._notice(region),
+                notice=self._notice(region, is_on=flags.get(region.code, True)),
             )
             for region, counted in await self.capacities()
         ]
@@ -149,9 +149,9 @@ class Regions:
             for code, region in self._regions.items()
         }
 
-    def _notice(self, region: Region) -> str | None:
-        sentences = (UNAVAILABLE if region.fleet.fault is not None else None, self.silent.notice(region.code))
-        return " ".join(sentence for sentence in sentences if sentence is not None) or None
+    def _notice(self, region: Region, *, is_on: bool) -> str | None:
+        unavailable = UNAVAILABLE if is_on and region.fleet.fault is not None else None
+        return " ".join(filter(None, (unavailable, self.silent.notice(region.code)))) or None
 
 
 async def _capacity(fleet: Fleet, taken: int) -> Capacity | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from matchpod.service.regions import UNAVAILABLE
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, WRITER, ConsoleSite, open_site
 from tests.e2e.serve_process import REGION
@@ -192,6 +193,9 @@ async def test_region_whose_cluster_cannot_be_reached_is_offered_last_and_its_ma
         assert response.status_code == 303
         page = (await site.request("GET", "/console/regions", who=OPERATOR)).text
         assert "http://127.0.0.1:1 cannot be reached: Connection refused." in page
+        page = (await site.request("GET", "/console/regions", who=OWNER)).text
+        assert "127.0.0.1:1" not in page
+        assert UNAVAILABLE in page
         await cluster.fleet.close()
 
 
