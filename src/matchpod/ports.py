@@ -211,11 +211,18 @@ class ConsoleAuthError(ConsoleError):
     """The password is wrong, or this address is banned: retrying does not help."""
 
 
+class ConsoleFaultError(ConsoleError):
+    """The server sent invalid data, or more than it may: its own fault, and retrying does not help."""
+
+
 class RemoteConsole(Protocol):
     """One authenticated connection to a server's console."""
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives."""
+        """Run one command and return its whole answer; close and raise ConsoleLostError if none arrives.
+
+        Raise ConsoleFaultError if the answer is longer than the command may have, or the server sends too much.
+        """
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
         """Run commands in order without waiting for each answer, and return the answers; errors as of `run`."""
@@ -228,7 +235,7 @@ class Consoles(Protocol):
     """Opens consoles."""
 
     async def open(self, host: str, port: int, password: str) -> RemoteConsole:
-        """Connect and authenticate. Raise ConsoleLostError or ConsoleAuthError on failure."""
+        """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Run chaos and measure its figures: matches, restarts, handovers, flood, receivers, pods, copies, stalls, strangers.
+"""Run chaos and measure its figures: matches, faults, floods, lies, restarts and strangers; see `--help`.
 
 The exit code is 0 if nothing was violated, 1 if something was, and 2 for wrong arguments.
 """
@@ -21,6 +21,7 @@ from tests.chaos.copies import measure_copies
 from tests.chaos.flood import measure_flood
 from tests.chaos.handovers import measure_handovers
 from tests.chaos.hanging import measure_receivers
+from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind
 from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.report import heading, session_lines, write_section
@@ -105,6 +106,11 @@ async def run_flood(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "flood", await measure_flood(folder, args.seconds, say))
 
 
+async def run_liars(args: argparse.Namespace, folder: Path) -> bool:
+    """Measure the service while game servers lie over RCON."""
+    return _finish(args, "liars", await measure_liars(folder, args.seconds, say))
+
+
 async def run_receivers(args: argparse.Namespace, folder: Path) -> bool:
     """Measure callbacks while many receivers hang."""
     return _finish(args, "receivers", await measure_receivers(folder, args.hanging, say))
@@ -164,6 +170,9 @@ def _parser() -> argparse.ArgumentParser:
     flood = commands.add_parser("flood", help="API and log posts while three tokens flood, on SQLite")
     flood.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
     flood.set_defaults(run=run_flood)
+    liars = commands.add_parser("liars", help="API and memory while servers of a static fleet lie over RCON, on SQLite")
+    liars.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
+    liars.set_defaults(run=run_liars)
     receivers = commands.add_parser("receivers", help="good callbacks while many receivers hang, on SQLite")
     receivers.add_argument("--hanging", type=int, default=1000, help="receivers that hang; default: 1000")
     receivers.set_defaults(run=run_receivers)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.core.server_loss import FleetReport
-from matchpod.ports import ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
+from matchpod.ports import ConsoleFaultError, ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
 from matchpod.service.ingest import TOKEN_HEADER, Ingest
 from matchpod.simulator.machine import Machine
 from matchpod.simulator.options import ServerOptions
@@ -68,6 +68,11 @@ class SimulatedServer:
         if command.split()[0] in self._region.ignored_commands:
             return ""
         return self.machine.execute(command, SOURCE)
+
+    def check_fault(self, command: str) -> None:
+        if command.split()[0] in self._region.faulty_commands:
+            self._region.faults_asked.append(command)
+            raise ConsoleFaultError("an answer of 8 MiB")
 
     async def pass_time(self, game_ms: int) -> None:
         """Let the game go on while a command is executed."""
@@ -160,6 +165,7 @@ class SimulatedConsole:
         await self._server.pass_time(self._server.command_ms)
         if self._server.is_over or self._server.is_frozen or self._server.machine.is_busy:
             raise ConsoleLostError("no answer")
+        self._server.check_fault(command)
         return self._server.execute(command)
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
@@ -191,6 +197,10 @@ class SimulatedRegion(FixedSlots):
         """Raised when the next consoles are opened, one each."""
         self.ignored_commands: set[str] = set()
         """Commands without effect."""
+        self.faulty_commands: set[str] = set()
+        """Commands whose answer is more than a server may send."""
+        self.faults_asked: list[str] = []
+        """Those that were sent."""
         self.command_ms = 0
         """Game time that each console command takes on new servers, as on a slow machine."""
         self.static_server: SimulatedServer | None = None

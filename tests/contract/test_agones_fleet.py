@@ -19,12 +19,14 @@ from matchpod.core.server_loss import FleetReport
 from matchpod.ports import (
     Capacity,
     ConsoleAuthError,
+    ConsoleFaultError,
     ConsoleLostError,
     FleetError,
     FleetUnavailableError,
     GameServer,
     ServerOrder,
 )
+from matchpod.service.runner.machine_faults import causes_of
 from tests.contract.agones_api import FLEET, Fault
 from tests.contract.agones_cluster import OPTIONS, AgonesCluster, agones_cluster, following, write_kubeconfig
 from tests.contract.agones_game_servers import SECRET
@@ -405,6 +407,15 @@ async def test_repeated_allocation_tries_the_password_of_the_match_first(cluster
     consoles = CountingConsoles()
     await cluster.create(consoles=consoles).allocate(order(is_repeated=True))
     assert consoles.passwords == [PASSWORD]
+
+
+async def test_console_that_lies_is_not_opened_again(cluster: AgonesCluster) -> None:
+    consoles = CountingConsoles()
+    consoles.failures = [ConsoleFaultError("packet size")] * 100
+    with pytest.raises(FleetError, match="packet size") as failed:
+        await cluster.create(consoles=consoles).allocate(order())
+    assert any(isinstance(cause, ConsoleFaultError) for cause in causes_of(failed.value))
+    assert len(consoles.passwords) == 1
 
 
 async def test_repeated_allocation_sets_a_password_that_was_not_set(cluster: AgonesCluster) -> None:

@@ -8,17 +8,20 @@ from contextlib import suppress
 
 import pytest
 
-from matchpod.adapters.rcon_client import MAX_SENT, MAX_WAITING, RconConsole, RconConsoles, probe_port
+from matchpod.adapters.rcon_client import MAX_SENT, MAX_WAITING, READ_BYTES, RconConsole, RconConsoles, probe_port
+from matchpod.cs2.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
 from matchpod.cs2.rcon import (
     MAX_OUTSTANDING,
-    MAX_RESPONSE_SIZE,
     AuthAttempt,
+    ClientConnection,
     CommandReceived,
     MirrorRequested,
     ServerConnection,
 )
-from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError
+from matchpod.cs2.rcon_frames import Frame, encode_frame
+from matchpod.ports import ConsoleAuthError, ConsoleFaultError, ConsoleLostError
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
+from tests.lying_server import FAULTS, Lie, LyingServer
 
 HOST = "127.0.0.1"
 LIMIT_S = 60.0
@@ -149,17 +152,19 @@ async def test_large_answer_is_complete() -> None:
     with SimulatorProcess() as server:
         console = await open_console(server)
         single = await console.run("status")
-        repeated = await console.run(";".join(["status"] * 70))
-        assert repeated.count("#end") == 70
-        assert len(repeated) > 60 * len(single)
+        repeated = await console.run("status ;" + ";".join(["status"] * 40))
+        assert repeated.count("#end") == 41
+        assert len(repeated) > 40 * len(single)
         await console.close()
 
 
-async def test_answer_in_many_packets_is_complete() -> None:
-    text = "Ψάρι たぬき " * 100_000
-    async with FakeServer(answer=text, split_at=4001) as port:
+@pytest.mark.parametrize("split_at", [4001, None])
+async def test_answer_in_many_packets_is_complete(split_at: int | None) -> None:
+    text = "Ψάρι たぬき " * 12_000
+    assert len(text.encode()) > 0.8 * answer_limit("status")
+    async with FakeServer(answer=text, split_at=split_at) as port:
         console = await RconConsoles().open(HOST, port, PASSWORD)
-        assert await console.run("cvarlist") == text
+        assert await console.run("status") == text
         await console.close()
 
 
@@ -306,9 +311,69 @@ async def test_too_many_concurrent_calls_close_the_connection() -> None:
         assert {type(answer) for answer in answers} == {ConsoleLostError}
 
 
-async def test_invalid_packet_closes_the_connection() -> None:
-    junk = (MAX_RESPONSE_SIZE + 1).to_bytes(4, "little") + b"HTTP/1.1 400"
-    async with FakeServer(junk=junk) as port:
+# --- servers that lie -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lie", FAULTS)
+async def test_server_that_sends_what_it_may_not_is_at_fault(lie: Lie) -> None:
+    async with LyingServer(lie) as port:
         console = await RconConsoles().open(HOST, port, PASSWORD)
-        with pytest.raises(ConsoleError, match="packet size"):
-            await console.run("status")
+        async with asyncio.timeout(LIMIT_S):
+            for command in ("mp_maxrounds", "again") if lie is Lie.HUGE_CVAR else ("status_json", "again"):
+                with pytest.raises(ConsoleFaultError, match=r"packet size|KiB per second"):
+                    await console.run(command, timeout_s=LIMIT_S)
+        await console.close()
+
+
+async def test_server_that_floods_before_it_accepts_the_password_is_at_fault() -> None:
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while True:
+                writer.write(encode_frame(Frame(1, 0)) * 1000)
+                await writer.drain()
+
+    server = await asyncio.start_server(serve, HOST, 0)
+    with pytest.raises(ConsoleFaultError, match="KiB per second"):
+        await RconConsoles(open_s=LIMIT_S).open(HOST, server.sockets[0].getsockname()[1], PASSWORD)
+    server.close()
+
+
+async def test_answers_of_one_call_are_limited_together() -> None:
+    async with FakeServer(answer="x" * CVAR_BYTES) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        fitting = MAX_CALL_BYTES // CVAR_BYTES
+        assert len(await console.run_all(["mp_buytime"] * fitting)) == fitting
+        await console.close()
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        with pytest.raises(ConsoleFaultError, match="packet size"):
+            await console.run_all(["mp_buytime"] * (fitting + 1))
+
+
+async def test_answer_that_never_ends_times_out_although_bytes_arrive() -> None:
+    async with LyingServer(Lie.DRIP) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        with pytest.raises(ConsoleLostError, match="no answer within 1 s"):
+            await console.run("status_json", timeout_s=1.0)
+
+
+async def test_answers_within_their_limits_are_returned() -> None:
+    async with LyingServer(Lie.FULL_CVARS) as port:
+        console = await RconConsoles().open(HOST, port, PASSWORD)
+        assert [len(answer) for answer in await console.run_all(["mp_buytime"] * 40)] == [CVAR_BYTES] * 40
+        await console.close()
+
+
+async def test_others_run_while_many_packets_are_read() -> None:
+    chunks, turns = 4, 0
+    reader = asyncio.StreamReader(limit=READ_BYTES)
+    reader.feed_data((encode_frame(Frame(1, 0)) * (chunks * READ_BYTES // 14))[: chunks * READ_BYTES])
+    reader.feed_eof()
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
+    _, writer = await asyncio.open_connection(HOST, server.sockets[0].getsockname()[1])
+    console = RconConsole(reader, writer, ClientConnection(answer_limit), name="test")
+    while not reader.at_eof():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= chunks
+    await console.close()
+    server.close()

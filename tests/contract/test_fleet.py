@@ -15,18 +15,21 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
+from matchpod.adapters.fleets import static
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, RecordFolder
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles, probe_port
 from matchpod.core.server_loss import FleetReport
 from matchpod.cs2.console_answers import StatusPlayer, parse_status
+from matchpod.cs2.console_commands import LOG_LISTENERS, STATUS
 from matchpod.cs2.rcon import PASSWORD_VARIABLE
-from matchpod.ports import Fleet, FleetError, GameServer, ServerOrder
+from matchpod.ports import ConsoleFaultError, Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.agones_cluster import agones_cluster
 from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SIMULATE, SPEED, SimulatorProcess, free_ports
+from tests.lying_server import Lie, LyingServer
 
 HOST = "127.0.0.1"
 COMMAND = (
@@ -631,6 +634,29 @@ async def test_static_server_with_wrong_password_is_not_allocated_but_can_be_rel
             await fleet.allocate(order(fleet))
         await fleet.release("srv_1", one.address)
         assert await fleet.observe("srv_1", one.address) is FleetReport.UNKNOWN
+
+
+async def test_static_server_that_lies_is_not_allocated() -> None:
+    async with LyingServer(Lie.HUGE_STATUS, about=LOG_LISTENERS) as port:
+        fleet = StaticFleet([StaticServer(f"{HOST}:{port}", PASSWORD)], RconConsoles())
+        with pytest.raises(FleetError, match="packet size") as failed:
+            await fleet.allocate(order(fleet))
+        assert isinstance(failed.value.__cause__, ConsoleFaultError)
+
+
+async def test_static_server_that_lies_is_released_after_one_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    async with LyingServer(Lie.EMPTY_PACKETS, about=STATUS) as port:
+        fleet = StaticFleet([StaticServer(f"{HOST}:{port}", PASSWORD)], RconConsoles())
+        await fleet.release("srv_1", f"{HOST}:{port}")
+        assert [record.message for record in caplog.records] == ["server not cleaned up: console fault"]
+
+
+async def test_cleanup_of_a_static_server_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static, "CLEAN_S", 0.1)
+    async with LyingServer(Lie.DRIP, about=STATUS) as port:
+        fleet = StaticFleet([StaticServer(f"{HOST}:{port}", PASSWORD)], RconConsoles(), clean_pause_s=0.01)
+        async with asyncio.timeout(8):  # a single answer may take 10 s
+            await fleet.release("srv_1", f"{HOST}:{port}")
 
 
 async def test_hanging_static_server_is_not_gone_and_can_be_released() -> None:

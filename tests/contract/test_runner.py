@@ -22,13 +22,23 @@ from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import CvarSetting, SeriesFormat, Side
 from matchpod.core.outcome import Outcome
-from matchpod.core.presence import NOT_LISTED
+from matchpod.core.presence import NOT_LISTED, Presence
 from matchpod.core.progress import PublicPhase
 from matchpod.core.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.console_commands import end_match_command
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.ports import ConsoleLostError, Database, FleetError, GameServer, Row, ServerOrder, Statement, Value
+from matchpod.ports import (
+    ConsoleFaultError,
+    ConsoleLostError,
+    Database,
+    FleetError,
+    GameServer,
+    Row,
+    ServerOrder,
+    Statement,
+    Value,
+)
 from matchpod.service import supervisor
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest import Ingest
@@ -306,11 +316,14 @@ async def test_rcon_password_of_a_static_server_is_not_shown(db: Database) -> No
 class FakeLine:
     """A fake `ConsoleLine`. The first `failures` commands fail, as while a map is loading.
 
-    Commands that begin with `unanswered` are executed without an answer.
+    Commands that begin with `unanswered` are executed without an answer; the answer to `faulty` is too long.
     """
 
-    def __init__(self, *, failures: int = 0, map_name: str = "de_nuke", unanswered: str | None = None) -> None:
+    def __init__(
+        self, *, failures: int = 0, map_name: str = "de_nuke", unanswered: str | None = None, faulty: str | None = None
+    ) -> None:
         self.failures = failures
+        self.faulty = faulty
         self.map_name = map_name
         self.unanswered = unanswered
         self.players: dict[str, str] = {}
@@ -326,6 +339,8 @@ class FakeLine:
             self.failures -= 1
             raise ConsoleLostError("the connection was reset")
         self.commands.append(command)
+        if self.faulty is not None and command.startswith(self.faulty):
+            raise ConsoleFaultError("packet size 8388618 is not between 10 and 65546")
         if self.unanswered is not None and command.startswith(self.unanswered):
             raise ConsoleLostError("the connection was reset")
         if command == "status_json":
@@ -525,7 +540,9 @@ async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(
 # --- liveness ---------------------------------------------------------------------------------------------------------
 
 
-def probe_of(fixture: RunnerFixture, line: FakeLine, why: list[str]) -> liveness.LivenessProbe:
+def probe_of(
+    fixture: RunnerFixture, line: FakeLine, why: list[str], on_failed: Callable[[Failure], None] = print
+) -> liveness.LivenessProbe:
     """Return a liveness probe that appends the reason of a loss to `why`."""
     return liveness.LivenessProbe(
         fixture.lease,
@@ -534,6 +551,7 @@ def probe_of(fixture: RunnerFixture, line: FakeLine, why: list[str]) -> liveness
         line=cast(ConsoleLine, line),
         fold=fixture.fold,
         on_lost=why.append,
+        on_failed=on_failed,
     )
 
 
@@ -570,6 +588,28 @@ async def test_server_is_lost_at_once_if_its_fleet_reports_that_it_is_gone(
     async with open_fixture(db, fleet) as fixture:
         assert await probe_until_lost(fixture, FakeLine()) == "its fleet reports that it is gone"
         assert len(fleet.answers) == 1
+
+
+@pytest.mark.parametrize("is_doubtful", [True, False])
+async def test_server_whose_console_lies_when_it_is_probed_fails(
+    db: Database, monkeypatch: pytest.MonkeyPatch, is_doubtful: bool
+) -> None:
+    monkeypatch.setattr(liveness, "PROBE_S", 0.001)
+    fleet = _FakeFleet()
+    async with open_fixture(db, fleet) as fixture:
+
+        def pass_time() -> None:
+            fixture.clock.at_ms += 5_000
+
+        fleet.on_probe = bool if is_doubtful else pass_time
+        lost, failed = list[str](), list[Failure]()
+        probe = probe_of(fixture, FakeLine(faulty="status_json"), lost, failed.append)
+        if is_doubtful:
+            monkeypatch.setattr(Presence, "is_doubtful", True)
+            probe.log_received(fixture.clock.at_ms)
+        async with asyncio.timeout(20):
+            await probe.run()
+        assert (lost, failed) == ([], [Failure.CONSOLE_FAULT])
 
 
 async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_server(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -20,12 +21,14 @@ import pytest
 from matchpod.gameserver.game import HEALTH_S, MAX_REFUSED
 from matchpod.gameserver.options import HELP
 from matchpod.gameserver.password import bootstrap_password
+from matchpod.gameserver.rcon import MAX_BYTES, ask
 from matchpod.simulator.wire.rcon_bans import MIN_FAILURES
 from tests.contract.simulator_process import free_ports
 from tests.e2e.fake_sdk import NAME, FakeSdk, SdkFault
 from tests.e2e.simulator.rcon_client import RconClient
 from tests.e2e.stand_in_game import ABANDONS_A_CHILD, IGNORES_QUIT, IGNORES_SIGTERM, NO_MIRROR
 from tests.e2e.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, WRAPPER, Wrapper, wait_until
+from tests.lying_server import Lie, LyingServer
 
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
 QUICK = (
@@ -68,6 +71,13 @@ def place(tmp_path: Path) -> Iterator[Place]:
             if wrapper.popen.poll() is None:
                 # Its group of processes ends with the grace period, so nothing is left after a failed test.
                 wrapper.stop()
+
+
+@pytest.mark.parametrize("lie", [Lie.EMPTY_PACKETS, Lie.ENDLESS_PARTS, Lie.DRIP])
+async def test_game_that_never_stops_sending_is_asked_for_a_limited_time(lie: Lie) -> None:
+    async with LyingServer(lie, about="status") as port, asyncio.timeout(20):
+        answer = await asyncio.to_thread(ask, ("127.0.0.1", port), "x", "status", 1.0)
+        assert len(answer) <= MAX_BYTES
 
 
 def test_ready_is_reported_only_when_the_map_is_loaded_and_health_all_the_time(place: Place) -> None:

@@ -16,8 +16,11 @@ import pytest
 
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2.anticheat_reports import read_detections
+from matchpod.cs2.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
 from matchpod.cs2.log_lines import reader
 from matchpod.cs2.matchzy import read_report
+from matchpod.cs2.rcon import MAX_ANSWER_BYTES, ClientConnection
+from matchpod.cs2.rcon_frames import AUTH_RESPONSE, RESPONSE_VALUE, Frame, encode_frame
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.service.ingest import MAX_BODY_BYTES
 from matchpod.service.redaction import redact_log, redact_report
@@ -93,9 +96,63 @@ CONSOLE_ANSWERS: list[tuple[Parse, str]] = [
 ]
 
 
+COMMANDS = ("status", "status_json", "get5_status", "logaddress_list_http", "mp_maxrounds", "matchzy_loadmatch_url x")
+
+
 @pytest.mark.parametrize(("parse", "answer"), CONSOLE_ANSWERS)
 def test_cost_of_a_console_answer_is_linear(parse: Parse, answer: str) -> None:
     check_linear(parse, answer)
+
+
+AT_THE_LIMIT_S = 0.05
+"""CPU time for the longest answer, which no server but one that was taken over sends: a few milliseconds each."""
+
+FILLINGS = [
+    "\n",
+    " ",
+    "x",
+    "9",
+    "[",
+    "{\n",
+    '{"server":',
+    '{"a":1}\n',
+    "1.1e308,",
+    "{},",
+    '"\\u1234",',
+    "' '",
+    "\u00e9",
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "parse", "answer"), [(command, *each) for command, each in zip(COMMANDS, CONSOLE_ANSWERS, strict=True)]
+)
+def test_console_answer_at_its_limit_is_cheap(command: str, parse: Parse, answer: str) -> None:
+    limit = answer_limit(command)
+    starts = ("", answer, "---------players--------\n", '{"server": {"clients": [', '{"gamestate": [')
+    for text in (start + filling * (limit // len(filling.encode())) for start in starts for filling in FILLINGS):
+        assert cost_s(parse, text) < AT_THE_LIMIT_S, f"{text[:60]}…"
+    for text in (start + answer * (limit // len(answer)) for start in starts):
+        assert cost_s(parse, text) < AT_THE_LIMIT_S, f"{text[:60]}…"
+
+
+def test_all_variables_of_a_call_at_its_limit_are_cheap() -> None:
+    texts = [filling * CVAR_BYTES for filling in ("\n", "x", "= ") for _ in range(MAX_CALL_BYTES // CVAR_BYTES)]
+    assert cost_s(lambda _: [answers.parse_cvar(text, "mp_maxrounds") for text in texts], "") < 3 * AT_THE_LIMIT_S
+
+
+@pytest.mark.parametrize("filling", [b"\xff", b"\xc3", b"\xf0\x9f\x98\x80", b"\x00"])
+@pytest.mark.parametrize("part_bytes", [MAX_ANSWER_BYTES, 1000])
+def test_longest_answer_is_received_and_decoded_cheaply(filling: bytes, part_bytes: int) -> None:
+    client = ClientConnection(answer_limit)
+    client.authenticate("x")
+    list(client.receive(encode_frame(Frame(1, AUTH_RESPONSE))))
+    client.command("status")
+    body = filling * (MAX_ANSWER_BYTES // len(filling))
+    parts = [body[start : start + part_bytes] for start in range(0, len(body), part_bytes)]
+    packets = b"".join(encode_frame(Frame(2, RESPONSE_VALUE, part)) for part in (*parts, b""))
+    mirror = encode_frame(Frame(3, RESPONSE_VALUE))
+    assert cost_s(lambda _: len(list(client.receive(packets + mirror))), "") < 2 * AT_THE_LIMIT_S
 
 
 WEBHOOKS = [

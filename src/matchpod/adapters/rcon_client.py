@@ -2,7 +2,8 @@
 
 Commands run in the order of the calls, one call at a time; those of one call are sent at once, because a server reads
 its consoles once per frame and answers all that it finds. A lost or slow connection is closed, and all waiting calls
-raise ConsoleLostError; opening another one is up to the caller. Error messages never contain a password or command.
+raise ConsoleLostError; opening another one is up to the caller. A server that sends invalid bytes, or more than it may,
+is at fault: then calls raise ConsoleFaultError. Error messages never contain a password or command.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from matchpod.cs2.console_limits import MAX_CALL_BYTES, answer_limit
 from matchpod.cs2.rcon import (
     MAX_OUTSTANDING,
     Answer,
+    AnswerBudget,
     AuthAccepted,
     AuthRefused,
     ClientConnection,
     ClientEvent,
-    RconProtocolError,
 )
-from matchpod.ports import ConsoleAuthError, ConsoleLostError
+from matchpod.cs2.rcon_frames import RconProtocolError
+from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleFaultError, ConsoleLostError
 
 OPEN_S = 5.0
 """Time limit for connecting and authenticating; a server that is loading a map takes longer and is retried."""
@@ -34,7 +37,8 @@ MAX_WAITING = 64
 MAX_SENT = 32
 """Commands that are sent at once; the next ones follow after their answers."""
 
-READ_BYTES = 65536
+READ_BYTES = 4096
+"""Bytes that are read in one turn of the event loop: most answers, or 300 empty packets, which take a millisecond."""
 
 
 async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:
@@ -57,7 +61,7 @@ class RconConsoles:
         self._open_s = open_s
 
     async def open(self, host: str, port: int, password: str) -> RconConsole:
-        """Connect and authenticate. Raise ConsoleLostError or ConsoleAuthError on failure."""
+        """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
         try:
             async with asyncio.timeout(self._open_s):
                 return await self._connect(host, port, password)
@@ -67,13 +71,13 @@ class RconConsoles:
             ) from exc
 
     async def _connect(self, host: str, port: int, password: str) -> RconConsole:
-        connection = ClientConnection()
+        connection = ClientConnection(answer_limit)
         try:
             auth_packet = connection.authenticate(password)
         except ValueError as exc:
             raise ConsoleAuthError(f"the password for {host}:{port} cannot be sent: {exc}") from exc
         try:
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
         except TimeoutError:
             raise
         except (OSError, UnicodeError) as exc:
@@ -99,7 +103,7 @@ class RconConsole:
         self._name = name
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._fault: str | None = None
+        self._error: ConsoleError | None = None
         self._is_rejected = False
         self._accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answers: dict[int, asyncio.Future[str]] = {}
@@ -123,7 +127,8 @@ class RconConsole:
         """Send commands at once and return their whole answers; the time limit excludes the wait for earlier calls.
 
         They are sent MAX_SENT at a time, each time with the whole time limit. Close and raise ConsoleLostError if an
-        answer does not arrive. Raise ValueError if a command cannot be sent.
+        answer does not arrive, ConsoleFaultError if one is too long (`cs2.console_limits`), or all together. Raise
+        ValueError if a command cannot be sent.
         A cancelled call leaves the connection open; its answers are discarded when they arrive.
         """
         if self._waiting >= MAX_WAITING:
@@ -131,9 +136,9 @@ class RconConsole:
         self._waiting += 1
         try:
             async with self._turn:
-                found: list[str] = []
+                found, budget = list[str](), AnswerBudget(MAX_CALL_BYTES)
                 for begin in range(0, len(commands), MAX_SENT):
-                    found += await self._run(commands[begin : begin + MAX_SENT], timeout_s)
+                    found += await self._run(commands[begin : begin + MAX_SENT], budget, timeout_s)
                 return found
         finally:
             self._waiting -= 1
@@ -146,12 +151,12 @@ class RconConsole:
             async with asyncio.timeout(CLOSE_S):
                 await self._writer.wait_closed()
 
-    async def _run(self, commands: Sequence[str], timeout_s: float) -> list[str]:
+    async def _run(self, commands: Sequence[str], budget: AnswerBudget, timeout_s: float) -> list[str]:
         if len(self._connection.outstanding) + len(commands) > MAX_OUTSTANDING:
             self._end("too many commands without an answer")
-        if self._fault is not None:
+        if self._error is not None:
             raise self._lost()
-        requests = self._connection.commands(commands)
+        requests = self._connection.commands(commands, budget)
         loop = asyncio.get_running_loop()
         self._answers = {request.command_id: loop.create_future() for request in requests}
         try:
@@ -162,7 +167,7 @@ class RconConsole:
             self._end(f"no answer within {timeout_s:g} s")
             await self.close()
             raise self._lost() from exc
-        except ConsoleLostError:
+        except ConsoleError:
             await self.close()
             raise
         finally:
@@ -172,7 +177,7 @@ class RconConsole:
             self._answers = {}
 
     async def _send(self, packets: bytes) -> None:
-        if self._fault is not None:
+        if self._error is not None:
             raise self._lost()
         self._writer.write(packets)
         try:
@@ -184,11 +189,15 @@ class RconConsole:
             raise self._lost() from exc
 
     async def _read(self) -> None:
+        now_s = asyncio.get_running_loop().time
         try:
             while chunk := await self._reader.read(READ_BYTES):
-                for event in self._connection.receive(chunk):
+                for event in self._connection.receive(chunk, now_s()):
                     self._handle(event)
-        except (OSError, RconProtocolError) as exc:
+                await asyncio.sleep(0)  # what has arrived is read without waiting: let others run in between
+        except RconProtocolError as exc:
+            self._end(str(exc), ConsoleFaultError)
+        except OSError as exc:
             self._end(str(exc))
         finally:
             self._end("the server closed the connection")
@@ -206,15 +215,17 @@ class RconConsole:
                 if answer is not None and not answer.done():
                     answer.set_result(text)
 
-    def _end(self, fault: str) -> None:
+    def _end(self, fault: str, kind: type[ConsoleError] = ConsoleLostError) -> None:
         """Drop the connection, which also ends the reader; only the first fault is kept and reported."""
-        if self._fault is not None:
+        if self._error is not None:
             return
-        self._fault = fault
+        self._error = kind(f"{self._name}: {fault}")
         self._writer.transport.abort()
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(self._lost())
 
-    def _lost(self) -> ConsoleLostError:
-        return ConsoleLostError(f"{self._name}: {self._fault}")
+    def _lost(self) -> ConsoleError:
+        """Return a new error for each call that fails."""
+        error = self._error or ConsoleLostError(self._name)
+        return type(error)(*error.args)

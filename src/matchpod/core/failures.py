@@ -23,6 +23,7 @@ class Failure(StrEnum):
     LOG_MISSING = "log_missing"
     MAP_NOT_LOADED = "map_not_loaded"
     PLAY_NOT_STARTED = "play_not_started"
+    CONSOLE_FAULT = "console_fault"
     SERVICE_ERROR = "service_error"
 
 
@@ -35,6 +36,7 @@ _OF_FAILURE: Final = {
     Failure.LOG_MISSING: "The server started, but its log did not arrive.",
     Failure.MAP_NOT_LOADED: "The server did not load the requested map.",
     Failure.PLAY_NOT_STARTED: "The server did not start play although all players had joined.",
+    Failure.CONSOLE_FAULT: "The server sent invalid data or too much data over its console.",
     Failure.SERVICE_ERROR: "An internal error of the service ended the match.",
 }
 

@@ -3,6 +3,7 @@
 CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
 after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
 text contains no such answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
+A server that was taken over may answer anything, so only as many lines and items are read as a real answer may have.
 Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
 """
 
@@ -19,8 +20,26 @@ import msgspec
 
 from matchpod.cs2.steam_id import account_of
 
-MAX_OBJECT_STARTS = 16
+MAX_OBJECT_STARTS = 4
 """Maximum number of lines tried as the start of a JSON object. Real answers have one."""
+
+MAX_STATUS_LINES = 4096
+"""Most lines read of `status`: some hundreds for the parts of a map, and one per player."""
+
+MAX_LISTENER_LINES = 512
+"""Most lines read of the list of log addresses, which has two or three per address."""
+
+MAX_CVAR_LINES = 64
+"""Most lines read of the answer to a variable's name, which is one line, unless the game prints others meanwhile."""
+
+MAX_CLIENTS = 128
+"""Most players and bots read: a server has 64 slots at most."""
+
+MAX_LISTENERS = 64
+"""Most log addresses read. A server has one or two."""
+
+MAX_NAME_CHARS = 128
+"""Most characters kept of a player's name. The game has at most 128 bytes."""
 
 _JsonObject = dict[str, object]
 
@@ -98,7 +117,7 @@ _INT64 = range(-(2**63), 2**63)
 
 _LISTENER_LINE = re.compile(r"\s*\"?(https?://[^\s\"]+)", re.IGNORECASE)
 
-_CVAR_LINE = re.compile(r"\s*\"?([a-z_][a-z0-9_.]*)\"?\s*=\s*(.*)", re.IGNORECASE)
+_CVAR_LINE = re.compile(r"\s*\"?([a-z_][a-z0-9_.]{0,127})\"?\s*=\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _FLOAT32_TOLERANCE = 1e-6
 _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re.MULTILINE | re.IGNORECASE)
@@ -106,9 +125,9 @@ _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re
 
 def parse_status(text: str) -> tuple[StatusPlayer, ...]:
     """Return the players in the answer to `status`."""
-    lines = dropwhile(lambda line: not _PLAYERS_BEGIN.fullmatch(line), _lines(text))
+    lines = dropwhile(lambda line: not _PLAYERS_BEGIN.fullmatch(line), _lines(text, MAX_STATUS_LINES))
     rows = map(_status_row, takewhile(lambda line: not line.startswith(_PLAYERS_END), lines))
-    return tuple(row for row in rows if row is not None)
+    return tuple(islice((row for row in rows if row is not None), MAX_CLIENTS))
 
 
 def parse_status_json(text: str) -> StatusJson | None:
@@ -120,14 +139,14 @@ def parse_status_json(text: str) -> StatusJson | None:
     clients = server.get("clients")
     return StatusJson(
         map=_text(server, "map"),
-        clients=tuple(_json_clients(clients if isinstance(clients, list) else [])),
+        clients=tuple(islice(_json_clients(clients if isinstance(clients, list) else []), MAX_CLIENTS)),
     )
 
 
 def parse_log_listeners(text: str) -> tuple[str, ...]:
     """Return the addresses in the answer to `logaddress_list_http`, each of which begins a line."""
-    found = map(_LISTENER_LINE.match, _lines(text))
-    return tuple(listener[1] for listener in found if listener is not None)
+    found = map(_LISTENER_LINE.match, _lines(text, MAX_LISTENER_LINES))
+    return tuple(islice((listener[1] for listener in found if listener is not None), MAX_LISTENERS))
 
 
 def parse_get5_status(text: str) -> Get5Status | None:
@@ -145,7 +164,7 @@ def parse_get5_status(text: str) -> Get5Status | None:
 
 def parse_cvar(text: str, name: str) -> CvarValue | None:
     """Parse the answer to a variable's name: `mp_maxrounds = 24`, or `"mp_maxrounds" = "24" (…)` before CS2."""
-    for line in _lines(text):
+    for line in _lines(text, MAX_CVAR_LINES):
         found = _CVAR_LINE.match(line)
         if found and found[1].lower() == name.lower():
             value = found[2].strip()
@@ -158,8 +177,8 @@ def unknown_commands(text: str) -> tuple[str, ...]:
     return tuple(_UNKNOWN_COMMAND.findall(text))
 
 
-def _lines(text: str) -> Iterator[str]:
-    return (line.removesuffix("\r") for line in text.split("\n"))
+def _lines(text: str, limit: int) -> Iterator[str]:
+    return (line.removesuffix("\r") for line in text.split("\n", limit)[:limit])
 
 
 def _status_row(line: str) -> StatusPlayer | None:
@@ -171,7 +190,7 @@ def _status_row(line: str) -> StatusPlayer | None:
         return None
     return StatusPlayer(
         user_id=int(before["user_id"]),
-        name=name[:-1],
+        name=name[:-1][:MAX_NAME_CHARS],
         is_bot=before["time"] == "BOT",
     )
 
@@ -179,14 +198,20 @@ def _status_row(line: str) -> StatusPlayer | None:
 def _find_object(text: str, key: str) -> _JsonObject | None:
     """Return the first JSON object that contains the key and shares no line with other text."""
     # Not strict: a control character in a name must not make the whole answer invalid.
-    decoder = json.JSONDecoder(strict=False)
-    for start in islice(_OBJECT_START.finditer(text), MAX_OBJECT_STARTS):
+    decoder, at = json.JSONDecoder(strict=False), 0
+    for _ in range(MAX_OBJECT_STARTS):
+        start = _OBJECT_START.search(text, at)
+        if start is None:
+            break
         found: _JsonObject
         try:
-            found, end = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
+            found, at = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError as exc:
+            at = max(exc.pos, start.end())  # what was read is not read again, so the cost is linear
             continue
-        if key in found and _REST_OF_LINE.match(text, end):
+        except (ValueError, RecursionError):  # a number with thousands of digits, or thousands of nested lists
+            break
+        if key in found and _REST_OF_LINE.match(text, at):
             return found
     return None
 
@@ -197,7 +222,7 @@ def _json_clients(entries: list[object]) -> Iterator[StatusJsonClient]:
             continue
         steam_id64, name = _text(entry, "steamid64") or "0", _text(entry, "name") or ""
         if steam_id64 != "0" or name:
-            yield StatusJsonClient(steam_id64=steam_id64, name=name, is_bot=entry.get("bot") is True)
+            yield StatusJsonClient(steam_id64=steam_id64, name=name[:MAX_NAME_CHARS], is_bot=entry.get("bot") is True)
 
 
 def _text(entry: _JsonObject, key: str) -> str | None:

@@ -3,30 +3,30 @@
 A client sends a password first, then commands, which are answered in order. Older engines split a long answer, CS2
 sends one large packet, and neither marks the end: so each command is followed by an empty packet with its own id, which
 the server mirrors after the answer. A packet for a later command also ends the earlier answers.
-ValueError means incorrect use by the caller; RconProtocolError means invalid bytes from the peer and ends the stream.
-Connecting, timeouts and retries are the caller's responsibility.
+A server may send as much as its answers may have, and little else at a limited rate.
+ValueError means incorrect use by the caller; RconProtocolError means that the peer sent invalid bytes, or too many, and
+ends the stream. Connecting, timeouts and retries are the caller's responsibility.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
 
-RESPONSE_VALUE = 0
-"""Server: part of an answer. Client: the empty packet to be mirrored."""
-
-EXEC_COMMAND = 2
-"""Client: run a command."""
-
-AUTH_RESPONSE = 2
-"""Server: the result of authentication. The same number as EXEC_COMMAND, distinguished by direction."""
-
-AUTH = 3
-"""Client: authenticate with a password."""
+from matchpod.core.token_bucket import TokenBucket
+from matchpod.cs2.rcon_frames import (
+    AUTH,
+    AUTH_RESPONSE,
+    EXEC_COMMAND,
+    MIN_SIZE,
+    RESPONSE_VALUE,
+    Frame,
+    FrameReader,
+    encode_frame,
+)
 
 REFUSED_ID = -1
 """The id of an AUTH_RESPONSE that refuses the password."""
@@ -34,11 +34,23 @@ REFUSED_ID = -1
 MIRROR_END = b"\x00\x01\x00\x00"
 """The body a server sends after the mirrored packet."""
 
-MIN_SIZE = 10
-"""The size field of an empty packet, which counts id, type and two NULs."""
+MAX_ANSWER_BYTES = 256 * 1024
+"""Largest answer to any command. Most commands have a lower limit."""
 
-MAX_RESPONSE_SIZE = 8 * 1024 * 1024
-"""Largest answer accepted. CS2 sends one packet (cvarlist: hundreds of KB); no game server sends a larger one."""
+MAX_UNEXPECTED_BYTES = 4096
+"""Largest body of a packet that is not part of an open answer: the classic packet limit. It is ignored."""
+
+BURST_BYTES = 1024 * 1024
+"""What a server may send at once after a pause."""
+
+BYTES_PER_S = 256 * 1024
+"""Lasting rate of a server. The fastest poll gets 5 KB five times per second."""
+
+PACKET_BYTES = 512
+"""What each packet costs in addition to its bytes: the work to read an empty one."""
+
+COMMAND_BYTES = 3 * (PACKET_BYTES + 14)
+"""What a server may send for each command in addition: an empty answer, the mirrored packet, the one after it."""
 
 MAX_REQUEST_SIZE = 4096
 """Largest request accepted: the classic packet limit, low because clients send before they authenticate."""
@@ -53,66 +65,7 @@ MAX_OUTSTANDING = 256
 """Maximum number of unanswered commands; a server this far behind is stuck."""
 
 _MAX_ID = 2**31 - 1
-_HEADER = struct.Struct("<iii")
-_SIZE = struct.Struct("<i")
-_NULS = b"\x00\x00"
-
-
-class RconProtocolError(Exception):
-    """The peer sent invalid data; the rest of the stream cannot be read."""
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """One packet. The type is a plain int, because a peer may send any number."""
-
-    id: int
-    type: int
-    body: bytes = b""
-
-
-def encode_frame(frame: Frame) -> bytes:
-    """Encode a packet."""
-    return _HEADER.pack(len(frame.body) + MIN_SIZE, frame.id, frame.type) + frame.body + _NULS
-
-
-class FrameReader:
-    """Splits a byte stream into packets."""
-
-    def __init__(self, max_size: int) -> None:
-        self._max_size = max_size
-        self._buffer = bytearray()
-        self._fault: str | None = None
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed."""
-        if self._fault is None:
-            self._buffer += data
-        return self._frames()
-
-    def fail(self, fault: str) -> None:
-        """Stop reading: from now on, iterating raises RconProtocolError with this fault."""
-        self._fault = fault
-        self._buffer.clear()
-
-    def _frames(self) -> Iterator[Frame]:
-        while (size := self._next_size()) is not None:
-            end = _SIZE.size + size
-            if len(self._buffer) < end:
-                return
-            _, frame_id, frame_type = _HEADER.unpack_from(self._buffer)
-            body = _without_terminators(bytes(self._buffer[_HEADER.size : end]))
-            del self._buffer[:end]
-            yield Frame(frame_id, frame_type, body)
-
-    def _next_size(self) -> int | None:
-        if self._fault is None and len(self._buffer) >= _SIZE.size:
-            size: int = _SIZE.unpack_from(self._buffer)[0]
-            if MIN_SIZE <= size <= self._max_size:
-                return size
-            self.fail(f"packet size {size} is not between {MIN_SIZE} and {self._max_size}")
-        if self._fault is not None:
-            raise RconProtocolError(self._fault)
-        return None
+_TOO_FAST = f"more than {BYTES_PER_S // 1024} KiB per second, at {PACKET_BYTES} bytes per packet"
 
 
 class ClientState(StrEnum):
@@ -165,15 +118,38 @@ class Request(msgspec.Struct, frozen=True):
 ClientEvent = AuthAccepted | AuthRefused | Answer
 
 
+class AnswerBudget:
+    """The bytes that the answers to several commands may have together."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class _OpenCommand:
     """A command whose answer is being collected."""
 
-    __slots__ = ("command_id", "mirror_id", "parts")
+    __slots__ = ("_budget", "_limit", "command_id", "mirror_id", "parts")
 
-    def __init__(self, command_id: int, mirror_id: int | None) -> None:
+    def __init__(self, command_id: int, mirror_id: int | None, limit: int, budget: AnswerBudget) -> None:
         self.command_id = command_id
         self.mirror_id = mirror_id
         self.parts = bytearray()
+        self._limit = limit
+        self._budget = budget
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of its packets."""
+        return (self.command_id,) if self.mirror_id is None else (self.command_id, self.mirror_id)
+
+    @property
+    def left(self) -> int:
+        """How many more bytes the answer may have."""
+        return max(0, min(self._limit - len(self.parts), self._budget.left))
+
+    def collect(self, body: bytes) -> None:
+        self.parts += body
+        self._budget.left -= len(body)
 
     def answer(self) -> Answer:
         # Decoded as a whole, because a character may be split between packets.
@@ -181,15 +157,22 @@ class _OpenCommand:
 
 
 class ClientConnection:
-    """The client side. With `mirrors=False`, for servers that do not mirror, an answer is one packet."""
+    """The client side. `limit_of` is the most bytes that the answer to a command may have.
 
-    def __init__(self, *, mirrors: bool = True) -> None:
+    With `mirrors=False`, for servers that do not mirror, an answer is one packet.
+    """
+
+    def __init__(self, limit_of: Callable[[str], int], *, mirrors: bool = True) -> None:
+        self._limit_of = limit_of
         self._mirrors = mirrors
-        self._reader = FrameReader(MAX_RESPONSE_SIZE)
+        self._reader = FrameReader(MAX_ANSWER_BYTES + MIN_SIZE, self._max_size)
+        self._traffic = TokenBucket(BURST_BYTES, BYTES_PER_S)
         self.state = ClientState.NEW
         self._last_id = 0
         self._auth_id = 0
         self._open: deque[_OpenCommand] = deque()
+        self._by_id: dict[int, _OpenCommand] = {}
+        """The open commands, by the ids of their packets."""
 
     @property
     def outstanding(self) -> tuple[int, ...]:
@@ -209,32 +192,40 @@ class ClientConnection:
         (request,) = self.commands((text,))
         return request
 
-    def commands(self, texts: Sequence[str]) -> list[Request]:
-        """Return commands to send; ValueError if one of them cannot be sent, and then none is."""
+    def commands(self, texts: Sequence[str], budget: AnswerBudget | None = None) -> list[Request]:
+        """Return commands to send, whose answers share a budget; ValueError if one cannot be sent: then none is."""
         bodies = [_encode_line(text) for text in texts]
         if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
         if len(self._open) + len(bodies) > MAX_OUTSTANDING:
             raise ValueError(f"{len(self._open)} commands are unanswered, at most {MAX_OUTSTANDING} may be")
-        return [self._request(body) for body in bodies]
+        shared = budget or AnswerBudget(sum(map(self._limit_of, texts)))
+        return [self._request(body, self._limit_of(text), shared) for body, text in zip(bodies, texts, strict=True)]
 
-    def _request(self, body: bytes) -> Request:
+    def _request(self, body: bytes, limit: int, budget: AnswerBudget) -> Request:
         command_id = self._new_id()
         data = encode_frame(Frame(command_id, EXEC_COMMAND, body))
         mirror_id = None
         if self._mirrors:
             mirror_id = self._new_id()
             data += encode_frame(Frame(mirror_id, RESPONSE_VALUE))
-        self._open.append(_OpenCommand(command_id, mirror_id))
+        opened = _OpenCommand(command_id, mirror_id, limit, budget)
+        self._open.append(opened)
+        self._traffic.grant(COMMAND_BYTES)
+        self._by_id |= dict.fromkeys(opened.ids, opened)
         return Request(command_id, data)
 
-    def receive(self, data: bytes) -> Iterator[ClientEvent]:
-        """Append bytes and iterate over all their events; raise RconProtocolError if they are invalid."""
-        return self._events(self._reader.feed(data))
+    def receive(self, data: bytes, now_s: float = 0.0) -> Iterator[ClientEvent]:
+        """Append bytes and iterate over all their events; RconProtocolError if they are invalid or too many."""
+        if not self._traffic.spend(len(data), now_s):
+            self._reader.fail(_TOO_FAST)
+        return self._events(self._reader.feed(data), now_s)
 
-    def _events(self, frames: Iterator[Frame]) -> Iterator[ClientEvent]:
+    def _events(self, frames: Iterator[Frame], now_s: float) -> Iterator[ClientEvent]:
         for frame in frames:
-            if frame.type == AUTH_RESPONSE:
+            if not self._traffic.spend(PACKET_BYTES, now_s):
+                self._reader.fail(_TOO_FAST)
+            elif frame.type == AUTH_RESPONSE:
                 yield from self._on_auth_response(frame)
             elif frame.type == RESPONSE_VALUE:
                 yield from self._on_value(frame)
@@ -243,24 +234,38 @@ class ClientConnection:
         if frame.id == REFUSED_ID:
             if self._advance(_AuthStep.REFUSED):
                 self._open.clear()
+                self._by_id.clear()
                 yield AuthRefused()
         elif frame.id == self._auth_id and self._advance(_AuthStep.ACCEPTED):
             yield AuthAccepted()
 
     def _on_value(self, frame: Frame) -> Iterator[ClientEvent]:
         # Ignore other ids: the empty packets before an auth response and after a mirror, and abandoned answers.
-        if not any(frame.id in (command.command_id, command.mirror_id) for command in self._open):
+        current = self._by_id.get(frame.id)
+        if current is None:
             return
-        while frame.id not in (self._open[0].command_id, self._open[0].mirror_id):
-            yield self._open.popleft().answer()
-        current = self._open[0]
+        while self._open[0] is not current:
+            yield self._close_first()
         if frame.id == current.command_id:
-            if len(current.parts) + len(frame.body) > MAX_RESPONSE_SIZE:
-                self._reader.fail(f"an answer is longer than {MAX_RESPONSE_SIZE} bytes")
+            if len(frame.body) > current.left:
+                self._reader.fail("an answer is longer than allowed")
                 return
-            current.parts += frame.body
+            current.collect(frame.body)
         if frame.id == current.mirror_id or current.mirror_id is None:
-            yield self._open.popleft().answer()
+            yield self._close_first()
+
+    def _close_first(self) -> Answer:
+        first = self._open.popleft()
+        for frame_id in first.ids:
+            del self._by_id[frame_id]
+        return first.answer()
+
+    def _max_size(self, frame_id: int) -> int:
+        """Return the largest size field of a packet with this id."""
+        command = self._by_id.get(frame_id)
+        if command is None or frame_id != command.command_id:
+            return MIN_SIZE + MAX_UNEXPECTED_BYTES
+        return MIN_SIZE + command.left
 
     def _advance(self, step: _AuthStep) -> bool:
         after = _CLIENT_TRANSITIONS.get((self.state, step))
@@ -353,13 +358,6 @@ class ServerConnection:
         """Return the mirrored empty packet and the packet that always follows it."""
         mirrored = encode_frame(Frame(mirror_id, RESPONSE_VALUE))
         return mirrored + encode_frame(Frame(mirror_id, RESPONSE_VALUE, MIRROR_END))
-
-
-def _without_terminators(payload: bytes) -> bytes:
-    # Some servers omit one or both of the NULs; the bytes in their place belong to the body.
-    if payload.endswith(_NULS):
-        return payload[:-2]
-    return payload.removesuffix(b"\x00")
 
 
 def _encode_line(text: str) -> bytes:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import socket
 import struct
+import time
 from contextlib import suppress
-from typing import BinaryIO
 
-MAX_BYTES = 1024 * 1024  # of a packet; real ones have a few KB
+MAX_BYTES = 256 * 1024  # of all packets of a connection; `status` has a few KB
 
 LOADED_MAP = re.compile(r"^loaded spawngroup\( *\d+\) *: *SV: *\[\d+: (\S+) \| main lump \| mapload\]", re.MULTILINE)
 """The line of `status` with the loaded map; the other spawn groups of a map end in `point_prefab`."""
@@ -21,7 +21,8 @@ _HEADER = struct.Struct("<iii")
 
 def ask(address: tuple[str, int], password: str, command: str, timeout_s: float) -> str:
     """Run a console command and return its output; raise OSError if that fails, PermissionError for the password."""
-    with socket.create_connection(address, timeout_s) as connection, connection.makefile("rb") as stream:
+    with socket.create_connection(address, timeout_s) as connection:
+        stream = _Stream(connection, timeout_s)
         connection.sendall(_packet(1, 3, password))
         while (answer := _read_packet(stream))[1] != 2:
             pass
@@ -29,7 +30,7 @@ def ask(address: tuple[str, int], password: str, command: str, timeout_s: float)
             raise PermissionError("RCON rejected the password")
         connection.sendall(_packet(2, 2, command) + _packet(3, 0, ""))
         parts = []
-        # The output ends with the mirrored empty packet; without one, when the game closes or stops sending.
+        # The output ends with the mirrored empty packet; without one, when the game closes, or at a limit.
         with suppress(OSError):
             while (answer := _read_packet(stream))[0] != 3:
                 parts.append(answer[2])
@@ -40,11 +41,33 @@ def _packet(number: int, kind: int, body: str) -> bytes:
     return _HEADER.pack(len(body.encode()) + 10, number, kind) + body.encode() + b"\0\0"
 
 
-def _read_packet(stream: BinaryIO) -> tuple[int, int, bytes]:
-    head = stream.read(_HEADER.size)
-    if len(head) < _HEADER.size:
-        raise OSError("the game closed the connection")
-    size, number, kind = _HEADER.unpack(head)
+class _Stream:
+    """Reads from a connection, with limits for everything together: a game that was taken over may never stop."""
+
+    def __init__(self, connection: socket.socket, timeout_s: float) -> None:
+        self._connection = connection
+        self._until_s = time.monotonic() + timeout_s
+        self._left = MAX_BYTES
+
+    def read(self, size: int) -> bytes:
+        self._left -= size
+        if self._left < 0:
+            raise OSError(f"the game sent more than {MAX_BYTES} bytes")
+        data = bytearray()
+        while len(data) < size:
+            left_s = self._until_s - time.monotonic()
+            if left_s <= 0:
+                raise OSError("the game did not answer in time")
+            self._connection.settimeout(left_s)
+            part = self._connection.recv(size - len(data))
+            if not part:
+                raise OSError("the game closed the connection")
+            data += part
+        return bytes(data)
+
+
+def _read_packet(stream: _Stream) -> tuple[int, int, bytes]:
+    size, number, kind = _HEADER.unpack(stream.read(_HEADER.size))
     if not 10 <= size <= MAX_BYTES:
         raise OSError("the port does not speak RCON")
     return number, kind, stream.read(size - 8)[:-2]

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.console_answers import (
+    MAX_CLIENTS,
+    MAX_CVAR_LINES,
+    MAX_LISTENER_LINES,
+    MAX_LISTENERS,
+    MAX_NAME_CHARS,
     MAX_OBJECT_STARTS,
+    MAX_STATUS_LINES,
     CvarValue,
     Get5Status,
     StatusJson,
@@ -315,6 +321,44 @@ def test_different_values_are_not_equal(printed: str, expected: str) -> None:
 def test_unknown_commands_are_found_in_every_format() -> None:
     text = f"Unknown command 'a_b'!\n{NOISE} Unknown command 'no'!\nUnknown command \"c\"\nUnknown command: css_x\n"
     assert unknown_commands(text) == ("a_b", "c", "css_x")
+
+
+# --- answers of a server that was taken over ---
+
+
+def test_more_players_than_a_server_has_are_not_read() -> None:
+    rows = [f"{number} 00:40 9 0 active 0 192.0.2.1:1 'x'" for number in range(MAX_CLIENTS + 5)]
+    assert len(status_with(*rows)) == MAX_CLIENTS
+    answer = parse_status_json(status_json(*({"steamid64": f"{number}", "name": "x"} for number in range(1, 1000))))
+    assert answer is not None
+    assert len(answer.clients) == MAX_CLIENTS
+
+
+def test_long_names_are_cut() -> None:
+    assert names(status_with(f"2 00:40 9 0 active 0 192.0.2.1:1 '{'x' * 5000}'")) == ["x" * MAX_NAME_CHARS]
+    answer = parse_status_json(status_json({"steamid64": "76561197997837923", "name": "x" * 5000}))
+    assert answer is not None
+    assert answer.clients[0].name == "x" * MAX_NAME_CHARS
+
+
+def test_more_listeners_than_a_server_has_are_not_read() -> None:
+    listed = parse_log_listeners("".join(f"http://192.0.2.1/{number}\n" for number in range(MAX_LISTENERS + 5)))
+    assert len(listed) == MAX_LISTENERS
+
+
+def test_lines_after_the_end_of_a_real_answer_are_not_read() -> None:
+    row = "2 00:40 9 0 active 0 192.0.2.1:1 'x'"
+    table = "---------players--------\n"
+    assert len(parse_status(table + "\n" * (MAX_STATUS_LINES - 2) + row)) == 1
+    assert parse_status(table + "\n" * (MAX_STATUS_LINES - 1) + row) == ()
+    assert len(parse_log_listeners("\n" * (MAX_LISTENER_LINES - 1) + "http://192.0.2.1/")) == 1
+    assert parse_log_listeners("\n" * MAX_LISTENER_LINES + "http://192.0.2.1/") == ()
+    assert parse_cvar("\n" * (MAX_CVAR_LINES - 1) + "a = 1", "a") == CvarValue("a", "1")
+    assert parse_cvar("\n" * MAX_CVAR_LINES + "a = 1", "a") is None
+
+
+def test_object_after_invalid_json_is_found() -> None:
+    assert parse_status_json('{"a": [1, 2\n{\n}\n{"server": {"map": "de_nuke"}}\n') is not None
 
 
 # --- arbitrary text ---

@@ -1,26 +1,26 @@
-"""Tests of RCON without sockets: packets in arbitrary chunks, and client against server in memory."""
+"""Tests of RCON without sockets: client, server, and both against each other in memory."""
 
 from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.cs2.rcon import (
-    AUTH,
-    AUTH_RESPONSE,
-    EXEC_COMMAND,
+    BURST_BYTES,
+    BYTES_PER_S,
+    MAX_ANSWER_BYTES,
     MAX_COMMAND_BYTES,
     MAX_OUTSTANDING,
     MAX_REQUEST_SIZE,
-    MAX_RESPONSE_SIZE,
+    MAX_UNEXPECTED_BYTES,
     MIRROR_END,
-    RESPONSE_VALUE,
+    PACKET_BYTES,
     Answer,
+    AnswerBudget,
     AuthAccepted,
     AuthAttempt,
     AuthRefused,
@@ -28,38 +28,32 @@ from matchpod.cs2.rcon import (
     ClientEvent,
     ClientState,
     CommandReceived,
-    Frame,
-    FrameReader,
     MirrorRequested,
     NotAuthenticated,
-    RconProtocolError,
     ServerConnection,
+)
+from matchpod.cs2.rcon_frames import (
+    AUTH,
+    AUTH_RESPONSE,
+    EXEC_COMMAND,
+    MIN_SIZE,
+    RESPONSE_VALUE,
+    Frame,
+    FrameReader,
+    RconProtocolError,
     encode_frame,
 )
 from tests.effort import examples
 
-int32 = st.integers(min_value=-(2**31), max_value=2**31 - 1)
-frames = st.builds(Frame, id=int32, type=int32, body=st.binary(max_size=60))
-chunk_sizes = st.lists(st.integers(min_value=1, max_value=40), max_size=12)
+from .test_rcon_frames import chunk_sizes, chunked, value
 
 PASSWORD = "correct horse"
+LIMIT = 1000
 
 
-def chunked(data: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """Split data into pieces of these sizes, with the rest as the last piece."""
-    at = 0
-    for size in sizes:
-        yield data[at : at + size]
-        at += size
-    yield data[at:]
-
-
-def read_all(reader: FrameReader, data: bytes, sizes: Iterable[int] = ()) -> list[Frame]:
-    return [frame for chunk in chunked(data, sizes) for frame in reader.feed(chunk)]
-
-
-def value(frame_id: int, body: bytes = b"") -> bytes:
-    return encode_frame(Frame(frame_id, RESPONSE_VALUE, body))
+def limit_of(command: str) -> int:
+    """Answers have LIMIT bytes at most, unless the command is a number."""
+    return int(command) if command.isdigit() else LIMIT
 
 
 def auth_response(frame_id: int) -> bytes:
@@ -67,7 +61,7 @@ def auth_response(frame_id: int) -> bytes:
 
 
 def ready_client(*, mirrors: bool = True) -> ClientConnection:
-    client = ClientConnection(mirrors=mirrors)
+    client = ClientConnection(limit_of, mirrors=mirrors)
     client.authenticate(PASSWORD)
     assert list(client.receive(value(1) + auth_response(1))) == [AuthAccepted()]
     return client
@@ -79,58 +73,7 @@ def ready_server() -> ServerConnection:
     return server
 
 
-# --- packets ---
-
-
-def test_packet_is_encoded_as_the_protocol_requires() -> None:
-    assert encode_frame(Frame(7, EXEC_COMMAND, b"status")) == (
-        b"\x10\x00\x00\x00\x07\x00\x00\x00\x02\x00\x00\x00status\x00\x00"
-    )
-
-
-@given(st.lists(frames, max_size=6), chunk_sizes)
-def test_packets_survive_any_chunking(sent: list[Frame], sizes: list[int]) -> None:
-    stream = b"".join(map(encode_frame, sent))
-    reader = FrameReader(MAX_REQUEST_SIZE)
-    assert read_all(reader, stream, sizes) == sent
-    assert list(reader.feed(value(7))) == [Frame(7, RESPONSE_VALUE)]
-
-
-def test_packets_received_byte_by_byte_are_read() -> None:
-    sent = [Frame(1, RESPONSE_VALUE), Frame(2, RESPONSE_VALUE, b"two")]
-    stream = b"".join(map(encode_frame, sent))
-    assert read_all(FrameReader(MAX_REQUEST_SIZE), stream, [1] * len(stream)) == sent
-
-
-def test_unconsumed_packets_are_returned_with_the_next_bytes() -> None:
-    reader = FrameReader(MAX_REQUEST_SIZE)
-    reader.feed(value(1) + value(2))
-    assert [frame.id for frame in reader.feed(value(3))] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("size", [9, 0, -1, -(2**31), MAX_REQUEST_SIZE + 1, 2**31 - 1])
-def test_invalid_size_ends_the_stream(size: int) -> None:
-    reader = FrameReader(MAX_REQUEST_SIZE)
-    with pytest.raises(RconProtocolError, match=str(size)):
-        list(reader.feed(struct.pack("<i", size)))
-    with pytest.raises(RconProtocolError, match=str(size)):
-        list(reader.feed(value(1)))
-
-
-def test_packets_before_an_invalid_size_are_read() -> None:
-    received = FrameReader(MAX_REQUEST_SIZE).feed(value(1) + bytes(4))
-    assert next(received).id == 1
-    with pytest.raises(RconProtocolError):
-        next(received)
-
-
-@pytest.mark.parametrize(
-    ("payload", "body"),
-    [(b"text\x00\x00", b"text"), (b"text\x00", b"text"), (b"text", b"text"), (b"\x00x\x00", b"\x00x")],
-)
-def test_missing_terminators_do_not_truncate_the_body(payload: bytes, body: bytes) -> None:
-    packet = struct.pack("<iii", 8 + len(payload), 5, RESPONSE_VALUE) + payload
-    assert read_all(FrameReader(MAX_REQUEST_SIZE), packet + value(6)) == [Frame(5, 0, body), Frame(6, 0)]
+# --- hostile bytes ---
 
 
 @given(st.lists(st.binary(max_size=300), max_size=10))
@@ -163,7 +106,7 @@ def test_well_formed_unexpected_packets_never_raise(sent: list[Frame]) -> None:
 
 
 def test_password_is_accepted_after_the_empty_packet() -> None:
-    client = ClientConnection()
+    client = ClientConnection(limit_of)
     assert client.authenticate(PASSWORD) == encode_frame(Frame(1, AUTH, PASSWORD.encode()))
     assert list(client.receive(value(1))) == []
     assert list(client.receive(auth_response(1))) == [AuthAccepted()]
@@ -171,27 +114,27 @@ def test_password_is_accepted_after_the_empty_packet() -> None:
 
 
 def test_auth_response_without_the_empty_packet_is_enough() -> None:
-    client = ClientConnection()
+    client = ClientConnection(limit_of)
     client.authenticate(PASSWORD)
     assert list(client.receive(auth_response(1))) == [AuthAccepted()]
 
 
 def test_wrong_password_is_refused() -> None:
-    client = ClientConnection()
+    client = ClientConnection(limit_of)
     client.authenticate("wrong")
     assert list(client.receive(value(1) + auth_response(-1))) == [AuthRefused()]
     assert client.state is ClientState.REFUSED
 
 
 def test_auth_response_with_another_id_changes_nothing() -> None:
-    client = ClientConnection()
+    client = ClientConnection(limit_of)
     client.authenticate(PASSWORD)
     assert list(client.receive(auth_response(99))) == []
     assert client.state is ClientState.AUTHENTICATING
 
 
 def test_unrequested_auth_response_changes_nothing() -> None:
-    client = ClientConnection()
+    client = ClientConnection(limit_of)
     assert list(client.receive(auth_response(-1) + auth_response(0))) == []
     assert client.state is ClientState.NEW
 
@@ -216,7 +159,7 @@ def test_password_is_sent_once_per_connection() -> None:
 
 def test_commands_require_authentication() -> None:
     with pytest.raises(ValueError):
-        ClientConnection().command("status")
+        ClientConnection(limit_of).command("status")
 
 
 def test_command_is_followed_by_an_empty_packet() -> None:
@@ -311,15 +254,126 @@ def test_answer_to_a_later_command_ends_earlier_answers(mirrors: bool) -> None:
     assert events == [Answer(first, ""), Answer(second, "B")]
 
 
-def test_overlong_answer_ends_the_stream() -> None:
+# --- limits of the client ---
+
+
+def size_field(size: int, frame_id: int) -> bytes:
+    """Return the first bytes of a packet, without its body."""
+    return struct.pack("<ii", size, frame_id)
+
+
+def test_answer_may_have_its_limit_and_no_byte_more() -> None:
     client = ready_client()
-    client.command("cvarlist")
-    part = value(2, bytes(MAX_RESPONSE_SIZE // 2))
-    list(client.receive(part + part))
-    with pytest.raises(RconProtocolError, match="longer"):
+    client.command("status")
+    assert list(client.receive(value(2, bytes(LIMIT)) + value(3))) == [Answer(2, "\0" * LIMIT)]
+    client.command("status")
+    with pytest.raises(RconProtocolError, match=f"{LIMIT + 11} is not between 10 and {LIMIT + 10}"):
+        list(client.receive(size_field(LIMIT + 11, 4)))
+
+
+def test_long_answer_is_rejected_before_its_bytes_arrive() -> None:
+    client = ready_client()
+    client.command("status")
+    with pytest.raises(RconProtocolError, match="packet size"):
+        list(client.receive(size_field(8 * 1024 * 1024, 2)))
+
+
+def test_limit_holds_for_all_parts_of_an_answer_together() -> None:
+    client = ready_client()
+    client.command("status")
+    part = value(2, bytes(LIMIT // 2))
+    assert list(client.receive(part + part + value(2))) == []
+    with pytest.raises(RconProtocolError, match="packet size"):
         list(client.receive(value(2, b"x")))
-    with pytest.raises(RconProtocolError, match="longer"):
+    with pytest.raises(RconProtocolError, match="packet size"):
         list(client.receive(value(3)))
+
+
+def test_packet_without_terminators_may_not_exceed_the_limit() -> None:
+    client = ready_client()
+    client.command("10")
+    with pytest.raises(RconProtocolError, match="longer"):
+        list(client.receive(struct.pack("<iii", MIN_SIZE + 10, 2, RESPONSE_VALUE) + b"x" * 12))
+
+
+def test_each_command_has_its_own_limit() -> None:
+    client = ready_client()
+    client.commands(("10", "100"))
+    assert list(client.receive(value(4, bytes(100)) + value(5)))[1] == Answer(4, "\0" * 100)
+    client = ready_client()
+    client.commands(("10", "100"))
+    with pytest.raises(RconProtocolError, match="packet size"):
+        list(client.receive(value(2, bytes(11))))
+
+
+def test_no_limit_exceeds_the_largest_answer() -> None:
+    client = ready_client()
+    client.command(str(2 * MAX_ANSWER_BYTES))
+    with pytest.raises(RconProtocolError, match="packet size"):
+        list(client.receive(size_field(MAX_ANSWER_BYTES + MIN_SIZE + 1, 2)))
+
+
+def test_answers_share_the_budget_of_their_call() -> None:
+    client, budget = ready_client(), AnswerBudget(150)
+    client.commands(("100", "100"), budget)
+    assert list(client.receive(value(2, bytes(100)) + value(3))) == [Answer(2, "\0" * 100)]
+    with pytest.raises(RconProtocolError, match="61 is not between 10 and 60"):
+        list(client.receive(value(4, bytes(51))))
+
+
+def test_packet_that_is_not_expected_may_not_be_large() -> None:
+    client = ready_client()
+    client.command("status")
+    assert list(client.receive(value(77, bytes(MAX_UNEXPECTED_BYTES)))) == []
+    for frame_id in (3, 77):
+        client = ready_client()
+        client.command("status")
+        with pytest.raises(RconProtocolError, match="packet size"):
+            list(client.receive(size_field(MAX_UNEXPECTED_BYTES + 11, frame_id)))
+
+
+def packets_until_the_end(client: ClientConnection, packet: bytes) -> int:
+    """Send the same packet until the client ends the stream; return how many it accepted."""
+    for count in range(2 * BURST_BYTES // PACKET_BYTES):
+        try:
+            list(client.receive(packet))
+        except RconProtocolError:
+            return count
+    raise AssertionError("the stream did not end")
+
+
+@pytest.mark.parametrize("frame_id", [2, 3, 1, -1, 77])
+def test_endless_empty_packets_end_the_stream(frame_id: int) -> None:
+    client = ready_client()
+    client.command("status")
+    assert packets_until_the_end(client, value(frame_id)) > 1000
+
+
+def test_one_chunk_of_empty_packets_ends_the_stream() -> None:
+    client = ready_client()
+    with pytest.raises(RconProtocolError, match="KiB per second"):
+        list(client.receive(value(77) * (BURST_BYTES // PACKET_BYTES)))
+
+
+def test_endless_bytes_end_the_stream() -> None:
+    accepted = packets_until_the_end(ready_client(), value(77, bytes(MAX_UNEXPECTED_BYTES)))
+    assert accepted < BURST_BYTES / MAX_UNEXPECTED_BYTES
+
+
+def test_server_may_send_at_the_lasting_rate_for_ever() -> None:
+    client = ready_client()
+    for second in range(100):
+        for _ in range(BYTES_PER_S // (MAX_UNEXPECTED_BYTES + PACKET_BYTES + 14)):
+            list(client.receive(value(77, bytes(MAX_UNEXPECTED_BYTES)), second))
+
+
+def test_any_number_of_commands_may_be_answered_at_once() -> None:
+    client = ready_client()
+    for _ in range(2 * BURST_BYTES // PACKET_BYTES):
+        request = client.command("mp_buytime 20")
+        mirror_id = request.command_id + 1
+        answer = value(request.command_id) + value(mirror_id) + value(mirror_id, MIRROR_END)
+        assert list(client.receive(answer)) == [Answer(request.command_id, "")]
 
 
 def test_ids_wrap_around_within_32_bits() -> None:
@@ -403,7 +457,7 @@ def serve(server: ServerConnection, data: bytes, answers: dict[str, str], split_
 
 def converse(texts: list[str], sizes: list[int], *, mirrors: bool, split_at: int | None) -> list[Answer]:
     """Send all commands at once and return the answers, with both directions split into chunks."""
-    client, server = ClientConnection(mirrors=mirrors), ServerConnection()
+    client, server = ClientConnection(lambda _: MAX_ANSWER_BYTES, mirrors=mirrors), ServerConnection()
     answers = {f"ask {n}": text for n, text in enumerate(texts)}
 
     def exchange(data: bytes) -> list[ClientEvent]:

@@ -11,10 +11,12 @@ from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.cs2.console_answers import parse_status, parse_status_json
 from matchpod.cs2.console_commands import start_commands
+from matchpod.cs2.console_limits import answer_limit
 from matchpod.cs2.log_lines import player_lines, world_lines
 from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.matchzy import MapResult, RoundEndReport, read_report
-from matchpod.cs2.rcon import Answer, AuthAccepted, ClientConnection, Frame, ServerConnection, encode_frame
+from matchpod.cs2.rcon import Answer, AuthAccepted, ClientConnection, ServerConnection
+from matchpod.cs2.rcon_frames import Frame, encode_frame
 
 from .server_log import ServerLog, competitive, id64
 from .test_interpreter import restore
@@ -153,10 +155,10 @@ def test_status_has_no_steam_ids_and_status_json_no_user_ids(corpus: Path) -> No
 
 
 def test_large_answer_in_one_packet_is_read() -> None:
-    client, server = ClientConnection(), ServerConnection()
+    client, server = ClientConnection(answer_limit), ServerConnection()
     (attempt,) = server.receive(client.authenticate("secret"))
     assert [type(event) for event in client.receive(server.accept(attempt.id))] == [AuthAccepted]
-    request = client.command("cvarlist")
+    request = client.command("status")
     list(server.receive(request.data))
     packet = encode_frame(Frame(request.command_id, 0, b"x" * 100_000))
     answers = list(client.receive(packet + server.mirror(request.command_id + 1)))

@@ -15,7 +15,15 @@ import hmac
 import msgspec
 
 from matchpod.cs2.console_commands import set_command
-from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleLostError, Consoles, FleetError, RemoteConsole
+from matchpod.ports import (
+    ConsoleAuthError,
+    ConsoleError,
+    ConsoleFaultError,
+    ConsoleLostError,
+    Consoles,
+    FleetError,
+    RemoteConsole,
+)
 
 PAUSE_S = 0.5
 """Pause before a console that does not answer is opened again."""
@@ -64,6 +72,8 @@ async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bo
         async with asyncio.timeout(timeout_s):
             while not await taking.try_once():
                 await asyncio.sleep(PAUSE_S)
+    except ConsoleFaultError as exc:
+        raise FleetError(str(exc)) from exc
     except TimeoutError as exc:
         raise FleetError(f"the console did not answer within {timeout_s:g} s: {taking.last_fault}") from (
             taking.last_error or exc

@@ -27,6 +27,7 @@ from matchpod.cs2.console_commands import (
 )
 from matchpod.ports import (
     ConsoleError,
+    ConsoleFaultError,
     ConsoleLostError,
     Consoles,
     FleetError,
@@ -41,6 +42,9 @@ CLEAN_TRIES = 3
 
 CLEAN_PAUSE_S = 2.0
 """Pause between two attempts."""
+
+CLEAN_S = 30.0
+"""Time limit of an attempt: a server that lists many players and answers slowly must not keep its slot for hours."""
 
 FAREWELL = "The match is over"
 """The kick reason shown to players who are still on the server."""
@@ -122,12 +126,16 @@ class StaticFleet(FixedSlots):
             if attempt:
                 await asyncio.sleep(self._clean_pause_s)
             try:
-                await self._clean(slot)
+                async with asyncio.timeout(CLEAN_S):
+                    await self._clean(slot)
                 break
-            except ConsoleLostError:
+            except (ConsoleLostError, TimeoutError):
                 host, port, _ = self._servers[slot]
                 if await probe_port(host, port) is False:
                     break
+            except ConsoleFaultError as exc:
+                _log.warning("server not cleaned up: console fault", extra={"slot": slot, "error": str(exc)})
+                break
             except ConsoleError:
                 break
         else:

@@ -17,6 +17,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import console_answers as answers
 from matchpod.cs2 import console_commands as commands
+from matchpod.cs2.rcon import MAX_COMMAND_BYTES
 from matchpod.ports import ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.match_log import entries
@@ -39,6 +40,10 @@ PLUGIN_S: Final = 20.0
 
 LOG_S: Final = 15.0
 """Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
+
+
+MAX_SHOWN_CHARS: Final = 100
+"""Most characters of a variable's value in an error: ours have fewer, and a server may answer anything."""
 
 
 class ConfigurationError(Exception):
@@ -145,7 +150,8 @@ async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
 async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, str]:
     await wait_for_answer(line)
     found = await _cvars(line, tuple(cvar.name for cvar in settings.custom_cvars))
-    return {one.name: one.value for one in found if one is not None}
+    # A longer value does not fit into the command that restores it.
+    return {one.name: one.value for one in found if one is not None and len(one.value) <= MAX_COMMAND_BYTES}
 
 
 async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:
@@ -197,7 +203,7 @@ async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
         if found is None or not found.equals(wanted):
-            wrong.append(f"{name} is {found.value if found else 'unknown'}, not {wanted}")
+            wrong.append(f"{name} is {found.value[:MAX_SHOWN_CHARS] if found else 'unknown'}, not {wanted}")
     return wrong
 
 

@@ -1,11 +1,14 @@
-"""The RCON connection to a leased server: opened on first use, and reopened after it was lost."""
+"""The RCON connection to a leased server: opened on first use, and reopened after it was lost.
+
+It is not reopened after the server sent what it may not: opening it again would only cost more.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 
-from matchpod.ports import ConsoleError, RemoteConsole
+from matchpod.ports import ConsoleError, ConsoleFaultError, RemoteConsole
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
@@ -25,6 +28,7 @@ class ConsoleLine:
         self._address = (row.rcon_host, row.rcon_port, deps.vault.open(row.rcon_password))
         self._console: RemoteConsole | None = None
         self._opening = asyncio.Lock()
+        self._fault: ConsoleFaultError | None = None
 
     async def run(self, command: str, *, timeout_s: float = ANSWER_S) -> str:
         """Run a command; ConsoleError if no answer came, LeaseLostError if the match is no longer ours."""
@@ -33,7 +37,16 @@ class ConsoleLine:
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = ANSWER_S) -> list[str]:
         """Run commands in order without waiting for each answer; errors as of `run`."""
+        try:
+            return await self._run_all(commands, timeout_s)
+        except ConsoleFaultError as exc:
+            self._fault = exc
+            raise
+
+    async def _run_all(self, commands: Sequence[str], timeout_s: float) -> list[str]:
         async with self._opening:  # concurrent commands share one connection
+            if self._fault is not None:
+                raise ConsoleFaultError(*self._fault.args)
             if self._console is None:
                 self._lease.check()
                 self._console = await self._consoles.open(*self._address)

@@ -19,7 +19,7 @@ from matchpod.core.match import Match, MatchPhase
 from matchpod.core.presence import NOT_LISTED
 from matchpod.cs2 import console_commands as commands
 from matchpod.cs2.console_answers import parse_status, parse_status_json
-from matchpod.ports import ConsoleError, ConsoleLostError
+from matchpod.ports import ConsoleError, ConsoleFaultError, ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.regions import Region
 from matchpod.service.runner import configure
@@ -125,13 +125,17 @@ class EffectExecutor:
             self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
 
     async def run(self) -> None:
-        """Execute queued commands until cancelled."""
+        """Execute queued commands until cancelled, or until the server is at fault."""
         while True:
             command = await self._queue.get()
             for attempt in range(TRIES):
                 try:
                     await self._execute(command)
                     break
+                except ConsoleFaultError as exc:
+                    _log.warning("console fault", extra={**self._about(command), "error": str(exc)})
+                    self._on_failed(Failure.CONSOLE_FAULT)
+                    return
                 except (ConsoleError, configure.ConfigurationError, TimeoutError) as exc:
                     self._metrics.console_failures.inc(self._region.code)
                     # One failure is normal: a map load closes console connections.

@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.failures import Failure
 from matchpod.core.match import MatchPhase
 from matchpod.core.server_loss import QUIET_MS, FleetReport, Judgment, ServerHealth, Signs, Silence, judge_server
 from matchpod.cs2.console_answers import parse_status_json
 from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
-from matchpod.ports import ConsoleError
+from matchpod.ports import ConsoleError, ConsoleFaultError
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
@@ -51,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class LivenessProbe:
-    """Probes one server; calls `on_lost` with the reason."""
+    """Probes one server; calls `on_lost` with the reason, or `on_failed` if the server is at fault."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class LivenessProbe:
         line: ConsoleLine,
         fold: Fold,
         on_lost: Callable[[str], None],
+        on_failed: Callable[[Failure], None],
     ) -> None:
         self._lease = lease
         self._deps = deps
@@ -72,6 +74,7 @@ class LivenessProbe:
         self._match = fold.match
         self._log_url = deps.ingest.logs(deps.tokens_of(lease.row).log)
         self._on_lost = on_lost
+        self._on_failed = on_failed
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms
         self._answered_ms = self._alive_ms
@@ -89,7 +92,7 @@ class LivenessProbe:
         self._seen_alive(at_ms)
 
     async def run(self) -> None:
-        """Probe until the server is lost."""
+        """Probe until the server is lost or at fault."""
         try:
             while True:
                 judged = await self._probe()
@@ -98,6 +101,9 @@ class LivenessProbe:
                     return
                 with self._excusing_delay(PROBE_S):
                     await asyncio.sleep(PROBE_S)
+        except ConsoleFaultError as exc:
+            _log.warning("console fault", extra={"server_id": self._lease.row.id, "error": str(exc)})
+            self._on_failed(Failure.CONSOLE_FAULT)
         finally:
             self._silent.forget(self._lease.row.id)
 
@@ -123,6 +129,8 @@ class LivenessProbe:
             try:
                 await self._ask()
                 await self._renew_address()
+            except ConsoleFaultError:
+                raise
             except (ConsoleError, TimeoutError) as exc:
                 self._is_unanswered = True
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
@@ -151,6 +159,8 @@ class LivenessProbe:
         deps, row = self._deps, self._lease.row
         try:
             status = parse_status_json(await self._ask())
+        except ConsoleFaultError:
+            raise
         except (ConsoleError, TimeoutError) as exc:
             _log.debug("console did not list players", extra={"server_id": row.id, "error": str(exc)})
             return

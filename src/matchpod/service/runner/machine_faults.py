@@ -7,6 +7,7 @@ not fail after a few attempts, but waits, and only one match at a time tries aga
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from typing import Final
 
 MACHINE_ERRORS: Final = frozenset(
@@ -26,12 +27,15 @@ MAX_PAUSE_MS: Final = 30_000
 
 def is_machine_fault(error: BaseException) -> bool:
     """True if the error was caused by the machine, not by a server; adapters keep the cause (`raise … from`)."""
+    return any(isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS for cause in causes_of(error))
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS:
-            return True
+        yield cause
         cause = cause.__cause__
-    return False
 
 
 class _Pause:

@@ -93,7 +93,9 @@ class _Runner:
             server_name=server_name(region.name, lease.row.id),
         )
         self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
-        self._liveness = LivenessProbe(lease, deps, region, line=line, fold=live.fold, on_lost=self._lose)
+        self._liveness = LivenessProbe(
+            lease, deps, region, line=line, fold=live.fold, on_lost=self._lose, on_failed=self._fail
+        )
 
     async def begin(self, *, is_resumed: bool) -> None:
         """Apply what is stored."""

@@ -17,7 +17,14 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStep
 from matchpod.cs2.console_commands import game_mode_of
-from matchpod.ports import ConsoleError, FleetError, FleetUnavailableError, GameServer, ServerOrder
+from matchpod.ports import (
+    ConsoleError,
+    ConsoleFaultError,
+    FleetError,
+    FleetUnavailableError,
+    GameServer,
+    ServerOrder,
+)
 from matchpod.service import organization_events
 from matchpod.service.ingest_tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
@@ -26,7 +33,7 @@ from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
-from matchpod.service.runner.machine_faults import is_machine_fault
+from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage import servers, slots
@@ -289,6 +296,8 @@ async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None
 def _failure_of(error: Exception) -> Failure:
     if isinstance(error, ConfigurationError):
         return error.failure
+    if any(isinstance(cause, ConsoleFaultError) for cause in causes_of(error)):
+        return Failure.CONSOLE_FAULT
     return Failure.NOT_READY_IN_TIME if isinstance(error, TimeoutError) else Failure.START_FAILED
 
 

@@ -14,10 +14,10 @@ from matchpod.cs2.rcon import (
     AuthAttempt,
     CommandReceived,
     MirrorRequested,
-    RconProtocolError,
     ServerConnection,
     ServerEvent,
 )
+from matchpod.cs2.rcon_frames import RconProtocolError
 from matchpod.simulator.wire.rcon_bans import BAN_S, BanList
 
 MAX_SESSIONS = 64
