@@ -121,11 +121,13 @@ class LyingServer:
         is_asked = command == self._about
         if is_asked and self._lie in _ENDLESS:
             packet = encode_frame(_ENDLESS[self._lie](command_id))
-            while True:
+            while not writer.is_closing():
                 writer.write(packet * (_WRITE_BYTES // len(packet)))
                 await writer.drain()
         elif is_asked and self._lie is Lie.DRIP:
             for byte in encode_frame(Frame(command_id, RESPONSE_VALUE, b" " * 4000)):
+                if writer.is_closing():
+                    break
                 writer.write(bytes([byte]))
                 await asyncio.sleep(DRIP_S)
         elif is_asked and self._lie is Lie.GARBAGE:

@@ -366,14 +366,15 @@ async def test_answers_within_their_limits_are_returned() -> None:
 async def test_others_run_while_many_packets_are_read() -> None:
     chunks, turns = 4, 0
     reader = asyncio.StreamReader(limit=READ_BYTES)
-    reader.feed_data((encode_frame(Frame(1, 0)) * (chunks * READ_BYTES // 14))[: chunks * READ_BYTES])
+    reader.feed_data(encode_frame(Frame(1, 0, bytes(1010))) * (chunks * READ_BYTES // 1024))
     reader.feed_eof()
     server = await asyncio.start_server(lambda _reader, writer: writer.close(), HOST, 0)
     _, writer = await asyncio.open_connection(HOST, server.sockets[0].getsockname()[1])
     console = RconConsole(reader, writer, ClientConnection(answer_limit), name="test")
-    while not reader.at_eof():
-        turns += 1
-        await asyncio.sleep(0)
+    async with asyncio.timeout(LIMIT_S):
+        while not reader.at_eof():
+            turns += 1
+            await asyncio.sleep(0)
     assert turns >= chunks
     await console.close()
     server.close()

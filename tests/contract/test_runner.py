@@ -333,6 +333,9 @@ class FakeLine:
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 5.0) -> list[str]:
         return [await self.run(command, timeout_s=timeout_s) for command in commands]
 
+    async def ask(self, command: str, parse: Callable[[str], object], *, timeout_s: float = 5.0) -> object:
+        return parse(await self.run(command, timeout_s=timeout_s))
+
     async def run(self, command: str, *, timeout_s: float = 5.0) -> str:
         await asyncio.sleep(0)
         if self.failures:

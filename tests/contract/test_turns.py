@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -69,6 +70,26 @@ async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database)
     await watching
     assert applied == [20, 20]
     assert len(seen) > 2, "others ran while the folds were in progress"
+
+
+async def test_other_work_runs_between_many_calls(db: Database) -> None:
+    turns, called, seen, is_done = FoldTurns(db), list[int](), {0}, False
+
+    def parse(number: int) -> int:
+        time.sleep(TURN_S)
+        called.append(number)
+        return number
+
+    async def others() -> None:
+        while not is_done:
+            await asyncio.sleep(0)
+            seen.add(len(called))
+
+    watching = asyncio.create_task(others())
+    assert await asyncio.gather(*(turns.call(partial(parse, number)) for number in range(10))) == list(range(10))
+    is_done = True
+    await watching
+    assert len(seen) > 5, "others ran between most of them"
 
 
 async def test_folds_with_many_entries_alternate(db: Database) -> None:

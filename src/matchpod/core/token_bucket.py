@@ -16,7 +16,7 @@ class TokenBucket:
 
     def spend(self, amount: float, now_s: float) -> bool:
         """Take tokens out of the bucket; False if it has too few, and then none is taken."""
-        if self._at_s is not None and now_s > self._at_s:
+        if self._at_s is not None and now_s > self._at_s and self._tokens < self._burst:
             self._tokens = min(self._burst, self._tokens + (now_s - self._at_s) * self._per_second)
         self._at_s = now_s
         if amount > self._tokens:
@@ -24,6 +24,6 @@ class TokenBucket:
         self._tokens -= amount
         return True
 
-    def grant(self, amount: float) -> None:
-        """Put tokens into the bucket, as far as there is room for them."""
-        self._tokens = min(self._burst, self._tokens + amount)
+    def grant(self, amount: float, max_tokens: float) -> None:
+        """Put tokens into the bucket, also more than the burst, but at most `max_tokens`."""
+        self._tokens = max(self._tokens, min(max_tokens, self._tokens + amount))

@@ -21,14 +21,23 @@ def test_tokens_come_back_with_time_up_to_the_burst() -> None:
     assert bucket.spend(10, 1000.0)
 
 
-def test_granted_tokens_can_be_spent_but_do_not_exceed_the_burst() -> None:
+def test_granted_tokens_may_exceed_the_burst_up_to_a_limit() -> None:
     bucket = TokenBucket(10, 2)
     assert bucket.spend(10, 0.0)
-    bucket.grant(4)
+    bucket.grant(4, 15)
     assert bucket.spend(4, 0.0)
-    bucket.grant(100)
-    assert not bucket.spend(11, 0.0)
-    assert bucket.spend(10, 0.0)
+    bucket.grant(100, 15)
+    assert not bucket.spend(16, 1000.0)
+    assert bucket.spend(15, 1000.0)
+
+
+def test_time_neither_adds_to_granted_tokens_nor_takes_them() -> None:
+    bucket = TokenBucket(10, 2)
+    assert bucket.spend(0, 0.0)
+    bucket.grant(5, 15)
+    bucket.grant(5, 12)
+    assert not bucket.spend(16, 1000.0)
+    assert bucket.spend(15, 1000.0)
 
 
 def test_rejected_amount_is_not_taken() -> None:

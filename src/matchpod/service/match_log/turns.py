@@ -71,7 +71,10 @@ class BegunEntry(Protocol):
 
 
 class FoldTurns:
-    """The turns of all folds of a process, and of redacting large posts; without `pauses` if it does nothing else."""
+    """The turns of all folds of a process, of redacting large posts, and of parsing what consoles answer.
+
+    Without `pauses` if the process does nothing else.
+    """
 
     def __init__(
         self,
@@ -114,6 +117,17 @@ class FoldTurns:
             ticket = next(self._tickets)
         if self._slow:
             await self._count_slow()
+
+    async def call(self, work: Callable[[], _Item]) -> _Item:
+        """Call a function in a turn, and return its result."""
+        results: list[_Item] = []
+
+        def step(work: Callable[[], _Item]) -> bool:
+            results.append(work())
+            return True
+
+        await self.run((work,), step)
+        return results[0]
 
     def _has_time(self) -> bool:
         now_s = time.monotonic()

@@ -128,7 +128,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 async def _end_plugin_match(line: ConsoleLine) -> bool:
     """End a match that an earlier attempt loaded into the plugin, which may have been played since; False if none."""
-    status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
+    status = await line.ask(commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         return False
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
@@ -165,7 +165,7 @@ def _parse_cvars(names: Sequence[str], texts: Sequence[str]) -> list[answers.Cva
 
 async def current_map(line: ConsoleLine) -> str | None:
     """The map of the server; None if its answer does not contain one."""
-    status = answers.parse_status_json(await line.run(commands.STATUS_JSON))
+    status = await line.ask(commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
 
 
@@ -258,7 +258,7 @@ async def _is_registered(line: ConsoleLine, url: str) -> bool:
 
 
 async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
-    return answers.parse_log_listeners(await line.run(commands.LOG_LISTENERS))
+    return await line.ask(commands.LOG_LISTENERS, answers.parse_log_listeners)
 
 
 async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, token: str) -> None:
@@ -281,7 +281,7 @@ async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, tok
 
 async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     try:
-        status = answers.parse_get5_status(await line.run(commands.PLUGIN_STATUS))
+        status = await line.ask(commands.PLUGIN_STATUS, answers.parse_get5_status)
     except ConsoleLostError:
         return False
     return status is not None and status.has_match and status.match_id == str(match_id)

@@ -6,7 +6,8 @@ It is not reopened after the server sent what it may not: opening it again would
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from matchpod.ports import ConsoleError, ConsoleFaultError, RemoteConsole
 from matchpod.service.runner.deps import Deps
@@ -14,6 +15,9 @@ from matchpod.service.runner.lease import Lease
 
 ANSWER_S = 5.0
 """Time limit for an answer. A server answers within a tick, unless it is busy, loading, hung or gone."""
+
+
+_T = TypeVar("_T")
 
 
 class ConsoleLine:
@@ -25,6 +29,7 @@ class ConsoleLine:
             raise ValueError("a server that was not allocated has no console")
         self._lease = lease
         self._consoles = deps.consoles
+        self._turns = deps.turns
         self._address = (row.rcon_host, row.rcon_port, deps.vault.open(row.rcon_password))
         self._console: RemoteConsole | None = None
         self._opening = asyncio.Lock()
@@ -34,6 +39,11 @@ class ConsoleLine:
         """Run a command; ConsoleError if no answer came, LeaseLostError if the match is no longer ours."""
         (answer,) = await self.run_all((command,), timeout_s=timeout_s)
         return answer
+
+    async def ask(self, command: str, parse: Callable[[str], _T], *, timeout_s: float = ANSWER_S) -> _T:
+        """Run a command and parse its answer, in the turns of the folds: one that lies may take milliseconds."""
+        answer = await self.run(command, timeout_s=timeout_s)
+        return await self._turns.call(lambda: parse(answer))
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = ANSWER_S) -> list[str]:
         """Run commands in order without waiting for each answer; errors as of `run`."""

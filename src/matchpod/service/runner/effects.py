@@ -184,9 +184,9 @@ class EffectExecutor:
 
     async def _find_user_id(self, kick: Kick) -> int | None:
         """Join `status` (no player ids) and `status_json` (no user ids) by name; None unless the name is unique."""
-        clients = parse_status_json(await self._line.run(commands.STATUS_JSON))
+        clients = await self._line.ask(commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
-        players = parse_status(await self._line.run(commands.STATUS))
+        players = await self._line.ask(commands.STATUS, parse_status)
         rows = [row.user_id for row in players if not row.is_bot and row.name in named]
         return rows[0] if len(rows) == 1 else None
 

@@ -158,12 +158,13 @@ class LivenessProbe:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
         deps, row = self._deps, self._lease.row
         try:
-            status = parse_status_json(await self._ask())
+            answer = await self._ask()
         except ConsoleFaultError:
             raise
         except (ConsoleError, TimeoutError) as exc:
             _log.debug("console did not list players", extra={"server_id": row.id, "error": str(exc)})
             return
+        status = await deps.turns.call(lambda: parse_status_json(answer))
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)

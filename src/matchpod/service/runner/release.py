@@ -161,6 +161,6 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
 
 
 async def _kick_all(line: ConsoleLine, text: str) -> None:
-    for player in parse_status(await line.run(STATUS)):
+    for player in await line.ask(STATUS, parse_status):
         if not player.is_bot:
             await line.run(kick_command(player.user_id, text))
