@@ -26,6 +26,9 @@ MAX_OBJECT_STARTS = 4
 MAX_STATUS_LINES = 4096
 """Most lines read of `status`: some hundreds for the parts of a map, and one per player."""
 
+MAX_ROW_CHARS = 512
+"""Most characters of a line of `status` before the name, which are fewer than 100."""
+
 MAX_LISTENER_LINES = 512
 """Most lines read of the list of log addresses, which has two or three per address."""
 
@@ -182,7 +185,7 @@ def _lines(text: str, limit: int) -> Iterator[str]:
 
 
 def _status_row(line: str) -> StatusPlayer | None:
-    before = _ROW_BEFORE_NAME.match(line)
+    before = _ROW_BEFORE_NAME.match(line, 0, MAX_ROW_CHARS)
     name = line[before.end() :].rstrip() if before else ""
     if before is None or not name.endswith("'"):
         return None

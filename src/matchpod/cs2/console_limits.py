@@ -24,6 +24,9 @@ CVAR_BYTES: Final = 4 * _KIB
 ACTION_BYTES: Final = 64 * _KIB
 """A command that does something: the game and its plugins print a few KB while they execute it."""
 
+LOAD_BYTES: Final = 256 * _KIB
+"""A command that loads a map, during which the game prints most. Its answer is not parsed."""
+
 MAX_CALL_BYTES: Final = 512 * _KIB
 """All answers of one call: 200 variables have less than 20 KB, and `status` has 256 KiB at most."""
 
@@ -32,15 +35,16 @@ _LIMITS: Final = {
     STATUS_JSON: 64 * _KIB,  # 4.6 KB with 13 clients
     PLUGIN_STATUS: 32 * _KIB,  # 1 KB
     LOG_LISTENERS: 32 * _KIB,  # 200 bytes per address
+    **dict.fromkeys(("changelevel", "host_workshop_map"), LOAD_BYTES),
     **dict.fromkeys(
         ("bot_kick", "css_endmatch", "css_start", "mp_warmup_end", "mp_warmup_start", REMOVE_LOG_LISTENERS),
         ACTION_BYTES,
     ),
 }
-"""Commands without arguments; all others read a variable."""
+"""By the name of the command. All others set a variable or do something, or read a variable if they are one word."""
 
 
 def answer_limit(command: str) -> int:
     """Return the most bytes that the answer to a command may have."""
     name, _, arguments = command.partition(" ")
-    return ACTION_BYTES if arguments else _LIMITS.get(name, CVAR_BYTES)
+    return _LIMITS.get(name, ACTION_BYTES if arguments else CVAR_BYTES)

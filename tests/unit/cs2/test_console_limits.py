@@ -8,7 +8,7 @@ import pytest
 
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.console_limits import ACTION_BYTES, CVAR_BYTES, MAX_CALL_BYTES, answer_limit
+from matchpod.cs2.console_limits import ACTION_BYTES, CVAR_BYTES, LOAD_BYTES, MAX_CALL_BYTES, answer_limit
 from matchpod.cs2.cvars import MAX_LINES, MAX_TEXT_BYTES
 from matchpod.cs2.rcon import BURST_BYTES, MAX_ANSWER_BYTES
 
@@ -30,8 +30,9 @@ def settings(match_type: MatchType) -> GameSettings:
 @pytest.mark.parametrize("match_type", MatchType)
 def test_commands_that_do_something_may_print_more_than_a_variable(match_type: MatchType) -> None:
     game = settings(match_type)
+    *setup, load = commands.setup_commands(game, map_name="de_nuke")
     sent = [
-        *commands.setup_commands(game, map_name="de_nuke"),
+        *setup,
         *commands.match_commands(game),
         *commands.warmup_commands(game),
         *commands.restart_commands(game),
@@ -43,6 +44,7 @@ def test_commands_that_do_something_may_print_more_than_a_variable(match_type: M
         commands.load_match_command("http://x.example", header_name="X", header_value="y"),
     ]
     assert {answer_limit(command) for command in sent} == {ACTION_BYTES}
+    assert answer_limit(load) == answer_limit(commands.load_map_command("workshop/123")) == LOAD_BYTES
     assert {answer_limit(name) for name in commands.expected_cvars(game)} == {CVAR_BYTES}
 
 

@@ -133,6 +133,7 @@ class EffectExecutor:
                     await self._execute(command)
                     break
                 except ConsoleFaultError as exc:
+                    self._metrics.console_failures.inc(self._region.code)
                     _log.warning("console fault", extra={**self._about(command), "error": str(exc)})
                     self._on_failed(Failure.CONSOLE_FAULT)
                     return

@@ -102,6 +102,7 @@ class LivenessProbe:
                 with self._excusing_delay(PROBE_S):
                     await asyncio.sleep(PROBE_S)
         except ConsoleFaultError as exc:
+            self._deps.metrics.console_failures.inc(self._region.code)
             _log.warning("console fault", extra={"server_id": self._lease.row.id, "error": str(exc)})
             self._on_failed(Failure.CONSOLE_FAULT)
         finally:
