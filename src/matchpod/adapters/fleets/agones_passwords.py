@@ -24,7 +24,7 @@ from matchpod.adapters.fleets.agones_console import (
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import console_of, place_of_server
 from matchpod.adapters.kubernetes.objects import AgonesServer
-from matchpod.ports import ConsoleLostError, Consoles, FleetUnavailableError
+from matchpod.ports import ConsoleError, Consoles, FleetUnavailableError
 
 MAX_MISMATCHES = 3
 """Servers in a row that reject the passwords before the fleet is stopped."""
@@ -159,7 +159,7 @@ class Passwords:
             await asyncio.sleep(READ_S)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
-        """Try the newest waiting server that was not tried yet; None if there is none, or if it does not answer."""
+        """Try the newest waiting server that was not tried yet; None if there is none, or no valid answer."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
         server = max(untried, key=lambda one: one.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None
@@ -168,7 +168,7 @@ class Passwords:
         address = ConsoleAddress(*console, first_passwords(secrets, server.metadata.name))
         try:
             is_fit = await fits(self._consoles, address)
-        except ConsoleLostError:
+        except ConsoleError:
             return None
         if not is_fit:
             self._rejected_by.add(server.metadata.uid)
