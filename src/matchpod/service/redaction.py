@@ -3,7 +3,7 @@
 The length does not change, because batches are identified by byte offsets. Redacted are the command in every `rcon
 from` echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose
 name means a secret, and wherever they appear the passwords and tokens that the service made for the match.
-In a log only text directly after the timestamp of a line is matched, so chat that imitates such a line is not changed.
+In a log only the beginning of a line, after its timestamp and indentation, is matched: chat that imitates it is kept.
 The end of a post may cut a line: a secret is overwritten in both parts, if the second post is redacted with the
 `unfinished` end of the first.
 """
@@ -29,6 +29,8 @@ MAX_KNOWN_NAMES: Final = 2_000
 
 _TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
 
+_INDENT: Final = rb"[ \t]{0,64}+"
+
 _CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]{0,3})\Z"
 """The beginning of a timestamp at the end of a post."""
 
@@ -42,27 +44,46 @@ _COMMAND: Final = rb'rcon from "[^"\n]*": command "'
 
 _LINES: Final = re.compile(
     # Python searches for a literal newline in C, but not for `^`.
-    rb'\n(?:%(time)s)?+(?=[rs"])'
+    rb"\n(?:%(time)s)?+%(indent)s(?=[rs\"'])"
     rb"(?:"
     # A command with line breaks continues until the next line with a timestamp.
     rb"%(command)s(?P<command>[^\n]*(?:\n+(?!\n|%(time)s|%(cut_time)s)[^\n]+)*)"
     rb"|"
-    rb'(?P<listed>server_cvar: )?"%(name)s" (?(listed)|= )"'
-    rb'(?P<value>[^"\n]*"(?=\r?(?:\n|\Z))|(?![^\n]*%(player)s)[^\n]*)'
-    rb")" % {b"time": _TIME, b"cut_time": _CUT_TIME, b"command": _COMMAND, b"name": _NAME, b"player": _PLAYER}
+    rb"(?:server_cvar: )?[\"']%(name)s[\"'][ \t]{0,8}=?[ \t]{0,8}[\"']"
+    rb"(?P<value>[^\"'\n]*[\"'](?=\r?(?:\n|\Z))|(?![^\n]*%(player)s)[^\n]*)"
+    rb")"
+    % {
+        b"indent": _INDENT,
+        b"time": _TIME,
+        b"cut_time": _CUT_TIME,
+        b"command": _COMMAND,
+        b"name": _NAME,
+        b"player": _PLAYER,
+    }
 )
 """Commands, and console variables of any name."""
 
-_FIELD: Final = re.compile(rb'"%s\\?"\s{0,8}:\s{0,8}(?P<escape>\\)?"' % _NAME)
-"""The beginning of a text field in JSON; in a JSON text inside a JSON text, quotes are escaped."""
+_FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
+"""The beginning of a field in JSON with a text, a list or an object; in a JSON text inside a JSON text, quotes are
+escaped. Single quotes are no JSON, but plugins send them."""
 
-_FIELD_VALUE: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_FIELD_VALUES: Final = {
+    b'"': re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL),
+    b"'": re.compile(rb"(?:[^'\\]++|\\.)*+", re.DOTALL),
+}
 _INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
 """A value with escaped quotes, which ends at the first escape."""
+_TEXT_OR_BRACKET: Final = re.compile(rb'"(?P<text>(?:[^"\\]++|\\.)*+)"?(?P<is_name>\s*+:)?|[\[\]{}]', re.DOTALL)
+_INNER_LIST: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+"""A list or object inside a JSON text: up to the end of that text at most."""
 
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+_INNER_CONTENT: Final = re.compile(rb'\\["nrt]|(?P<content>(?:[^"\\\[\]{},: ]|\\[^"nrt])++)')
+"""What is not part of the structure of a JSON text inside a JSON text; in the structure, quotes and line breaks are
+escaped."""
 _LINE_START: Final = re.compile(_TIME)
 _BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
-_OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s" % (_TIME, _COMMAND))
+_OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s%s" % (_TIME, _INDENT, _COMMAND))
 _STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(256))
 """Replaces every byte except a line break."""
 
@@ -79,10 +100,44 @@ def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
     parts, end = [], 0
     for field in _FIELD.finditer(redacted):
         if field.start() >= end and _is_secret(field["name"]):
-            value = (_INNER_VALUE if field["escape"] else _FIELD_VALUE).match(redacted, field.end())
-            parts += [redacted[end : field.end()], b"*" * len(value[0] if value else b"")]
-            end = value.end() if value else field.end()
+            value = _redact_value(redacted, field)
+            parts += [redacted[end : field.end()], value]
+            end = field.end() + len(value)
     return b"".join([*parts, redacted[end:]])
+
+
+def _redact_value(body: bytes, field: re.Match[bytes]) -> bytes:
+    """The value of a secret field after its opening quote or bracket, with all texts in it overwritten."""
+    is_inner, opening = field["escape"] is not None, field["opening"]
+    if opening in _FIELD_VALUES:
+        value = (_INNER_VALUE if is_inner else _FIELD_VALUES[opening]).match(body, field.end())
+        return b"*" * len(value[0] if value else b"")
+    if is_inner:
+        value = _INNER_LIST.match(body, field.end())
+        inner = _up_to_its_bracket(value[0] if value else b"")
+        return _INNER_CONTENT.sub(lambda found: b"*" * len(found[0]) if found["content"] else found[0], inner)
+    parts, end, depth = [], field.end(), 1
+    for token in _TEXT_OR_BRACKET.finditer(body, end):
+        start, stop = token.span("text") if token["is_name"] is None else (-1, -1)
+        if start >= 0:
+            parts += [body[end:start], b"*" * (stop - start)]
+            end = stop
+        elif token["text"] is None:
+            depth += 1 if token[0] in b"[{" else -1
+        parts.append(body[end : token.end()])
+        end = token.end()
+        if not depth:
+            break
+    return b"".join(parts)
+
+
+def _up_to_its_bracket(value: bytes) -> bytes:
+    depth = 1
+    for bracket in _BRACKET.finditer(value):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if not depth:
+            return value[: bracket.start()]
+    return value
 
 
 def continues_line(body: bytes) -> bool:
@@ -117,9 +172,9 @@ def _overwrite(found: re.Match[bytes]) -> bytes:
     start = found.start(found.lastgroup or 0) - found.start()
     end = len(whole)
     # Keep the closing quote, so that the line still parses.
-    if whole.endswith(b'"', start):
+    if whole.endswith((b'"', b"'"), start):
         end -= 1
-    elif whole.endswith(b'"\r', start):
+    elif whole.endswith((b'"\r', b"'\r"), start):
         end -= 2
     return whole[:start] + whole[start:end].translate(_STARS) + whole[end:]
 

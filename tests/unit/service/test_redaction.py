@@ -52,6 +52,19 @@ WITH_SECRET = [
     b'"plugin_token" = "B3y1f7"',
     b'server_cvar: "PLUGIN_AUTHTOKEN" "B3y1f7"',
     b'server_cvar: "discord_webhook_secret" "B3y1f7"',
+    b'"rcon_pass" = "B3y1f7"',
+    b'"mysql_pwd" = "B3y1f7"',
+    b'"ftp_pw" = "B3y1f7"',
+    b'"discord_webhook" = "https://discord.example/api/webhooks/1/B3y1f7"',
+    b'server_cvar: "http_auth" "B3y1f7"',
+    b'    "sv_password" = "B3y1f7"',
+    b'\t"sv_password" = "B3y1f7"',
+    b'  server_cvar: "sv_password" "B3y1f7"',
+    b'\t"rcon_password"\t\t"B3y1f7"',
+    b"'sv_password' = 'B3y1f7'",
+    b"  'sv_password' = 'B3y1f7'",
+    b"'sv_password' = \"it's B3y1f7\"",
+    b'   rcon from "203.0.113.2:61688": command "rcon_password B3y1f7"',
 ]
 
 WITHOUT_SECRET = [
@@ -63,7 +76,11 @@ WITHOUT_SECRET = [
     b'server_cvar: "mp_freezetime" "9"',
     b'"mp_freezetime" = "9"',
     b'"mp_tokens_spent" = "9"',
-    b'"sv_pass" = "9"',
+    b'"bot_compass" = "9"',
+    b'  "mp_freezetime" = "9"',
+    b"'mp_freezetime' = '9'",
+    b'"plugin_author" = "9"',
+    b'"sv_password" "<2><[U:1:5]><CT>" say "hello"',
     b'World triggered "Round_Start"',
     b'rcon from "203.0.113.2:61688": Bad Password',
     b"\xff\xfe\x00 garbage",
@@ -102,7 +119,7 @@ def test_empty_passwords_stay_empty() -> None:
 
 ROUND = b'World triggered "Round_Start"'
 CHAT = b'"x<2><[U:1:5]><CT>" say "hi"'
-LIKE_A_PLAYER = [line for line in [*WITH_SECRET, *WITHOUT_SECRET] if b'"sv_password" = "<' in line]
+LIKE_A_PLAYER = [line for line in [*WITH_SECRET, *WITHOUT_SECRET] if re.search(rb'"sv_password"[ =]+"<', line)]
 """Whether these are lines of a player is known only at their ends."""
 
 
@@ -126,7 +143,7 @@ def stored(posts: Sequence[bytes], *, with_offsets: bool) -> bytes:
 
 def without_quotes(body: bytes) -> bytes:
     """A quote at the end of a post may be the closing one, so it is kept."""
-    return body.replace(b'"', b"*")
+    return body.replace(b'"', b"*").replace(b"'", b"*")
 
 
 @pytest.mark.parametrize("line", [line for line in [*WITH_SECRET, *WITHOUT_SECRET] if line not in LIKE_A_PLAYER])
@@ -187,6 +204,11 @@ REPORTS_WITH_SECRET = [
     {"auth": [{"callbackAuthToken": 'with "quotes" \\ and B3y1f7"'}]},
     {"match_config": json.dumps({"RemoteLogHeaderValue": "B3y1f7", "NumMaps": 3}), "round": "07"},
     {"match_config": json.dumps({"a": 1, "steam_key": "B3y1f7"}, indent=1)},
+    {"passwords": ["B3y1f7", "x]B3y1f7", ["B3y1f7"], {"name": "B3y1f7"}], "round": ["07"]},
+    {"db": {"pass": "B3y1f7"}, "ftp_pwd": "B3y1f7", "sv_pw": "B3y1f7", "webhook": "B3y1f7", "auth": "B3y1f7"},
+    {"auth": {"user": "B3y1f7", "hosts": ["B3y1f7"]}, "name": "Reds"},
+    {"match_config": json.dumps({"webhooks": ["B3y1f7", "y"], "b": ["07"]})},
+    {"match_config": json.dumps({"webhooks": ["B3y1f7", "y"], "b": ["07"]}, indent=1)},
 ]
 
 
@@ -200,6 +222,26 @@ def test_secret_fields_of_a_report_are_overwritten_and_it_stays_valid(
     assert SECRET not in redacted
     assert len(redacted) == len(body)
     assert shape(json.loads(redacted)) == shape(report)
+
+
+@pytest.mark.parametrize("indent", [1, 4, "\t", 60])
+@pytest.mark.parametrize("report", REPORTS_WITH_SECRET)
+def test_indented_report_is_redacted_and_stays_valid(report: object, indent: int | str) -> None:
+    redacted = redact_report(json.dumps(report, indent=indent).encode())
+    assert SECRET not in redacted
+    assert shape(json.loads(redacted)) == shape(report)
+
+
+def test_fields_in_single_quotes_are_overwritten() -> None:
+    body = b"{'password': 'B3y1f7', 'say': 'it', 'tokens': 3, 'auth': \"B3'y1f7\", 'map': 'de_nuke'}"
+    redacted = redact_report(body)
+    assert redacted == b"{'password': '******', 'say': 'it', 'tokens': 3, 'auth': \"*******\", 'map': 'de_nuke'}"
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+def test_cut_list_of_secrets_shows_none_of_them(cut: int) -> None:
+    body = b'{"passwords": ["B3y1f7", "B3y1f7"], "a": 1}'
+    assert not re.search(rb"B3y", redact_report(body[:cut]))
 
 
 def shape(value: object) -> object:
@@ -259,6 +301,13 @@ def test_length_and_line_breaks_are_kept_for_any_bytes(pieces: list[bytes]) -> N
         b'{"token":"' + b"\\" * 250_000,
         b'\\"token\\":\\"' * 15_000,
         b"q1W2e3R4t5" * 25_000,
+        b'"token":[' * 30_000,
+        b'"token":[' + b'"' * 250_000,
+        b'"token":["' + b"[" * 250_000,
+        b'\\"token\\":[' * 20_000,
+        b'"token":[' + b"\\" * 250_000,
+        (b"\n" + b" " * 64) * 4_000,
+        b"\n" + b" " * 250_000,
     ],
 )
 def test_hostile_bodies_are_redacted_in_linear_time(body: bytes) -> None:
