@@ -149,6 +149,16 @@ def check_fleets(settings: Settings) -> None:
             )
 
 
+def warn_of_denied_callbacks(settings: Settings) -> None:
+    """Warn if callbacks to private addresses are denied only because the public URL is not loopback."""
+    if settings.callback_private is None and settings.is_behind_proxy:
+        _log.warning(
+            "callbacks to private addresses are denied: other machines reach the service by its public URL; set "
+            "MATCHPOD_CALLBACK_PRIVATE to allow or deny them",
+            extra={"public_url": settings.public_url},
+        )
+
+
 def compose_regions(
     settings: Settings, consoles: Consoles, *, installation: str, metrics: Metrics | None = None
 ) -> Sequence[Region]:

@@ -27,7 +27,7 @@ import uvloop
 from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
-from matchpod.app.composition import Service, check_fleets, compose
+from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
 from matchpod.app.copies import claim_place, renew_place
 from matchpod.app.first_run import (
     ORGANIZATION,
@@ -74,6 +74,7 @@ def run_service(
     run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
     """
     limits = connection_limits(settings, _allow_open_files())
+    warn_of_denied_callbacks(settings)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(settings, limits, announce, command=command, is_restored=is_restored))

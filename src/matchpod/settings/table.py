@@ -119,7 +119,7 @@ SERVICE = (
     Setting(
         key="callback_private",
         rule=rules.flag("allow", "deny"),
-        fallback="allow if the service listens on loopback only, else deny",
+        fallback="allow if the service listens on loopback and its public URL is loopback too, else deny",
         meaning="Whether callbacks may go to private, loopback and link-local addresses. With `allow`, callers can "
         "reach the internal network of this machine.",
     ),

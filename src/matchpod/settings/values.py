@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -88,8 +89,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allows_private_callbacks(self) -> bool:
-        """True if callbacks may go to private addresses; by default only if no other machine can call us."""
-        return is_loopback(self.host) if self.callback_private is None else self.callback_private
+        """True if callbacks may go to private addresses; by default only if no other machine can call us.
+
+        A proxy in front lets others call a service that listens on loopback: the public URL shows it.
+        """
+        if self.callback_private is not None:
+            return self.callback_private
+        return is_loopback(self.host) and not self.is_behind_proxy
+
+    @property
+    def is_behind_proxy(self) -> bool:
+        """True if the service listens on loopback, but is called by a URL of another host."""
+        return is_loopback(self.host) and not is_loopback(urlsplit(self.ingest_base()).hostname or "")
 
     @property
     def match_log_bytes(self) -> int | None:

@@ -13,7 +13,7 @@ from matchpod.adapters.fleets.process import ProcessFleet
 from matchpod.adapters.fleets.static import StaticFleet
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.app import ResourcesError
-from matchpod.app.composition import Service, check_fleets, compose, compose_regions
+from matchpod.app.composition import Service, check_fleets, compose, compose_regions, warn_of_denied_callbacks
 from matchpod.app.resources import open_resources
 from matchpod.service.principals import Role, Scope
 from matchpod.settings import load_settings
@@ -109,3 +109,24 @@ def test_user_that_servers_cannot_run_as_is_reported(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     with pytest.raises(ResourcesError, match="cannot run as root: only root can start servers as another user"):
         check('user = "root"')
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_warned"),
+    [
+        ({"PUBLIC_URL": "https://play.example"}, True),
+        ({"PUBLIC_URL": "https://play.example", "CALLBACK_PRIVATE": "deny"}, False),
+        ({"PUBLIC_URL": "https://play.example", "CALLBACK_PRIVATE": "allow"}, False),
+        ({"PUBLIC_URL": "http://localhost:8080"}, False),
+        ({"PUBLIC_URL": "https://play.example", "HOST": "0.0.0.0"}, False),
+        ({}, False),
+    ],
+)
+def test_warning_names_the_setting_if_the_public_url_alone_denies_private_callbacks(
+    settings: dict[str, str], caplog: pytest.LogCaptureFixture, *, is_warned: bool
+) -> None:
+    warn_of_denied_callbacks(
+        load_settings({f"MATCHPOD_{name}": text for name, text in settings.items()}, lambda _: None)
+    )
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * is_warned
+    assert ("MATCHPOD_CALLBACK_PRIVATE" in caplog.text) is is_warned
