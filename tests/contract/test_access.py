@@ -112,7 +112,7 @@ async def test_key_expires_even_if_it_is_cached(world: World) -> None:
     assert [view.state for view in await world.access.keys("acme")] == [KeyState.EXPIRED]
 
 
-async def test_revoked_key_is_rejected_at_once_here_and_within_five_seconds_in_other_processes(world: World) -> None:
+async def test_revoked_key_is_rejected_at_once_here_and_soon_in_other_processes(world: World) -> None:
     key = await world.new_key()
     assert await world.is_accepted(key)
     other_process = world.another_process()
@@ -168,7 +168,7 @@ async def test_use_of_a_key_is_recorded_at_most_once_per_minute(world: World) ->
     key = await world.new_key()
     before = world.db.writes
     assert await asyncio.gather(*(world.is_accepted(key) for _ in range(5))) == [True] * 5
-    for _ in range(11):
+    for _ in range(rules.RECORD_USE_MS // rules.CACHE_MS - 1):
         world.clock.at_ms += rules.CACHE_MS
         assert await world.is_accepted(key)
     assert world.db.writes == before + 1

@@ -230,8 +230,21 @@ async def test_many_log_ins_with_one_key_end_its_oldest_sessions_only(world: Wor
 
 
 async def test_open_page_alone_does_not_keep_a_session(world: World) -> None:
-    cookie = await world.log_in(world.org_id)
+    session_id = (await world.user(await world.log_in(world.org_id))).session_id
+    active = []
     for _ in range(2):
         world.clock.at_ms += IDLE_MS // 2
-        found = await world.sessions.find(cookie, is_use=False)
-    assert found is None
+        active.append(await world.sessions.active_sessions([session_id, "ses_unknown"]))
+    assert active == [{session_id}, set()]
+
+
+async def test_sessions_end_with_their_key_and_when_they_are_ended(world: World) -> None:
+    linked = await world.user(await world.log_in(world.org_id))
+    keyed = await world.user((await world.sessions.open_by_key(world.key.text, user_agent="")).cookie)
+    operator = await world.user(await world.log_in(None))
+    ids = [one.session_id for one in (linked, keyed, operator)]
+    assert await world.sessions.active_sessions(ids) == set(ids)
+    await world.access.revoke_key(world.key.view.id)
+    assert await world.sessions.active_sessions(ids) == {linked.session_id, operator.session_id}
+    await world.sessions.log_out(linked)
+    assert await world.sessions.active_sessions(ids) == {operator.session_id}

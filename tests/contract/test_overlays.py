@@ -58,6 +58,8 @@ async def test_tokens_of_a_match_end_together(world: World) -> None:
     kept = await world.overlays.create(OWNER, "srv_2")
     assert await world.overlays.end(OWNER, "srv_1") == 2
     assert [await world.overlays.find(token) for token in ended] == [None, None]
+    ids = [world.overlays.id_of(token) for token in (*ended, kept)]
+    assert await world.overlays.valid_tokens(ids) == {ids[-1]}
     assert await world.overlays.find(kept) is not None
     assert await world.overlays.end(OWNER, "srv_1") == 0
     assert [act for act in await world.acts() if act[0] == "overlays_ended"] == [("overlays_ended", "key_1", "srv_1")]

@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -206,7 +207,58 @@ def test_number_of_pipelined_requests_is_limited() -> None:
     last = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 
     assert run_client(send_parts(REQUEST * (MAX_PIPELINED - 1) + last)).count(b"200 OK") == MAX_PIPELINED
-    assert run_client(send_parts(REQUEST * 5_000)).count(b"200 OK") <= MAX_PIPELINED
+
+
+@pytest.mark.parametrize("count", [MAX_PIPELINED + 2, 5_000, 100_000])
+def test_first_pipelined_requests_are_answered_before_the_connection_is_closed(count: int) -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(REQUEST * count)
+        writing = asyncio.create_task(writer.drain())
+        answers = await reader.read()  # until the end, without a reset
+        await asyncio.gather(writing, return_exceptions=True)
+        return answers
+
+    answers = run_client(client)
+    # One is being answered while the others wait.
+    assert answers.count(b"HTTP/1.1 200 OK") == answers.count(b"GET 0;") == MAX_PIPELINED + 1
+    assert answers.count(b"HTTP/1.1 ") == MAX_PIPELINED + 1
+    assert answers.count(b"connection: close") == 1
+
+
+def test_client_that_goes_on_sending_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LINGER_S", 0.2)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        answers = b""
+        with suppress(ConnectionError):
+            while True:
+                writer.write(REQUEST * 1_000)
+                await writer.drain()
+        with suppress(ConnectionError):
+            answers = await reader.read()
+        return answers
+
+    assert run_client(client).count(b"200 OK") <= MAX_PIPELINED + 1
+
+
+def test_half_closed_client_gets_the_answers_to_its_first_requests() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(REQUEST * 5_000)
+        writer.write_eof()
+        return await reader.read()
+
+    assert run_client(client).count(b"GET 0;") == MAX_PIPELINED + 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 20])
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\x00garbage\r\n\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"],
+    ids=["head", "body"],
+)
+def test_requests_before_garbage_are_answered(count: int, garbage: bytes) -> None:
+    answers = run_client(send_parts(REQUEST * count + garbage))
+    assert answers.count(b"GET 0;") == answers.count(b"HTTP/1.1 ") == count
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,18 @@ from typer.testing import CliRunner
 from matchpod.app.first_run import KEY_FILE
 from matchpod.cli import create_app
 from matchpod.core.secret_names import is_secret_name
+from matchpod.service.access import CACHE_MS
 from matchpod.service.callbacks import MAX_PER_HOST
+from matchpod.service.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.history.stream_readers import MAX_READERS
 from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest_budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
 from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.settings.table import SERVICE
-from matchpod.web.event_streams import CHECK_KEY_S, HEARTBEAT_S
+from matchpod.web.connection import MAX_PIPELINED
+from matchpod.web.connections import MAX_UNREAD_BYTES
+from matchpod.web.event_streams import HEARTBEAT_S
+from matchpod.web.stream_access import CHECK_S
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (FOLDER / "security.md").read_text("utf-8")
@@ -69,7 +74,11 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"{MAX_PER_HOST:,} attempts at once to one host of an organization",
         f"{MAX_READERS:,} of all organizations",
         f"a comment every {HEARTBEAT_S:g} s",
-        f"open streams end within {CHECK_KEY_S:g} seconds",
+        f"accept a revoked key for {CACHE_MS // 1000} more seconds",
+        f"streams end within {CACHE_MS // 1000 + CHECK_S:g} seconds",
+        f"{MAX_PIPELINED + 1} requests sent before the answer to the first",
+        f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
+        f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",
         f"`{KEY_FILE}`",
     ):
@@ -80,6 +89,7 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
     for variable, text in (
         ("MATCHPOD_MAX_CONNECTIONS_PER_ADDRESS", "1,024 per address"),
         ("MATCHPOD_MAX_BODY_BYTES", "bodies of 256 KiB"),
+        ("MATCHPOD_MAX_FAILED_LOGINS", "60 failed log-ins per minute"),
         ("MATCHPOD_MAX_LIVE_MATCHES", "1,000 matches that have not ended"),
         ("MATCHPOD_MAX_CREATIONS_PER_MINUTE", "600 new matches per minute"),
         ("MATCHPOD_MAX_STREAMS", "1,000 open streams"),

@@ -88,6 +88,37 @@ def test_private_callbacks_are_denied_unless_only_this_machine_can_call(
     assert settings.allows_private_callbacks is is_allowed
 
 
+@pytest.mark.parametrize(
+    ("host", "public_url", "is_allowed"),
+    [
+        *(("127.0.0.1", "http://127.0.0.1:8080", True), ("127.0.0.1", "http://localhost", True)),
+        *(("::1", "http://[::1]:8080", True), ("localhost", "https://LOCALHOST:8443", True)),
+        *(("127.0.0.1", "https://play.example", False), ("::1", "http://192.0.2.7", False)),
+        *(("127.0.0.1", "http://10.0.0.7:8080", False), ("127.0.0.1", "https://127.0.0.1.example", False)),
+        ("0.0.0.0", "http://127.0.0.1:8080", False),
+    ],
+)
+def test_private_callbacks_are_denied_behind_a_proxy_with_a_public_url(
+    host: str, public_url: str, *, is_allowed: bool
+) -> None:
+    settings = load_settings({"MATCHPOD_HOST": host, "MATCHPOD_PUBLIC_URL": public_url}, no_file)
+    assert settings.allows_private_callbacks is is_allowed
+    allowed = load_settings({"MATCHPOD_PUBLIC_URL": public_url, "MATCHPOD_CALLBACK_PRIVATE": "allow"}, no_file)
+    assert allowed.allows_private_callbacks
+
+
+@pytest.mark.parametrize(
+    ("port", "ops_port", "is_valid"), [("8080", "9090", True), ("0", "0", True), ("9", "9", False)]
+)
+def test_port_for_metrics_is_another_one(port: str, ops_port: str, *, is_valid: bool) -> None:
+    settings = {"MATCHPOD_PORT": port, "MATCHPOD_OPS_PORT": ops_port}
+    if is_valid:
+        assert load_settings(settings, no_file).ops_port == int(ops_port)
+        return
+    with pytest.raises(SettingsError, match="ops_port is 9, as is port; it must be another port"):
+        load_settings(settings, no_file)
+
+
 def test_default_region_is_simulated() -> None:
     (sandbox,) = load_settings({}, no_file).regions
     assert (sandbox.code, sandbox.speed, sandbox.allows_simulator) == ("sandbox", 30.0, True)

@@ -33,6 +33,7 @@ from matchpod.service.callback_deliveries import CallbackDeliveries
 from matchpod.service.callbacks import CallbackDispatcher
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.disk_space import DiskSpace
+from matchpod.service.failed_logins import FailedLogIns
 from matchpod.service.history.reading import History
 from matchpod.service.history.streams import Streams
 from matchpod.service.ingest import Ingest
@@ -41,7 +42,7 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import ConnectionMetrics, Metrics
+from matchpod.service.metrics import ConnectionMetrics, HttpMetrics, Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.pruning import Retention
 from matchpod.service.quotas import Quotas
@@ -60,6 +61,7 @@ from matchpod.settings import (
 )
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.asgi import Application
+from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
 
 _log = logging.getLogger(__name__)
 
@@ -68,18 +70,33 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
     access: Access
-    sessions: ConsoleSessions
     regions: Regions
     readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
     upkeep: Upkeep
-    streams: Streams
-    broadcasts: Broadcasts
+    console: ConsoleDeps
     sender: CallbackSender
     connection_metrics: ConnectionMetrics
     deps: Deps
     web: Application
+    ops: Application | None
+    """What the port for probes and metrics serves; None if there is no such port."""
+
+    @property
+    def streams(self) -> Streams:
+        """The streams of events."""
+        return self.deps.streams
+
+    @property
+    def sessions(self) -> ConsoleSessions:
+        """The sessions of people in the console."""
+        return self.console.sessions
+
+    @property
+    def broadcasts(self) -> Broadcasts:
+        """What changes on the pages of the console."""
+        return self.console.broadcasts
 
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
@@ -89,7 +106,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     metrics, sender = Metrics(registry), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
     deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
-    access, disk = Access(db=db, clock=clock, vault=resources.vault), _compose_disk(resources, registry)
+    access, disk = _compose_access(resources, metrics), _compose_disk(resources, registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
     services = Services(
@@ -108,27 +125,31 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         version=version,
     )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
+    web, ops = _compose_web(services, console, settings)
     return Service(
         access=access,
-        sessions=console.sessions,
+        console=console,
         regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
         upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),
-        streams=deps.streams,
         sender=sender,
         connection_metrics=ConnectionMetrics(registry),
         deps=deps,
-        broadcasts=console.broadcasts,
-        web=_compose_web(services, console if settings.console else None),
+        web=web,
+        ops=ops,
     )
 
 
-def _compose_web(services: Services, console: ConsoleDeps | None) -> Application:
-    if console is None:
-        return create_web(services)
-    return create_web(services, more_endpoints=console_endpoints(console), error_page=error_page)
+def _compose_web(
+    services: Services, console: ConsoleDeps, settings: Settings
+) -> tuple[Application, Application | None]:
+    """Return the application, and the one for the port for probes and metrics if there is such a port."""
+    metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
+    build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
+    web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
+    return web, create_web(services, endpoints=OPS_ENDPOINTS, metrics=metrics) if has_ops else None
 
 
 def check_fleets(settings: Settings) -> None:
@@ -315,6 +336,13 @@ def _compose_upkeep(
 
 def _retention(settings: Settings) -> Retention:
     return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
+
+
+def _compose_access(resources: Resources, metrics: Metrics) -> Access:
+    audit = Audit(db=resources.db, clock=resources.clock)
+    limit = resources.settings.max_failed_logins
+    failures = FailedLogIns(audit=audit, per_minute=limit, counter=metrics.failed_log_ins)
+    return Access(db=resources.db, clock=resources.clock, vault=resources.vault, audit=audit, failures=failures)
 
 
 def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:

@@ -15,7 +15,7 @@ import resource
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,11 @@ times above, with callbacks delivered during the grace period."""
 OPEN_FILES: Final = 65_536
 """Limit on open files: far more than one process has connections; lowered to what the system allows."""
 
+OPS_LIMITS: Final = ConnectionLimits(total=32)
+"""Connections of the port for probes and metrics, for a few probes and scrapers; from the open files kept for other
+purposes."""
+
+Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger(__name__)
 
@@ -127,9 +132,8 @@ async def _serve(
         read_only = await _prepare(resources, is_restored=is_restored)
         begun, unfinished = _open_begun_entry(resources)
         stack.callback(begun.close)
-        bound = stack.enter_context(bind(settings.host, settings.port))
-        url = _local_url(settings, bound)
-        ingest_base = settings.ingest_base(port_of(bound))
+        bound, ops = _bind_ports(settings, stack)
+        url, ingest_base = _local_url(settings, bound), settings.ingest_base(port_of(bound))
         service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
         stack.push_async_callback(_close, service)
         stack.enter_context(watched_loop(exit_s=settings.stall_exit_s, on_stall=service.deps.metrics.count_stall))
@@ -147,8 +151,16 @@ async def _serve(
             _show_key(settings, welcome_text(key, link=link, base_url=url, region=code, command=command), announce)
         elif announce is not None:
             announce(await another_key_text(service.access, command=command, has_console=settings.console))
-        renew = partial(renew_place, resources)
-        return await ServiceProcess(service, bound, url, limits=limits, grace_s=settings.grace_s, also=renew).run()
+        process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
+        return await process.run(also=partial(renew_place, resources))
+
+
+def _bind_ports(settings: Settings, stack: AsyncExitStack) -> tuple[socket.socket, socket.socket | None]:
+    """Bind the port of the service, and that for probes and metrics if there is one."""
+    bound = stack.enter_context(bind(settings.host, settings.port))
+    if settings.ops_port is None:
+        return bound, None
+    return bound, stack.enter_context(bind(settings.host, settings.ops_port))
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
@@ -170,25 +182,31 @@ class ServiceProcess:
         bound: socket.socket,
         url: str,
         *,
+        ops: socket.socket | None = None,
         limits: ConnectionLimits = DEFAULT_LIMITS,
         grace_s: int = 0,
-        also: Callable[[], Coroutine[object, object, None]] | None = None,
     ) -> None:
         self._service = service
-        self._also = also
         self._grace_s = grace_s
         self._bound = bound
         self._url = url
         self._http = HttpServer(
             service.web, on_listening=self._on_listening, limits=limits, metrics=service.connection_metrics
         )
+        self._servers = {self._http: bound}
+        if ops is not None and service.ops is not None:
+            told = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(ops)})
+            self._servers[HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS)] = ops
 
-    async def run(self) -> int:
-        """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly."""
+    async def run(self, *, also: Job | None = None) -> int:
+        """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
+
+        `also` is one more part of a process that drives matches.
+        """
         stop_requested = asyncio.Event()
         stop = asyncio.create_task(stop_requested.wait(), name="stop")
-        http = asyncio.create_task(self._http.serve(self._bound), name="http")
-        jobs = {http, *(asyncio.create_task(job(), name=name) for name, job in self._jobs().items())}
+        http = {asyncio.create_task(server.serve(bound), name="http") for server, bound in self._servers.items()}
+        jobs = {*http, *(asyncio.create_task(job(), name=name) for name, job in self._jobs(also).items())}
         try:
             with _stop_signals(stop_requested.set):
                 await asyncio.wait({*jobs, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +224,7 @@ class ServiceProcess:
     def _is_driving(self) -> bool:
         return self._service.readiness.read_only is None
 
-    def _jobs(self) -> dict[str, Callable[[], Coroutine[object, object, None]]]:
+    def _jobs(self, also: Job | None) -> dict[str, Job]:
         """The parts besides HTTP. Those that act on matches, servers, callbacks or old rows only if this one drives."""
         upkeep = self._service.upkeep
         jobs = {"clocks": upkeep.run_clock_checks}
@@ -217,15 +235,15 @@ class ServiceProcess:
                 "gauges": upkeep.run_gauges,
                 "sweep": upkeep.run_sweeps,
             }
-            if self._also is not None:
-                jobs["place"] = self._also
+            if also is not None:
+                jobs["place"] = also
         return jobs
 
     def _on_listening(self) -> None:
         self._service.readiness.mark_ready()
         _log.info("listening", extra={"url": self._url})
 
-    async def _stop(self, http: asyncio.Task[None]) -> None:
+    async def _stop(self, http: Collection[asyncio.Task[None]]) -> None:
         signal.alarm(forced_exit_s(self._grace_s))
         self._service.readiness.drain()
         _log.info("stopping")
@@ -240,8 +258,9 @@ class ServiceProcess:
         # Streams close last: clients reconnect at once, and a rejected reconnection looks like the end of the stream.
         self._service.streams.close()
         self._service.broadcasts.close()
-        self._http.stop()
-        await _stop_part("requests", asyncio.wait([http]), DRAIN_REQUESTS_S)
+        for server in self._servers:
+            server.stop()
+        await _stop_part("requests", asyncio.wait(http), DRAIN_REQUESTS_S)
 
 
 async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:

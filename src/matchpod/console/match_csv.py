@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from matchpod.console.match_wording import standing
@@ -34,14 +34,20 @@ _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
 """The first characters of what spreadsheets compute. Wide forms count too: some spreadsheets convert them."""
 
 
-def match_csv(matches: Iterable[MatchItem]) -> bytes:
-    """Return the matches as CSV, with a heading."""
+def csv_heading() -> bytes:
+    """Return the beginning of a file, with the names of the columns."""
+    return (MARK + _lines([COLUMNS])).encode()
+
+
+def csv_rows(matches: Iterable[MatchItem]) -> bytes:
+    """Return the matches as rows."""
+    return _lines([safe_cell(value) for value in _row(match)] for match in matches).encode()
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO()
-    text.write(MARK)
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows([safe_cell(value) for value in _row(match)] for match in matches)
-    return text.getvalue().encode()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def safe_cell(value: str | int | None) -> str:

@@ -65,7 +65,10 @@ def assets() -> Mapping[str, Response]:
     """Return the files that pages use, by name. They may be cached for ever: their addresses contain their hash."""
     folder = resources.files(__package__) / "assets"
     headers = (*HEADERS, (b"cache-control", b"public, max-age=31536000, immutable"))
-    return {name: Response((folder / name).read_bytes(), 200, kind, headers) for name, kind in ASSETS.items()}
+    return {
+        name: Response((folder / name).read_bytes(), content_type=kind, headers=headers, is_shared=True)
+        for name, kind in ASSETS.items()
+    }
 
 
 def asset_path(name: str) -> str:

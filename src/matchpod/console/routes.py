@@ -38,19 +38,22 @@ from matchpod.console.visit import (
     Who,
 )
 from matchpod.core.errors import ForbiddenError, MatchpodError
+from matchpod.core.query_fields import QueryFields
 from matchpod.service.principals import Scope
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.web.asgi import Scope as HttpScope
-from matchpod.web.endpoint import Call, Endpoint, EventStream, Response, Site, Tag
+from matchpod.web.endpoint import Answer, Call, Endpoint, Response, Site, Tag
 from matchpod.web.errors import error_headers
+from matchpod.web.query_strings import query_of
 
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
 LOGIN: Final = "/console/login"
+NOTICE: Final = "done"
+"""The parameter of all pages that says which notice to show."""
 PER_MINUTE: Final = 600
 """Requests of a session per minute: far more than a person sends."""
 
-Answer = Response | EventStream
 PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
@@ -58,7 +61,8 @@ OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 class Route(msgspec.Struct, frozen=True):
     """One address: `handler` gets a Visit, or without a session the dependencies and the request.
 
-    `is_read`: a POST that is answered by a process that serves reads only too.
+    `is_read`: a POST that is answered by a process that serves reads only too. `query` are the parameters that it
+    reads, besides the notice of pages; None if it checks them itself.
     """
 
     method: str
@@ -66,27 +70,28 @@ class Route(msgspec.Struct, frozen=True):
     who: Who
     handler: PageHandler | OpenHandler
     is_read: bool = False
+    query: tuple[str, ...] | None = ()
 
 
 ROUTES: Final = (
     Route("GET", "/console/assets/{hash}/{file}", Who.ANYONE, files.asset),
-    Route("GET", "/console/login", Who.ANYONE, login.form),
+    Route("GET", "/console/login", Who.ANYONE, login.form, query=("next",)),
     Route("POST", "/console/login", Who.ANYONE, login.by_key, is_read=True),
     Route("GET", "/console/login/{token}", Who.ANYONE, login.link),
     Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall),
-    Route("GET", "/console/stream", Who.MEMBER, live.stream),
-    Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show),
-    Route("GET", "/console/matches/{serverId}/stream", Who.MEMBER, match.stream),
+    Route("GET", "/console/stream", Who.MEMBER, live.stream, query=("after",)),
+    Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
+    Route("GET", "/console/matches/{serverId}/stream", Who.MEMBER, match.stream, query=("after",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     Route("GET", "/overlay/{token}", Who.ANYONE, overlay.show),
-    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream),
-    Route("GET", "/console/matches", Who.MEMBER, matches.show_list),
-    Route("GET", "/console/matches.csv", Who.MEMBER, matches.download_csv),
-    Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list),
+    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream, query=("after",)),
+    Route("GET", "/console/matches", Who.MEMBER, matches.show_list, query=None),
+    Route("GET", "/console/matches.csv", Who.MEMBER, matches.download_csv, query=None),
+    Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None),
     Route("POST", "/console/deliveries/redeliver", Who.MANAGER, deliveries.redeliver_given_up),
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
     Route("GET", "/console/deliveries/{id}/body", Who.MEMBER, deliveries.download_body),
@@ -97,7 +102,7 @@ ROUTES: Final = (
     Route("GET", "/console/regions", Who.PERSON, regions.table),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
-    Route("GET", "/console/access", Who.PERSON, access.overview),
+    Route("GET", "/console/access", Who.PERSON, access.overview, query=("before",)),
     Route("POST", "/console/access/keys", Who.OWNER, access.create_key),
     Route("POST", "/console/access/keys/{key_id}/rotate", Who.OWNER, access.rotate_key),
     Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),
@@ -121,6 +126,7 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
             summary="",
             handler=partial(_handle, deps, route, limiter=limiter),
             is_read=route.is_read,
+            reads_query=True,
         )
         for route in ROUTES
     )
@@ -136,6 +142,8 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
 
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:
     deps.doors.check(call)
+    if route.query is not None:
+        _check_query(call, (*route.query, NOTICE))
     if route.who is Who.ANYONE:
         return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
     user = await deps.sessions.find(deps.doors.read_cookie(call))
@@ -147,6 +155,11 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     if fault is not None:
         raise ForbiddenError(fault)
     return await route.handler(visit)  # type: ignore[arg-type, call-arg]
+
+
+def _check_query(call: Call, known: tuple[str, ...]) -> None:
+    """Raise InvalidParamsError for unknown parameters; empty ones count as not given, as in forms."""
+    QueryFields([(name, value) for name, value in query_of(call) if value or name not in known], known).check()
 
 
 def _fault(visit: Visit, who: Who) -> str | None:

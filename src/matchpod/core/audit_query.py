@@ -11,8 +11,8 @@ import msgspec
 from matchpod.core.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from matchpod.core.query_fields import QueryFields
 
-AUDIT_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of ids of entries. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
+AUDIT_ID: Final = r"act_[0-9a-z]{26}"
+"""Pattern of ids of entries. Ids are compared as texts, so any other text would select all entries or none."""
 
 _NAMES: Final = ("before", "pageSize")
 
@@ -34,4 +34,4 @@ def read_audit_query(pairs: Sequence[tuple[str, str]]) -> AuditQuery:
 
 
 def _id_fault(text: str) -> str | None:
-    return None if re.fullmatch(AUDIT_ID, text) else "must be the id of an entry"
+    return None if re.fullmatch(AUDIT_ID, text) else "must be the id of an entry: act_ and 26 characters"

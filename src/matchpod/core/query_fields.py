@@ -99,6 +99,8 @@ class QueryFields:
         del self._values[name]
 
     def _hint(self, name: str) -> str:
+        if not self._known:
+            return "this address has none"
         suggestion = nearest(name, self._known)
         return f"did you mean {suggestion}?" if suggestion else f"known parameters: {', '.join(self._known)}"
 

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, State
 from matchpod.service import webhook_signature
 from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.failed_logins import Address, FailedLogIns, LogInKind
 from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, new_token
 from matchpod.service.principals import (
     KeyState,
@@ -51,7 +52,7 @@ KEY_PREFIX: Final = "mk_live_"
 SHOWN_CHARACTERS: Final = len(KEY_PREFIX) + 4
 """Length of the stored start of a key, which tells keys apart; the other 39 characters cannot be guessed."""
 
-CACHE_MS: Final = 5_000
+CACHE_MS: Final = 3_000
 """How long a key is cached, and so how long a key revoked by another process may still work."""
 MAX_CACHED: Final = 4_096
 """Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
@@ -101,6 +102,7 @@ class Access:
         clock: Clock,
         vault: Vault,
         audit: Audit | None = None,
+        failures: FailedLogIns | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._db = db
@@ -108,29 +110,60 @@ class Access:
         self._vault = vault
         self._random_bytes = random_bytes
         self._audit = audit or Audit(db=db, clock=clock)
+        self.failures = failures or FailedLogIns(audit=self._audit)
         self._cache: dict[str, _CachedKey] = {}
 
     # --- authentication -------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
-    async def authenticate(self, authorization: str | None) -> Principal:
-        """Return the principal of an Authorization header; UnauthorizedError if it has no valid key."""
-        key_hash = _hash(_read_header(authorization))
+    async def authenticate(
+        self, authorization: str | None, *, address: Address | None = None, kind: LogInKind = LogInKind.API_KEY
+    ) -> Principal:
+        """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
+
+        RateLimitError if too many log-ins from the address failed, unless this process knows the key.
+        """
+        try:
+            key_hash = _hash(_read_header(authorization))
+        except UnauthorizedError:
+            if authorization:
+                origin = None if address is None else address()
+                await self.failures.admit(origin, kind)
+                await self.failures.add(origin, kind)
+            raise
         now_ms = self._clock.now_ms()
         cached = self._cache.get(key_hash)
-        if cached is None or now_ms - cached.looked_up_at_ms >= CACHE_MS:
-            cached = await self._look_up(key_hash, now_ms)
-        if cached is None or is_past(cached.expires_at_ms, now_ms):
-            raise UnauthorizedError(KEY_INVALID)
+        if cached is None or now_ms - cached.looked_up_at_ms >= CACHE_MS or is_past(cached.expires_at_ms, now_ms):
+            origin = None if address is None else address()
+            if cached is None:
+                await self.failures.admit(origin, kind)
+            key = await api_keys.by_hash(self._db, key_hash)
+            if key is None or state_of(key, now_ms) is not KeyState.ACTIVE:
+                self._cache.pop(key_hash, None)
+                ids = {} if key is None else {"org_id": key.org_id, "key_id": key.id}
+                await self.failures.add(origin, kind, **ids)
+                raise UnauthorizedError(KEY_INVALID)
+            if cached is None:
+                self.failures.give_back(origin)
+            cached = await self._cache_key(key, now_ms)
         return cached.principal
 
-    async def _look_up(self, key_hash: str, now_ms: int) -> _CachedKey | None:
-        """Read a key from the database; None unless active. Other keys are not cached: they would evict active ones."""
-        key = await api_keys.by_hash(self._db, key_hash)
-        # Read the old cache entry after the await: a concurrent request may have recorded the use meanwhile.
-        before = self._cache.pop(key_hash, None)
-        if key is None or state_of(key, now_ms) is not KeyState.ACTIVE:
-            return None
+    @unavailable_on_outage
+    async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
+        """Return those of the keys that are active; the others are no longer cached."""
+        now_ms = self._clock.now_ms()
+        active: set[str] = set()
+        for key in await api_keys.by_ids(self._db, key_ids):
+            if state_of(key, now_ms) is KeyState.ACTIVE:
+                active.add(key.id)
+            else:
+                self._cache.pop(key.key_hash, None)
+        return active
+
+    async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
+        """Cache a key that was just read and is active. Other keys are not cached: they would evict active ones."""
+        # Read the old cache entry after the key was read: a concurrent request may have recorded the use meanwhile.
+        before = self._cache.pop(key.key_hash, None)
         recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
         is_use_new = now_ms - recorded_at_ms >= RECORD_USE_MS
         cached = _CachedKey(
@@ -141,7 +174,7 @@ class Access:
         )
         if len(self._cache) >= MAX_CACHED:
             del self._cache[next(iter(self._cache))]
-        self._cache[key_hash] = cached
+        self._cache[key.key_hash] = cached
         if is_use_new:
             await self._record_use(key.id, now_ms)
         return cached
@@ -272,7 +305,7 @@ class Access:
         record = self._audit.entry(Action.KEY_ROTATED, org_id=key.org_id, actor=actor, target=old.id, detail=detail)
         await self._db.write([api_keys.insert(key), record])
         await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
-        self._cache.clear()
+        self._cache.pop(old.key_hash, None)
         _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})
         return NewKey(text=text, view=key_view(key, now_ms))
 
@@ -282,7 +315,7 @@ class Access:
         record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
         if not await api_keys.revoke(self._db, key.id, self._clock.now_ms(), record):
             return False
-        self._cache.clear()
+        self._cache.pop(key.key_hash, None)
         _log.info("key revoked", extra={"key_id": key.id, "org_id": key.org_id})
         return True
 

@@ -36,6 +36,7 @@ class Action(StrEnum):
     LINK_CREATED = "link_created"
     LOGGED_IN = "logged_in"
     LOGGED_OUT = "logged_out"
+    LOG_IN_FAILED = "log_in_failed"
     SESSION_ENDED = "session_ended"
     MATCH_CREATED = "match_created"
     MATCH_CANCELED = "match_canceled"
@@ -61,8 +62,8 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     actor: Annotated[
         str,
         Meta(
-            description="The id of a key (`key_…`) or of a session of the console (`ses_…`), or `command line`: an "
-            "operator on the machine of the service."
+            description="The id of a key (`key_…`) or of a session of the console (`ses_…`); `command line`, an "
+            "operator on the machine of the service; or `unknown`, for a log-in that failed."
         ),
     ]
     action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]

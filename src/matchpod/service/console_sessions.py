@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from matchpod.ports import Clock, Database
 from matchpod.service.access import Access
 from matchpod.service.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.failed_logins import LogInKind
 from matchpod.service.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
 from matchpod.service.principals import KeyState, Principal, Role, Scope, principal_of, state_of
 from matchpod.storage import console_sessions, organizations
@@ -90,6 +91,7 @@ class ConsoleSessions:
         self._clock = clock
         self._access = access
         self._audit = audit
+        self._failures = access.failures
         self._random_bytes = random_bytes
 
     # --- log in ---------------------------------------------------------------------------------------------------
@@ -103,17 +105,26 @@ class ConsoleSessions:
         return token
 
     @unavailable_on_outage
-    async def open_by_link(self, token: str, *, user_agent: str) -> NewSession:
-        """Begin a session with a link; UnauthorizedError if it was used or has expired."""
+    async def open_by_link(self, token: str, *, user_agent: str, address: str | None = None) -> NewSession:
+        """Begin a session with a link; UnauthorizedError if it was used or has expired.
+
+        RateLimitError if too many log-ins from the address failed.
+        """
+        await self._failures.admit(address, LogInKind.CONSOLE_LINK)
         link = await console_sessions.consume_link(self._db, _hash(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
+            org_id = None if link is None else link.org_id
+            await self._failures.add(address, LogInKind.CONSOLE_LINK, org_id=org_id)
             raise UnauthorizedError(LINK_INVALID)
+        self._failures.give_back(address)
         return await self._open(link.org_id, None, user_agent, detail="with a link")
 
     @unavailable_on_outage
-    async def open_by_key(self, key: str, *, user_agent: str) -> NewSession:
-        """Begin a session with an API key; UnauthorizedError if it is not valid."""
-        principal = await self._access.authenticate(f"Bearer {key.strip()}")
+    async def open_by_key(self, key: str, *, user_agent: str, address: str | None = None) -> NewSession:
+        """Begin a session with an API key; UnauthorizedError if it is not valid, or RateLimitError as for links."""
+        principal = await self._access.authenticate(
+            f"Bearer {key.strip()}", address=lambda: address, kind=LogInKind.CONSOLE_KEY
+        )
         return await self._open(principal.org_id, principal.key_id, user_agent, detail=f"with {principal.key_id}")
 
     async def _open(self, org_id: str | None, key_id: str | None, user_agent: str, *, detail: str) -> NewSession:
@@ -137,8 +148,8 @@ class ConsoleSessions:
     # --- sessions -------------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
-    async def find(self, cookie: str, *, is_use: bool = True) -> ConsoleUser | None:
-        """Return who the cookie belongs to; None if its session has ended. An open page alone is no use of it."""
+    async def find(self, cookie: str) -> ConsoleUser | None:
+        """Return who the cookie belongs to; None if its session has ended."""
         found = await console_sessions.by_hash(self._db, _hash(cookie)) if is_token(cookie) else None
         if found is None:
             return None
@@ -146,9 +157,16 @@ class ConsoleSessions:
         now_ms = self._clock.now_ms()
         if not is_active(session, key, now_ms):
             return None
-        if is_use and now_ms - session.seen_at_ms >= RECORD_USE_MS:
+        if now_ms - session.seen_at_ms >= RECORD_USE_MS:
             await console_sessions.mark_seen(self._db, session.id, now_ms)
         return await self._user(session, key)
+
+    @unavailable_on_outage
+    async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
+        """Return those of the sessions that have not ended. Looking at an open page alone is no use of a session."""
+        now_ms = self._clock.now_ms()
+        found = await console_sessions.by_ids(self._db, session_ids)
+        return {session.id for session, key in found if is_active(session, key, now_ms)}
 
     @unavailable_on_outage
     async def list(self, org_id: str | None) -> list[ConsoleSession]:

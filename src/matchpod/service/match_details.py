@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import AsyncIterator
 from typing import Final
 
 import msgspec
@@ -31,8 +31,8 @@ from matchpod.storage import callback_lists, history, map_events, outbox, raw_lo
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-PAGE: Final = 200
-"""Log entries that are read at once."""
+PAGE: Final = 8
+"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
 
 
 class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,25 +140,21 @@ class MatchDetails:
         return None if outcome is None else outcome.result
 
     @unavailable_on_outage
-    async def raw_log(self, principal: Principal, server_id: str, *, max_bytes: int) -> tuple[bytes, bool]:
-        """The log lines that the server posted, in the order of their arrival; and whether they are all here.
+    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
+        """The log lines that the server posted, in the order of their arrival, in parts.
 
         Passwords were removed from them before they were stored; old ones are deleted after their retention.
         """
         row = await self._own_row(principal, server_id)
-        parts: list[bytes] = []
-        size, seq = 0, 0
-        read = partial(raw_log.read_after, self._db, row.id, limit=PAGE)
-        while entries := await read(seq):
+        return self._log_parts(row.id)
+
+    async def _log_parts(self, server_id: str) -> AsyncIterator[bytes]:
+        seq = 0
+        while entries := await raw_log.read_after(self._db, server_id, seq, limit=PAGE):
             seq = entries[-1].seq
-            for entry in entries:
-                if entry.kind != EntryKind.LOG:
-                    continue
-                if size + len(entry.body) > max_bytes:
-                    return b"".join(parts), False
-                size += len(entry.body)
-                parts.append(entry.body)
-        return b"".join(parts), True
+            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG)
+            del entries  # the reader may take its time
+            yield part
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None

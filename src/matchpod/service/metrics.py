@@ -10,6 +10,9 @@ class Metrics:
 
     def __init__(self, metrics: Registry) -> None:
         self._add_fleet_metrics(metrics)
+        self.failed_log_ins = metrics.counter(
+            "matchpod_failed_log_ins_total", "Log-ins that failed, by what was used.", ("with",)
+        )
         self.matches_created = metrics.counter("matchpod_matches_created_total", "Matches created.", ("region",))
         self.matches_ended = metrics.counter(
             "matchpod_matches_ended_total", "Matches ended, by outcome.", ("region", "outcome")
@@ -99,4 +102,20 @@ class ConnectionMetrics:
         self.open = metrics.gauge("matchpod_connections", "Open HTTP connections.")
         self.rejected = metrics.counter(
             "matchpod_connections_rejected_total", "HTTP connections rejected or closed early, by reason.", ("why",)
+        )
+
+
+class HttpMetrics:
+    """The metrics of HTTP requests and streams, on all ports."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.requests = metrics.counter(
+            "matchpod_http_requests_total", "Requests answered.", ("route", "method", "status")
+        )
+        self.seconds = metrics.histogram(
+            "matchpod_http_request_seconds", "Duration of requests in seconds.", ("route", "status_class")
+        )
+        self.streams = metrics.gauge("matchpod_streams", "Open event streams.")
+        self.streams_ended = metrics.counter(
+            "matchpod_streams_ended_total", "Event streams that ended, by reason.", ("route", "why")
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -67,6 +67,15 @@ class Overlays:
         """Return the match that a token shows; None if there is no such token."""
         found = await overlay_tokens.by_hash(self._db, token_hash(token)) if is_token(token) else None
         return None if found is None else Overlay(server_id=found.server_id, org_id=found.org_id)
+
+    def id_of(self, token: str) -> str:
+        """Return what `valid_tokens` knows a token by, which is no secret."""
+        return token_hash(token)
+
+    @unavailable_on_outage
+    async def valid_tokens(self, ids: Sequence[str]) -> set[str]:
+        """Return the ids of those tokens that were not ended."""
+        return await overlay_tokens.existing(self._db, ids)
 
     @unavailable_on_outage
     async def end(self, principal: Principal, server_id: str) -> int:

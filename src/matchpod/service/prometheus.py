@@ -10,7 +10,8 @@ from __future__ import annotations
 import bisect
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,6 +24,9 @@ OTHER = "other"
 
 DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds, from a fast response to the timeout of a callback."""
+
+RENDER_S = 1.0
+"""How long rendered metrics are served: rendering takes milliseconds, and they are scraped every few seconds."""
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -174,6 +178,24 @@ class Histogram(_Metric):
                 yield self._sample(labels, cumulative, suffix="_bucket", bound=_number(bound))
             yield self._sample(labels, series.total, suffix="_sum")
             yield self._sample(labels, cumulative, suffix="_count")
+
+
+class RenderedMetrics:
+    """The text of all metrics, rendered at most once per RENDER_S: anyone may ask for it, as often as they like."""
+
+    def __init__(self, registry: Registry, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._registry = registry
+        self._monotonic = monotonic
+        self._body = b""
+        self._due_s = -math.inf
+
+    def body(self) -> bytes:
+        """The text as of now or at most RENDER_S ago; the same object until it is rendered again."""
+        now_s = self._monotonic()
+        if now_s >= self._due_s:
+            self._body = self._registry.text().encode()
+            self._due_s = now_s + RENDER_S
+        return self._body
 
 
 _M = TypeVar("_M", bound=_Metric)

@@ -38,6 +38,12 @@ class RateLimiter:
             raise RateLimitError(f"{self._limit} Retry in {wait_s} s.", retry_after_s=wait_s)
         self._store(key, tokens - 1.0, now)
 
+    def give_back(self, key: str) -> None:
+        """Return a token that was taken for nothing."""
+        if key in self._buckets:
+            tokens, since = self._buckets[key]
+            self._buckets[key] = (min(self._size, tokens + 1.0), since)
+
     def _store(self, key: str, tokens: float, now: float) -> None:
         self._buckets[key] = (tokens, now)
         self._buckets.move_to_end(key)

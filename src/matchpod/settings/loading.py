@@ -37,10 +37,12 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     keys = [setting for setting in SERVICE if setting.in_file]
     from_file = in_file.read(keys, parsed, ignored=("regions",))
     regions = _read_regions(in_file, parsed.get("regions", [DEFAULT_REGION]))
-    if faults:
-        raise SettingsError(faults)
     unset: Values = {setting.key: None for setting in SERVICE}
     values = {**unset, "cors_origins": (), "extra_cvars": (), **defaults, **from_file, **from_environment}
+    if values["ops_port"] and values["ops_port"] == values["port"]:
+        faults.append(f"ops_port is {values['ops_port']}, as is port; it must be another port.")
+    if faults:
+        raise SettingsError(faults)
     return msgspec.convert({**values, "config": file, "regions": tuple(regions)}, Settings)
 
 

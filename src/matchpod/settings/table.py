@@ -69,6 +69,13 @@ SERVICE = (
         meaning="The port the service listens on; 0 chooses any free port.",
     ),
     Setting(
+        key="ops_port",
+        rule=rules.whole_number(0, rules.MAX_PORT),
+        fallback="none: the port of the service answers all of them",
+        meaning="A second port, on the same address, for `/healthz`, `/readyz` and `/metrics` only; 0 chooses any free "
+        "port. The port of the service then answers `/healthz` and `/readyz`, but no longer `/metrics`.",
+    ),
+    Setting(
         key="public_url",
         rule=rules.web_url(),
         fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
@@ -176,6 +183,15 @@ SERVICE = (
         default="off",
         meaning="Requests per minute that one API key may make before it gets status 429. "
         "Each process counts separately.",
+    ),
+    Setting(
+        key="max_failed_logins",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default=60,
+        meaning="Failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
+        "console; further ones get status 429. Keys that the process knows go on working. Behind a proxy on another "
+        "machine all requests come from its address: set it to `off`, and let the proxy limit them. For connections "
+        "from this machine, the last address in `X-Forwarded-For` counts.",
     ),
     Setting(
         key="max_live_matches",

@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path
     host: str
     port: int
+    ops_port: int | None
     public_url: str | None
     database_url: Secret | None
     secret_key: Secret | None
@@ -54,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_days: int
     max_match_log_mb: int | None
     rate_limit: int | None
+    max_failed_logins: int | None
     max_live_matches: int | None
     max_creations_per_minute: int | None
     max_streams: int | None

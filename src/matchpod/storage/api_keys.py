@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 
 import msgspec
 
@@ -41,6 +42,12 @@ async def get(db: Database, key_id: str) -> ApiKey | None:
 async def by_hash(db: Database, key_hash: str) -> ApiKey | None:
     """Return the key with this hash, even if expired or revoked."""
     return await rows.read_first(db, ApiKey, "FROM api_keys WHERE key_hash = :key_hash", {"key_hash": key_hash})
+
+
+async def by_ids(db: Database, key_ids: Sequence[str]) -> builtins.list[ApiKey]:
+    """Return the keys with these ids, even if expired or revoked, in any order."""
+    listed, params = rows.parameter_list("id", key_ids)
+    return await rows.read_all(db, ApiKey, f"FROM api_keys WHERE id IN {listed}", params)
 
 
 async def revoke(db: Database, key_id: str, now_ms: int, *also: Statement) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 
 import msgspec
 
@@ -51,6 +52,12 @@ async def by_hash(db: Database, token_hash: str) -> tuple[ConsoleSession, ApiKey
     """Return the session with this hash, even if it has expired, and the key that it was begun with."""
     found = await db.read_one(f"{_SELECT} WHERE token_hash = :token_hash", {"token_hash": token_hash})
     return None if found is None else _session_and_key(found)
+
+
+async def by_ids(db: Database, session_ids: Sequence[str]) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
+    """Return the sessions with these ids with their keys, including expired ones, in any order."""
+    listed, params = rows.parameter_list("id", session_ids)
+    return [_session_and_key(row) for row in await db.read(f"{_SELECT} WHERE console_sessions.id IN {listed}", params)]
 
 
 async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from matchpod.ports import Database, Statement
@@ -26,6 +28,13 @@ async def by_hash(db: Database, token_hash: str) -> OverlayToken | None:
     """Return the token with this hash."""
     rest = "FROM overlay_tokens WHERE token_hash = :token_hash"
     return await rows.read_first(db, OverlayToken, rest, {"token_hash": token_hash})
+
+
+async def existing(db: Database, hashes: Sequence[str]) -> set[str]:
+    """Return those of the hashes that are stored."""
+    listed, params = rows.parameter_list("token_hash", hashes)
+    found = await db.read(f"SELECT token_hash FROM overlay_tokens WHERE token_hash IN {listed}", params)
+    return {str(token_hash) for (token_hash,) in found}
 
 
 def end(server_id: str) -> Statement:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.service.metrics import HttpMetrics
+from matchpod.service.prometheus import RenderedMetrics
 from matchpod.service.rate_limit import RateLimiter
 from matchpod.service.readiness import ReadinessState
 from matchpod.web.asgi import Message, Receive, Scope, Send
@@ -22,14 +24,17 @@ from matchpod.web.bodies import ClientDisconnectedError
 from matchpod.web.compression import compress
 from matchpod.web.cors import Cors
 from matchpod.web.docs import read_pages
-from matchpod.web.endpoint import Call, Endpoint, EventStream, Header, Response, Site, Tag
+from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Header, PartedResponse, Response, Site, Tag
 from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
 from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.lookup import OPTIONS, Router
 from matchpod.web.openapi import describe, describe_internal
+from matchpod.web.parted_responses import begin, send_parts
+from matchpod.web.query_strings import check_names
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.services import Services
+from matchpod.web.stream_access import StreamAccess
 
 UNKNOWN_ROUTE = "unknown"
 """The metric label for requests to unknown paths: the paths themselves are chosen by the client."""
@@ -50,23 +55,30 @@ ErrorPage = Callable[[Scope, MatchpodError], Response | None]
 def create_web(
     services: Services,
     *,
+    endpoints: Sequence[Endpoint] = ENDPOINTS,
     more_endpoints: Sequence[Endpoint] = (),
     error_page: ErrorPage | None = None,
+    metrics: HttpMetrics | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     random_bytes: Callable[[int], bytes] | None = None,
 ) -> Application:
-    """Build the ASGI application for these services; `more_endpoints` are pages that the API does not describe."""
+    """Build the ASGI application for these services; `more_endpoints` are pages that the API does not describe.
+
+    Applications on several ports share their `metrics`.
+    """
     site = Site(
         services=services,
-        openapi=functools.cache(functools.partial(describe, ENDPOINTS, services.version)),
-        internal_openapi=functools.cache(functools.partial(describe_internal, ENDPOINTS, services.version)),
+        openapi=functools.cache(functools.partial(describe, endpoints, services.version)),
+        internal_openapi=functools.cache(functools.partial(describe_internal, endpoints, services.version)),
         pages=read_pages(),
+        metrics=RenderedMetrics(services.metrics, monotonic),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
     return Application(
         site,
-        endpoints=(*ENDPOINTS, *more_endpoints),
+        endpoints=(*endpoints, *more_endpoints),
         error_page=error_page,
+        metrics=metrics or HttpMetrics(services.metrics),
         monotonic=monotonic,
         random_bytes=random_bytes or random.Random().randbytes,
     )
@@ -81,6 +93,7 @@ class Application:
         *,
         endpoints: Sequence[Endpoint],
         error_page: ErrorPage | None,
+        metrics: HttpMetrics,
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
     ) -> None:
@@ -92,17 +105,8 @@ class Application:
         self._random_bytes = random_bytes
         limit = site.services.limits.rate_limit
         self._limiter = None if limit is None else RateLimiter(limit, monotonic, owner="this key", unit="requests")
-        metrics = site.services.metrics
-        self._requests = metrics.counter(
-            "matchpod_http_requests_total", "Requests answered.", ("route", "method", "status")
-        )
-        self._seconds = metrics.histogram(
-            "matchpod_http_request_seconds", "Duration of requests in seconds.", ("route", "status_class")
-        )
-        self._streams = metrics.gauge("matchpod_streams", "Open event streams.")
-        self._streams_ended = metrics.counter(
-            "matchpod_streams_ended_total", "Event streams that ended, by reason.", ("route", "why")
-        )
+        self._metrics = metrics
+        self._stream_access = StreamAccess()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -112,7 +116,7 @@ class Application:
         endpoint: Endpoint | None = None
         try:
             if scope["method"] == OPTIONS:
-                response: Response | EventStream = self._options(scope)
+                response: Answer = self._options(scope)
                 method = OPTIONS
             else:
                 endpoint, params = self._router.find(scope)
@@ -131,6 +135,10 @@ class Application:
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id)
             await self._stream(response, send, request_id, route=route, cors=cors)
+            return
+        if isinstance(response, PartedResponse):
+            self._record(route, method, 200, started=started, request_id=request_id)
+            await send_parts(response, scope, send, more_headers=((b"x-request-id", request_id.encode()), *cors))
             return
         response = await compress(response, scope)
         await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
@@ -157,17 +165,20 @@ class Application:
             await send(start)
             await send({"type": "http.response.body", "body": b""})
             return
-        self._streams.add(1)
+        self._metrics.streams.add(1)
         reason = StreamEnd.FAILED
         try:
-            reason = await send_stream(stream, send, start=start, request_id=request_id)
+            with self._stream_access.watch(stream) as watched:
+                reason = await send_stream(stream, send, start=start, request_id=request_id)
+            if watched.is_ended:
+                reason = StreamEnd.REFUSED
         finally:
-            self._streams.add(-1)
-            self._streams_ended.inc(route, reason)
+            self._metrics.streams.add(-1)
+            self._metrics.streams_ended.inc(route, reason)
         level = logging.INFO if reason is StreamEnd.SLOW else logging.DEBUG
         _log.log(level, "stream ended", extra={"request_id": request_id, "route": route, "reason": reason.value})
 
-    async def _handle(self, endpoint: Endpoint, call: Call) -> Response | EventStream:
+    async def _handle(self, endpoint: Endpoint, call: Call) -> Answer:
         services = self._site.services
         state = services.readiness.state
         if state is not ReadinessState.READY and not _is_available_while(endpoint, state):
@@ -176,12 +187,15 @@ class Application:
             raise UnavailableError(READ_ONLY, retry_after_s=READ_ONLY_RETRY_S)
         if endpoint.access is not None:
             call.principal = await authorize(services.access, self._limiter, endpoint, call)
-        return await endpoint.handler(self._site, call)
+        if call.scope.get("query_string"):
+            check_names(endpoint, call)
+        answer = await endpoint.handler(self._site, call)
+        return await begin(answer) if isinstance(answer, PartedResponse) else answer
 
     def _record(self, route: str, method: str, status: int, *, started: float, request_id: str) -> None:
         duration_s = self._monotonic() - started
-        self._requests.inc(route, method, str(status))
-        self._seconds.observe(duration_s, route, f"{status // 100}xx")
+        self._metrics.requests.inc(route, method, str(status))
+        self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "request",

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+from ipaddress import ip_address
+from typing import Final
+
 from matchpod.core.errors import ForbiddenError
 from matchpod.service.access import Access
 from matchpod.service.principals import Principal
 from matchpod.service.rate_limit import RateLimiter
+from matchpod.web.admission import address_group
 from matchpod.web.endpoint import Call, Endpoint
+
+LOOPBACK: Final = "loopback"
+"""What requests of this machine are counted by, if no proxy says where they come from."""
 
 
 async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
     """Return the principal of an authorized request."""
-    principal = await access.authenticate(call.header(b"authorization"))
+    principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     if limiter is not None:
         limiter.acquire(principal.key_id)
     if endpoint.access is not None and endpoint.access not in principal.scopes:
@@ -19,3 +27,25 @@ async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpo
     if endpoint.roles and principal.role not in endpoint.roles:
         raise ForbiddenError(f"This needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}.")
     return principal
+
+
+def client_address(call: Call) -> str | None:
+    """Return what the failed log-ins of a client are counted by: its address, or its network with IPv6.
+
+    A connection from this machine may be that of a proxy, which adds the client's address to `X-Forwarded-For`. From
+    elsewhere the header is not trusted: clients could choose their address.
+    """
+    client = call.scope.get("client")
+    if client is None:
+        return None
+    return address_group(client[0]) or _forwarded_address(call) or LOOPBACK
+
+
+def _forwarded_address(call: Call) -> str | None:
+    forwarded = [value for name, value in call.scope["headers"] if name == b"x-forwarded-for"]
+    last = forwarded[-1].rpartition(b",")[2].strip().decode("latin-1") if forwarded else ""
+    try:
+        ip_address(last)
+    except ValueError:
+        return None
+    return address_group(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, NotFoundError, PayloadTooLargeError
+from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
 from matchpod.service.callback_deliveries import MAX_REDELIVERED
 from matchpod.service.callback_views import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
 from matchpod.service.principals import MANAGERS, Scope
@@ -26,7 +26,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.CALLBACKS_LIST,
         returns=CallbacksPage,
         links=("getListedCallback",),
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=callbacks.list_callbacks,
     ),
     _reading(
@@ -59,7 +59,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         body="RedeliverCallbacks",
         returns=Redelivery,
-        errors=(*WITH_KEY, InvalidParamsError, PayloadTooLargeError),
+        errors=(*WITH_KEY, PayloadTooLargeError),
         handler=callbacks.redeliver_given_up,
     ),
 )

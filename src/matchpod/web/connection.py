@@ -1,14 +1,14 @@
 """HTTP/1.1 connections of callers and game servers, with limits on the memory that an unknown client can use up.
 
 httptools parses and `Exchange` responds; this module orders requests and applies timeouts. A stream is the last
-response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed.
+response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed. So it is with
+the requests before one that is rejected: they are answered, and what follows is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import socket
 from collections import deque
 from contextlib import suppress
@@ -18,12 +18,11 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
-from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.web.admission import PRIORITY_PREFIX, Excess, Seat
 from matchpod.web.asgi import Scope
 from matchpod.web.connections import Connections
 from matchpod.web.endpoint import CONNECTION
-from matchpod.web.errors import InternalServerError, error_response
+from matchpod.web.errors import InternalServerError, closing_response
 from matchpod.web.exchange import OK, Exchange, format_head
 from matchpod.web.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
 
@@ -38,7 +37,12 @@ UNACKNOWLEDGED_MS: Final = 30_000
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 
+LINGER_S: Final = 2.0
+"""Time for a client to read the last responses before a connection is closed on which data was dropped: the system
+resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
+
 _INVALID: Final = "This is not a valid HTTP request."
+_TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 _log = logging.getLogger(__name__)
@@ -75,6 +79,8 @@ class ApiConnection(asyncio.Protocol):
         self._can_write.set()
         self._is_body_paused = False
         self._is_streaming = False
+        self._drops_data = False
+        """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
         self._is_half_closed = False
 
     # --- the transport --------------------------------------------------------------------------------------------
@@ -100,7 +106,7 @@ class ApiConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
-        if self._is_streaming or self.transport.is_closing():
+        if self._drops_data or self.transport.is_closing():
             return
         if self._current is None and self._unparsed_bytes == 0:
             self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
@@ -124,6 +130,9 @@ class ApiConnection(asyncio.Protocol):
         if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
             self.transport.abort()
             return False
+        if self._drops_data:  # the requests before a rejected one are being answered, or the answers being read
+            self._is_half_closed = True
+            return self._current is not None and not self._current.is_response_complete
         if self._current is None or not self._current.is_body_complete or self._waiting:
             return False
         self._current.keep_alive = False
@@ -133,17 +142,19 @@ class ApiConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Make `drain` wait: the client does not read fast enough."""
         self._can_write.clear()
+        self._shared.add_unread(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Let `drain` return."""
         self._can_write.set()
+        self._shared.remove_unread(self)
 
     # --- the parser -----------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier ones."""
         if len(self._waiting) >= MAX_PIPELINED:
-            raise ValueError("too many pipelined requests")  # the parser turns it into an HttpParserError
+            raise HeadError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
@@ -235,7 +246,7 @@ class ApiConnection(asyncio.Protocol):
 
     def _finish(self, exchange: Exchange) -> None:
         if not exchange.keep_alive:
-            self.transport.close()
+            self._close()
             return
         self._current = None
         if self._waiting:
@@ -243,6 +254,22 @@ class ApiConnection(asyncio.Protocol):
         else:
             self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
         self.resume_body()
+
+    def _close(self) -> None:
+        """Close the connection; if data was dropped, once the client has read what was sent, or shortly after."""
+        if not self._drops_data or self._is_streaming or self._is_half_closed or self.transport.is_closing():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+            self._loop.call_later(LINGER_S, self._end_linger)
+
+    def _end_linger(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` ends it
+            self._loop.call_later(LINGER_S, self._end_linger)
+        else:
+            self.transport.abort()
 
     def write(self, data: bytes) -> None:
         """Send data to the client."""
@@ -262,7 +289,11 @@ class ApiConnection(asyncio.Protocol):
 
     def resume_body(self) -> None:
         """Resume reading from the client, unless other requests are queued."""
-        if self._is_body_paused and not self._waiting and not self.transport.is_closing():
+        if not self._waiting:
+            self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if self._is_body_paused and not self.transport.is_closing():
             self._is_body_paused = False
             self.transport.resume_reading()
 
@@ -281,13 +312,18 @@ class ApiConnection(asyncio.Protocol):
     # --- streams --------------------------------------------------------------------------------------------------
 
     @property
+    def is_open(self) -> bool:
+        """False once nothing can be sent anymore."""
+        return not self.transport.is_closing()
+
+    @property
     def has_room(self) -> bool:
         """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
 
     def begin_stream(self) -> None:
         """Switch to streaming: later requests on this connection are ignored."""
-        self._is_streaming = True
+        self._is_streaming = self._drops_data = True
         self._waiting.clear()
         if self._is_half_closed:  # as in `eof_received`; a disconnect would not be noticed again
             self.transport.abort()
@@ -307,24 +343,31 @@ class ApiConnection(asyncio.Protocol):
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
     def _reject(self, reason: str) -> None:
-        """Close the connection, after the usual error body if the client can relate it to the rejected request."""
+        """Close the connection, after the answers to earlier requests.
+
+        If there are none, after the usual error body: else the client would take it for the response to one of them.
+        """
         _log.debug("request rejected", extra={"reason": reason})
-        # While an earlier request is unanswered, the client would take the error for its response.
-        current = self._current
-        if current is None or (
-            current is self._newest and not current.is_body_complete and not current.is_response_started
-        ):
+        current, newest = self._current, self._newest
+        if current is not None and current.is_body_complete and not self.transport.is_closing():
+            if newest is not None and newest is not current and not newest.is_body_complete:
+                self._waiting.pop()  # it is the one that is rejected
+            (self._waiting[-1] if self._waiting else current).keep_alive = False
+            self._drops_data = True
+            self._resume_reading()
+            return
+        if current is None or (current is newest and not current.is_response_started):
             self._write_error(InvalidParamsError(reason))
         self.transport.close()
 
     def _write_error(self, error: MatchpodError) -> None:
         """Send an error that belongs to no exchange, before the connection closes."""
-        status, headers, body = _error_parts(error)
+        status, headers, body = closing_response(error)
         self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
 
     async def _send_error(self, exchange: Exchange, error: MatchpodError) -> None:
         """Respond to a request without calling the application, and close the connection."""
-        status, headers, body = _error_parts(error)
+        status, headers, body = closing_response(error)
         await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
         await exchange.send({"type": "http.response.body", "body": body})
 
@@ -349,20 +392,6 @@ class ApiConnection(asyncio.Protocol):
             self.transport.close()
         wait_s = SEND_TIMEOUT_S if self._deadline_s is None else min(SEND_TIMEOUT_S, self._deadline_s - now_s)
         self._timer = self._loop.call_later(wait_s, self._check_timeouts)
-
-
-def _error_parts(error: MatchpodError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Return the status, headers and body of a response that closes the connection."""
-    request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
-    response = error_response(error, request_id)
-    headers = [
-        (b"content-type", response.content_type),
-        (b"content-length", b"%d" % len(response.body)),
-        (b"x-request-id", request_id.encode()),
-        *response.headers,
-        (b"connection", b"close"),
-    ]
-    return response.status, headers, response.body
 
 
 def _is_of_game_server(exchange: Exchange) -> bool:

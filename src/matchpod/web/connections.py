@@ -23,6 +23,9 @@ RETRY_AFTER_S: Final = 5
 """When a rejected client may try again: most requests are answered within this time."""
 FRESH_S: Final = 1.0
 """Time for a new connection to send the head of a request before others replace it: enough over a slow network."""
+MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
+"""Bytes that may wait for clients that do not read, all together. Usual responses have some kilobytes, and large ones
+are sent in parts, so hundreds of slow clients can be served at a time."""
 WARNING_S: Final = 60.0
 """Pause between two warnings of the same kind: clients could flood the log otherwise."""
 
@@ -60,6 +63,9 @@ class Connections:
         """Those without a request yet and when they were opened, oldest first."""
         self._idle: dict[Connection, None] = {}
         """Those that are idle, longest first."""
+        self._unread: dict[Connection, int] = {}
+        """Those whose clients do not read, and the bytes that wait for them; longest without progress first."""
+        self._unread_bytes = 0
         self._admission = Admission(limits)
         self._metrics = metrics
         self._warn_at_s: dict[Excess, float] = {}
@@ -92,9 +98,25 @@ class Connections:
         """Remove a connection that is closed; removing it twice has no effect."""
         self._idle.pop(connection, None)
         self._silent.pop(connection, None)
+        self.remove_unread(connection)
         if connection in self.open:
             self.open.discard(connection)
             self.release(connection.seat)
+
+    def add_unread(self, connection: Connection, size: int) -> None:
+        """Note that this number of bytes waits for a client; abort others if too much waits for all of them."""
+        self.remove_unread(connection)
+        self._unread[connection] = size
+        self._unread_bytes += size
+        while self._unread_bytes > MAX_UNREAD_BYTES and len(self._unread) > 1:
+            longest = next(iter(self._unread))
+            self.remove_unread(longest)
+            self.note(Excess.UNREAD)
+            longest.abort()
+
+    def remove_unread(self, connection: Connection) -> None:
+        """Note that a client has read most of what waited for it."""
+        self._unread_bytes -= self._unread.pop(connection, 0)
 
     async def close(self, within_s: float) -> None:
         """Close idle connections now and the others after their responses; abort those left after `within_s`."""

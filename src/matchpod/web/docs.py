@@ -23,6 +23,6 @@ def read_pages() -> dict[str, Response]:
     """Return the page under the empty name, and its files under their names."""
     folder = resources.files(__package__) / "assets"
     return {
-        name: Response((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS)
+        name: Response((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS, is_shared=True)
         for name, (file, content_type) in _FILES.items()
     }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from enum import StrEnum
 from typing import Final, Protocol
 
 import msgspec
 
-from matchpod.core.errors import MatchpodError
+from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.service.principals import Principal, Role
 from matchpod.service.principals import Scope as AccessScope
+from matchpod.service.prometheus import RenderedMetrics
 from matchpod.web.asgi import Receive, Scope
 from matchpod.web.services import Services
 
@@ -39,6 +40,17 @@ class Response(msgspec.Struct, frozen=True):
     status: int = 200
     content_type: bytes = JSON.encode()
     headers: tuple[Header, ...] = ()
+    is_shared: bool = False
+    """True if many requests get this same body: its compressed form is kept."""
+
+
+class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response with status 200 whose body is read and sent part by part: large, but never as a whole in memory."""
+
+    parts: AsyncIterator[bytes]
+    """The parts are read while the client reads. They should have up to 64 KiB: a few are in memory at a time."""
+    content_type: bytes
+    headers: tuple[Header, ...] = ()
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +62,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     internal_openapi: Callable[[], bytes]
     """Returns the description of the endpoints for game servers and operators."""
     pages: dict[str, Response]
+    metrics: RenderedMetrics
 
 
 class Call(msgspec.Struct, kw_only=True):
@@ -75,9 +88,21 @@ class Call(msgspec.Struct, kw_only=True):
                 return text
         return None
 
+    def single_header(self, name: bytes) -> str | None:
+        """Return the header with this name, or None; InvalidParamsError if it is given with different values."""
+        values = {value for found, value in self.scope["headers"] if found == name}
+        if len(values) > 1:
+            shown = name.decode().title()
+            raise InvalidParamsError(f"The request has {len(values)} different {shown} headers; send one.")
+        return self.header(name)
+
 
 class StreamConnection(Protocol):
-    """The connection under a stream."""
+    """The connection under a stream, or under a response in parts."""
+
+    @property
+    def is_open(self) -> bool:
+        """False once nothing can be sent anymore."""
 
     @property
     def has_room(self) -> bool:
@@ -107,17 +132,28 @@ class Frames(Protocol):
         """Call `act` when the frames are closed."""
 
 
+StillValid = Callable[[Sequence[str]], Awaitable[Set[str]]]
+"""Returns those of the ids of keys, sessions or tokens that are still valid; UnavailableError if that is not known."""
+
+
+class Credential(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream was opened with: a key, a session or a token."""
+
+    id: str
+    still_valid: StillValid
+
+
 class EventStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A response that continues until its frames end."""
+    """A response that continues until its frames end, or its credential does."""
 
     call: Call
     frames: Frames
-    is_authorized: Callable[[], Awaitable[bool]]
-    """Called periodically: True while the caller may still read this stream."""
+    credential: Credential
     headers: tuple[Header, ...] = ()
 
 
-Handler = Callable[[Site, Call], Awaitable[Response | EventStream]]
+Answer = Response | PartedResponse | EventStream
+Handler = Callable[[Site, Call], Awaitable[Answer]]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +182,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[Role, ...] = ()
     """The key needs one of these roles; empty if any role is allowed."""
     parameters: tuple[Parameter, ...] = ()
+    reads_query: bool = False
+    """True if the handler checks the names of parameters that are not described here."""
     body: str | None = None
     """The name of the schema of a JSON body."""
     raw_body: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -18,13 +19,17 @@ from matchpod.core.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.web.endpoint import Header, Response
 
-ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, UnavailableError)
-"""The errors of every endpoint that can be unavailable."""
+ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
+"""The errors of every endpoint that can be unavailable: any endpoint rejects unknown parameters."""
 
 WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
 """The errors of every endpoint that needs a key."""
+
+NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
+"""An error may say what exists in an organization, and is no longer true at the next request."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -73,7 +78,21 @@ def error_response(error: MatchpodError, request_id: str) -> Response:
         details=faults or msgspec.UNSET,
         request_id=request_id,
     )
-    return Response(_encoder.encode(body), error.status, headers=error_headers(error))
+    return Response(_encoder.encode(body), error.status, headers=(*error_headers(error), NOT_STORED))
+
+
+def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:
+    """Return the status, headers and body of a response that closes the connection."""
+    request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
+    response = error_response(error, request_id)
+    headers = [
+        (b"content-type", response.content_type),
+        (b"content-length", b"%d" % len(response.body)),
+        (b"x-request-id", request_id.encode()),
+        *response.headers,
+        (b"connection", b"close"),
+    ]
+    return response.status, headers, response.body
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:

@@ -12,17 +12,15 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import Final
 
-from matchpod.core.errors import UnauthorizedError, UnavailableError
 from matchpod.core.query_fields import QueryFields
-from matchpod.service.principals import Scope
 from matchpod.web.asgi import Message, Receive, Send
 from matchpod.web.endpoint import (
     CONNECTION,
     EVENT_STREAM,
     Call,
+    Credential,
     EventStream,
     Frames,
     Header,
@@ -43,8 +41,6 @@ OPENING: Final = b"retry: 2000\n\n"
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
 """Idle time until a heartbeat is sent. Proxies close connections idle for 30 s; sending detects a vanished client."""
-CHECK_KEY_S: Final = 30.0
-"""How often the key is checked again, before the next frame is sent."""
 SEND_TIMEOUT_S: Final = 10.0
 """Time for a client to read; after a timeout it is disconnected, and gets the rest when it reconnects."""
 CLOSING_SEND_TIMEOUT_S: Final = 0.2
@@ -110,17 +106,8 @@ async def organization_stream(site: Site, call: Call) -> Response | EventStream:
 def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventStream:
     if frames is None:
         return Response(b"", 204, headers=HEADERS[1:])
-    return EventStream(call=call, frames=frames, is_authorized=partial(_is_authorized, site, call))
-
-
-async def _is_authorized(site: Site, call: Call) -> bool:
-    try:
-        principal = await site.services.access.authenticate(call.header(b"authorization"))
-    except UnauthorizedError:
-        return False
-    except UnavailableError:
-        return True  # the key cannot be checked now, and nothing new is read during an outage
-    return principal.org_id == call.caller.org_id and Scope.SERVERS_READ in principal.scopes
+    credential = Credential(id=call.caller.key_id, still_valid=site.services.access.active_keys)
+    return EventStream(call=call, frames=frames, credential=credential)
 
 
 def _read_positions(
@@ -217,23 +204,15 @@ async def send_stream(stream: EventStream, send: Send, *, start: Message, reques
 
 
 async def _send_frames(stream: EventStream, sender: _Sender, start: Message, watcher: asyncio.Task[None]) -> StreamEnd:
-    loop = asyncio.get_running_loop()
-    check_at = loop.time() + CHECK_KEY_S
-    is_authorized = True
     frames: bytes | None = OPENING
     if not await sender.message(start):
         return StreamEnd.SLOW
-    while frames is not None and is_authorized:
+    while frames is not None:
         if not await sender.body(frames or HEARTBEAT):
             return StreamEnd.SLOW
         frames = await stream.frames.next(HEARTBEAT_S)
-        if loop.time() >= check_at:
-            check_at = loop.time() + CHECK_KEY_S
-            is_authorized = await stream.is_authorized()
     if watcher.done():
         return StreamEnd.GONE
-    if not is_authorized:
-        return StreamEnd.REFUSED
     return StreamEnd.OVER if stream.frames.is_over else StreamEnd.CLOSING
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.errors import InvalidParamsError, NotFoundError
+from matchpod.core.errors import NotFoundError
 from matchpod.service.history.views import (
     EventsPage,
     LeaderboardView,
@@ -56,7 +56,7 @@ _GET_EVENTS: Final = _reading(
     "every item exactly once. A restored round is an item too and removes no earlier item.",
     parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
     returns=EventsPage,
-    errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+    errors=(*WITH_KEY, NotFoundError),
     handler=history.get_events,
 )
 _STREAM_MAP: Final = _reading(
@@ -67,7 +67,7 @@ _STREAM_MAP: Final = _reading(
     "The stream ends with the match; if nothing is left to send, the status is 204.",
     parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
     content_type=EVENT_STREAM,
-    errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+    errors=(*WITH_KEY, NotFoundError),
     handler=event_streams.map_stream,
 )
 
@@ -93,7 +93,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.SERIES_LIST,
         returns=SeriesPage,
         links=("getListedSeries",),
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=history.list_series,
     ),
     _reading(
@@ -116,7 +116,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
         returns=SeriesPage,
         links=("getListedSeries",),
-        errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+        errors=(*WITH_KEY, NotFoundError),
         handler=history.list_server_series,
     ),
     _reading(
@@ -128,7 +128,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.MAPS_LIST,
         returns=MapsPage,
         links=("getListedMap",),
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=history.list_maps,
     ),
     _GET_MAP,
@@ -144,7 +144,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
         returns=LeaderboardView,
         has_etag=True,
-        errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+        errors=(*WITH_KEY, NotFoundError),
         handler=history.get_leaderboard,
     ),
     _STREAM_MAP,
@@ -157,7 +157,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         "`mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
         parameters=(parameters.SERVER_ID, *parameters.LAST_EVENT_OF_SERVER),
         content_type=EVENT_STREAM,
-        errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+        errors=(*WITH_KEY, NotFoundError),
         handler=event_streams.server_stream,
     ),
     _reading(
@@ -169,7 +169,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.LAST_EVENT_OF_ORGANIZATION,
         content_type=EVENT_STREAM,
         events="OrganizationEvent",
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=event_streams.organization_stream,
     ),
 )

@@ -27,7 +27,7 @@ OK_BODY = _encoder.encode(Accepted(ok=True))
 
 async def create(site: Site, call: Call) -> Response:
     """Create a match."""
-    key = call.header(b"idempotency-key")
+    key = call.single_header(b"idempotency-key")
     body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
     return private_json(await site.services.matches.create(call.caller, body, key), 201)
 

@@ -8,10 +8,15 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.errors import NotFoundError
+from matchpod.core.query_fields import QueryFields
 from matchpod.service.prometheus import CONTENT_TYPE
 from matchpod.service.readiness import ReadinessState
 from matchpod.web.endpoint import Call, Header, Response, Site
 from matchpod.web.errors import NotReadyError
+from matchpod.web.query_strings import query_of
+
+INTERNAL = "internal"
+"""The parameter of the page that shows the endpoints for game servers and operators."""
 
 _NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-cache"),)
 
@@ -45,23 +50,25 @@ async def readyz(site: Site, _: Call) -> Response:
 
 
 async def metrics(site: Site, _: Call) -> Response:
-    """Return all metrics in the Prometheus text format."""
-    text = site.services.metrics.text().encode()
-    return Response(text, content_type=CONTENT_TYPE.encode(), headers=_NO_CACHE)
+    """Return all metrics in the Prometheus text format, at most a second old."""
+    body = site.metrics.body()
+    return Response(body, content_type=CONTENT_TYPE.encode(), headers=_NO_CACHE, is_shared=True)
 
 
 async def openapi(site: Site, _: Call) -> Response:
     """Return the OpenAPI document for callers."""
-    return Response(site.openapi(), headers=_NO_CACHE)
+    return Response(site.openapi(), headers=_NO_CACHE, is_shared=True)
 
 
 async def internal_openapi(site: Site, _: Call) -> Response:
     """Return the OpenAPI document for game servers and operators."""
-    return Response(site.internal_openapi(), headers=_NO_CACHE)
+    return Response(site.internal_openapi(), headers=_NO_CACHE, is_shared=True)
 
 
-async def docs(site: Site, _: Call) -> Response:
-    """Return the documentation page."""
+async def docs(site: Site, call: Call) -> Response:
+    """Return the documentation page; its script reads `?internal`, which has no value."""
+    others = [(name, value) for name, value in query_of(call) if name != INTERNAL]
+    QueryFields(others, (INTERNAL,)).check()
     return site.pages[""]
 
 

@@ -16,7 +16,7 @@ from matchpod.core.stats.leaderboard import LeaderboardSort
 from matchpod.core.text_rules import MAX_EXTERNAL_ID
 from matchpod.service import ingest
 from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
-from matchpod.web import event_streams
+from matchpod.web import event_streams, ops
 from matchpod.web.endpoint import Parameter
 
 NO_CONTROL: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
@@ -177,6 +177,10 @@ BEFORE: Final = _query(
     {"type": "string", "pattern": f"^{audit_query.AUDIT_ID}$", "example": "act_01hf7yat000000000000000000"},
 )
 AUDIT_LIST: Final = (BEFORE, PAGE_SIZE)
+
+OF_INTERNAL: Final = _query(
+    ops.INTERNAL, "Show the endpoints for game servers and operators. It has no value.", {"type": "string"}
+)
 
 # --- timelines and leaderboards -----------------------------------------------------------------------------------
 

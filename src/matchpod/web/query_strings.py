@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import unquote_to_bytes
 
 from matchpod.core.errors import InvalidParamsError
-from matchpod.web.endpoint import Call
+from matchpod.core.query_fields import QueryFields
+from matchpod.web.endpoint import Call, Endpoint
 
 MAX_QUERY_BYTES = 4096
 """Size limit of a query string: twice what all parameters of an endpoint need at their longest."""
@@ -20,6 +21,16 @@ def query_of(call: Call) -> list[tuple[str, str]]:
         raise InvalidParamsError(f"The query string exceeds the limit of {MAX_QUERY_BYTES} bytes.")
     pairs = [part.partition(b"=") for part in query.split(b"&") if part]
     return [(_text(name), _text(value)) for name, _, value in pairs]
+
+
+def check_names(endpoint: Endpoint, call: Call) -> None:
+    """Raise InvalidParamsError if the query has parameters, and the endpoint has none.
+
+    An endpoint that has some reports unknown ones itself, with all other faults of the query.
+    """
+    if endpoint.reads_query or any(parameter.place == "query" for parameter in endpoint.parameters):
+        return
+    QueryFields(query_of(call), ()).check()
 
 
 def _text(encoded: bytes) -> str:

@@ -37,9 +37,35 @@ _ingest_post: Final = partial(
     method="POST",
     tag=Tag.INGEST,
     returns=matches.Accepted,
-    errors=(*ANYWHERE, InvalidParamsError, UnauthorizedError, PayloadTooLargeError, GoneError),
+    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, GoneError),
 )
-_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError,))
+_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError, InvalidParamsError))
+
+METRICS: Final = _operation(
+    path="/metrics",
+    name="getMetrics",
+    summary="Metrics for Prometheus",
+    text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
+    content_type=CONTENT_TYPE,
+    handler=ops.metrics,
+)
+PROBES: Final = (
+    _operation(
+        path="/healthz",
+        name="getHealth",
+        summary="Liveness of the process",
+        returns=ops.Health,
+        handler=ops.healthz,
+    ),
+    _operation(
+        path="/readyz",
+        name="getReadiness",
+        summary="Readiness of the process, with reasons if it is not ready",
+        returns=ops.Health,
+        errors=ANYWHERE,
+        handler=ops.readyz,
+    ),
+)
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     # --- the API ------------------------------------------------------------------------------------------------------
@@ -57,7 +83,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         status=201,
         returns=ServerView,
         links=("getServer", "cancelMatch", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, InvalidParamsError, IdempotencyConflictError, PayloadTooLargeError),
+        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -73,7 +99,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=MatchView,
         has_etag=True,
         links=("getServer",),
-        errors=(*WITH_KEY, InvalidParamsError, NotFoundError),
+        errors=(*WITH_KEY, NotFoundError),
         handler=matches.by_external_id,
     ),
     Endpoint(
@@ -87,7 +113,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.SERVERS_LIST,
         returns=ServersPage,
         links=("getListedServer",),
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=matches.list_servers,
     ),
     Endpoint(
@@ -145,7 +171,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=parameters.AUDIT_LIST,
         returns=AuditPage,
-        errors=(*WITH_KEY, InvalidParamsError),
+        errors=WITH_KEY,
         handler=audit.list_audit,
     ),
     # --- from game servers --------------------------------------------------------------------------------------------
@@ -195,28 +221,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
-    _operation(
-        path="/healthz",
-        name="getHealth",
-        summary="Liveness of the process",
-        returns=ops.Health,
-        handler=ops.healthz,
-    ),
-    _operation(
-        path="/readyz",
-        name="getReadiness",
-        summary="Readiness of the process, with reasons if it is not ready",
-        returns=ops.Health,
-        errors=ANYWHERE,
-        handler=ops.readyz,
-    ),
-    _operation(
-        path="/metrics",
-        name="getMetrics",
-        summary="Metrics for Prometheus",
-        content_type=CONTENT_TYPE,
-        handler=ops.metrics,
-    ),
+    *PROBES,
+    METRICS,
     _operation(
         path="/openapi.json",
         name="getDescription",
@@ -235,6 +241,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/docs",
         name="getDocumentation",
         summary="The description of the API as a page",
+        parameters=(parameters.OF_INTERNAL,),
         content_type="text/html; charset=utf-8",
         handler=ops.docs,
     ),
@@ -244,7 +251,12 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",
-        errors=(MatchpodError, NotFoundError),
+        errors=(MatchpodError, InvalidParamsError, NotFoundError),
         handler=ops.docs_asset,
     ),
 )
+
+OPS_ENDPOINTS: Final = (*PROBES, METRICS)
+"""The endpoints of the port for probes and metrics, if there is one."""
+WITHOUT_METRICS: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint is not METRICS)
+"""The endpoints of the main port if there is another one for metrics."""

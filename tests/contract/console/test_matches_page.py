@@ -233,3 +233,14 @@ async def test_csv_is_read_in_pages_and_ends_after_the_newest(
     monkeypatch.setattr("matchpod.console.pages.matches.MAX_ROWS", 4)
     assert [row["serverId"] for row in await download(site)] == ids[:0:-1]
     assert "the newest 4 matches" in await show(site)
+
+
+async def test_csv_has_each_match_of_the_same_millisecond_once(
+    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.console.pages.matches.MAX_PAGE_SIZE", 2)
+    ids = [await site.create_match() for _ in range(8)]
+    same = "UPDATE servers SET created_at_ms = (SELECT created_at_ms FROM servers WHERE id = :first) WHERE id = :id"
+    for one in ids[2:7]:
+        await site.resources.db.write([Statement(same, {"id": one, "first": ids[1]})])
+    assert [row["serverId"] for row in await download(site)] == [ids[7], *ids[1:7], ids[0]]

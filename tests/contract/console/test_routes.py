@@ -211,3 +211,14 @@ async def test_console_of_a_copy_can_be_read_but_changes_nothing(tmp_path: Path)
         assert (await site.request("GET", "/console/matches", who=OWNER)).status_code == 200
         form = {"key": site.keys[OWNER].text}
         assert (await site.request("POST", "/console/login", form=form)).status_code == 303
+
+
+@of(ROUTES)
+async def test_unknown_parameter_is_rejected(site: ConsoleSite, route: Route) -> None:
+    form: dict[str, str] | None = {} if route.method == "POST" else None
+    response = await site.request(route.method, f"{address(route)}?zzz=1", who=OPERATOR, form=form)
+    if route.query is None:  # the page itself says so, to those who may see it
+        response = await site.request(route.method, f"{address(route)}?zzz=1", who=OWNER, form=form)
+    assert response.status_code == 400
+    assert "zzz" in response.text
+    assert "is not a known parameter" in response.text

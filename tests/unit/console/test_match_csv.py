@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.console.match_csv import COLUMNS, MARK, match_csv, safe_cell
+from matchpod.console.match_csv import COLUMNS, MARK, csv_heading, csv_rows, safe_cell
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "＝1", "＋1", "－1", "＠x"])
@@ -19,5 +19,6 @@ def test_other_cells_stay_as_they_are(value: str | int | None, text: str) -> Non
     assert safe_cell(value) == text
 
 
-def test_empty_list_has_a_heading() -> None:
-    assert match_csv([]).decode() == f"{MARK}{','.join(COLUMNS)}\r\n"
+def test_heading_names_the_columns() -> None:
+    assert csv_heading().decode() == f"{MARK}{','.join(COLUMNS)}\r\n"
+    assert csv_rows([]) == b""

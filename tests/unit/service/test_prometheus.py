@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from matchpod.service.prometheus import MAX_SERIES, Registry
+from matchpod.service.prometheus import MAX_SERIES, RENDER_S, Registry, RenderedMetrics
 
 
 def test_counters_gauges_and_histograms_use_the_prometheus_text_format() -> None:
@@ -120,3 +120,17 @@ def test_invalid_metrics_and_values_are_rejected() -> None:
 def test_registries_are_independent() -> None:
     Registry().counter("a_total", "x").inc()
     assert Registry().text() == ""
+
+
+def test_text_is_rendered_at_most_once_per_second() -> None:
+    now_s = 100.0
+    metrics = Registry()
+    counter = metrics.counter("matches_total", "Matches.")
+    rendered = RenderedMetrics(metrics, lambda: now_s)
+    first = rendered.body()
+    assert first == metrics.text().encode()
+    counter.inc()
+    now_s += RENDER_S - 0.01
+    assert rendered.body() is first
+    now_s += 0.01
+    assert rendered.body() == metrics.text().encode() != first

@@ -87,7 +87,12 @@ def test_request_without_a_key_is_rejected(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["pageSize=0", "pageSize=101", "before=", "before=%00", "page=2", "before=a&before=b"]
+    "query",
+    [
+        *("pageSize=0", "pageSize=101", "before=", "before=%00", "page=2", "before=a&before=b", "before=x"),
+        *("before=act_", "before=act_01hf7yat00000000000000000", "before=act_01HF7YAT000000000000000000"),
+        *("before=srv_01hf7yat000000000000000000", "before=act_01hf7yat000000000000000000%0A"),
+    ],
 )
 def test_invalid_query_is_rejected(site: Site, query: str) -> None:
     check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from matchpod.web.compression import MAX_INLINE_BYTES, MIN_BYTES, accepts_gzip, compress
+from matchpod.web.compression import MAX_INLINE_BYTES, MAX_KEPT, MIN_BYTES, accepts_gzip, compress, compress_parts
 from matchpod.web.endpoint import Response
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import Site
@@ -104,3 +107,43 @@ def test_what_a_client_accepts(header: str, is_accepted: bool) -> None:
 def test_repeated_headers_count_as_one_list() -> None:
     assert accepts_gzip({"headers": [(b"accept-encoding", b"br"), (b"accept-encoding", b"gzip")]})
     assert not accepts_gzip({"headers": []})
+
+
+def test_shared_body_is_compressed_once() -> None:
+    body = b"m" * (MAX_INLINE_BYTES + 1)
+
+    async def both(*, is_shared: bool) -> list[bytes]:
+        response = Response(body, is_shared=is_shared)
+        return [(await compress(response, WANTED)).body for _ in range(2)]
+
+    first, second = asyncio.run(both(is_shared=True))
+    assert first is second
+    assert gzip.decompress(first) == body
+    first, second = asyncio.run(both(is_shared=False))
+    assert first == second
+    assert first is not second
+
+
+def test_compressed_forms_of_few_shared_bodies_are_kept() -> None:
+    bodies = [b"%d" % number * MIN_BYTES for number in range(MAX_KEPT + 1)]
+
+    async def compress_all() -> list[bytes]:
+        return [
+            (await compress(Response(body, is_shared=True), WANTED)).body for body in [*bodies, bodies[-1], bodies[0]]
+        ]
+
+    packed = asyncio.run(compress_all())
+    assert packed[-2] is packed[-3]
+    assert packed[-1] is not packed[0]
+
+
+@given(st.lists(st.binary(max_size=200_000), max_size=5))
+def test_parts_are_compressed_to_the_same_content(parts: list[bytes]) -> None:
+    async def compressed_parts() -> bytes:
+        async def source() -> AsyncIterator[bytes]:
+            for part in parts:
+                yield part
+
+        return b"".join([part async for part in compress_parts(source())])
+
+    assert gzip.decompress(asyncio.run(compressed_parts())) == b"".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import httpx
 import msgspec
 import pytest
 
@@ -230,6 +231,23 @@ def test_idempotency_key_can_be_reused_after_a_day(site: Site) -> None:
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256])
 def test_invalid_idempotency_key_is_rejected(site: Site, key: str) -> None:
     check_error(site.create(None, key), 400, "INVALID_PARAMS")
+
+
+def test_two_different_idempotency_keys_are_rejected(site: Site) -> None:
+    def create(*keys: str) -> httpx.Response:
+        headers = [("Authorization", f"Bearer {site.key}"), *(("Idempotency-Key", key) for key in keys)]
+
+        async def exchange() -> httpx.Response:
+            transport = httpx.ASGITransport(app=site.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://matchpod.test") as client:
+                return await client.post(PATH, headers=headers, json=BODY)
+
+        return site.run(exchange())
+
+    body = check_error(create("k-1", "k-2"), 400, "INVALID_PARAMS")
+    assert body["message"] == "The request has 2 different Idempotency-Key headers; send one."
+    assert create("k-1", "k-1").status_code == 201
+    assert site.run(site.db.read("SELECT COUNT(*) FROM servers")) == [(1,)]
 
 
 # --- limits and order of checks ---------------------------------------------------------------------------------------

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
+from matchpod.service.access import CACHE_MS
 from matchpod.service.principals import Principal, Role
 from matchpod.service.principals import Scope as AccessScope
 from matchpod.storage import api_keys
-from matchpod.web import event_streams
+from matchpod.web import event_streams, stream_access
 from matchpod.web.asgi import Message, Scope
-from matchpod.web.endpoint import CONNECTION, Call, EventStream
+from matchpod.web.endpoint import CONNECTION, Call, Credential, EventStream
 from matchpod.web.event_streams import HEARTBEAT, OPENING, StreamEnd, send_stream
+from matchpod.web.stream_access import StreamAccess
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import Site, check_error, unavailable
 
@@ -302,28 +304,63 @@ def test_stopping_the_service_ends_its_streams(site: Site) -> None:
     assert 'why="closing"' in site.get("/metrics").text
 
 
-def test_revoking_the_key_ends_the_stream(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_streams, "CHECK_KEY_S", 0.0)
+def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_access, "CHECK_S", 0.01)
     map_id = histories.map_ids(site, histories.new_series(site))[0]
     other = site.new_key()
     (key, _) = site.run(site.services.access.keys("ours"))
 
     async def scenario() -> None:
-        async with open_stream(site, f"/api/v1/cs2/maps/{map_id}/events/stream") as (client, _):
+        async with (
+            asyncio.timeout(TIMEOUT_S),
+            open_stream(site, f"/api/v1/cs2/maps/{map_id}/events/stream") as (client, _),
+        ):
+            site.db.failure = unavailable()  # the key cannot be checked
+            await asyncio.sleep(0.2)
             site.services.streams.publish(map_id, 1, [b'{"type":"chat","seq":1}'])
             assert ids(await client.body()) == ["1"]
-            site.db.failure = unavailable()  # the key cannot be checked
-            site.clock.at_ms += 10_000
-            site.services.streams.publish(map_id, 2, [b'{"type":"chat","seq":2}'])
-            assert ids(await client.body()) == ["2"]
             site.db.failure = None
-            await api_keys.revoke(site.db, key.id, site.clock.at_ms)
-            site.clock.at_ms += 10_000
-            site.services.streams.publish(map_id, 3, [b'{"type":"chat","seq":3}'])
+            await api_keys.revoke(site.db, key.id, site.clock.at_ms)  # as another process does
             assert not (await client.messages.get())["more_body"]
 
     site.run(scenario())
     assert 'why="refused"' in site.request("GET", "/metrics", key=other).text
+    check_error(site.get("/api/v1/servers"), 401, "UNAUTHORIZED")  # although the key was cached
+
+
+def test_streams_are_checked_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_access, "CHECK_S", 0.01)
+    checked: list[Sequence[str]] = []
+
+    async def still_valid(found: Sequence[str]) -> set[str]:
+        checked.append(sorted(found))
+        return {one for one in found if one != "b"}
+
+    async def scenario() -> list[bool]:
+        access = StreamAccess()
+        streams = [
+            EventStream(
+                call=Call(scope={}, receive=FakeConnection().receive, params=(), principal=CALLER),
+                frames=ScriptedFrames(),
+                credential=Credential(id=one, still_valid=still_valid),
+            )
+            for one in "aabbc"
+        ]
+        with ExitStack() as stack:
+            watched = [stack.enter_context(access.watch(stream)) for stream in streams]
+            async with asyncio.timeout(TIMEOUT_S):
+                while len(checked) < 2:
+                    await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1, "something is left running"
+        return [one.is_ended for one in watched]
+
+    assert site.run(scenario()) == [False, False, True, True, False]
+    assert checked[0] == ["a", "b", "c"]
+
+
+def test_revoked_key_reads_nothing_after_five_seconds() -> None:
+    assert CACHE_MS / 1000 + stream_access.CHECK_S <= 5.0
 
 
 # --- sending --------------------------------------------------------------------------------------------------------
@@ -397,20 +434,22 @@ class FakeConnection:
 CALLER = Principal(org_id="org_1", key_id="key_1", role=Role.MEMBER, scopes=frozenset())
 
 
-async def _always() -> bool:
-    return True
+async def _all(ids: Sequence[str]) -> set[str]:
+    return set(ids)
+
+
+CREDENTIAL = Credential(id="key_1", still_valid=_all)
 
 
 async def run_stream(
     frames: ScriptedFrames,
     connection: FakeConnection,
     *,
-    is_authorized: Callable[[], Awaitable[bool]] = _always,
     has_connection: bool = True,
 ) -> StreamEnd:
     scope: Scope = {"extensions": {CONNECTION: connection}} if has_connection else {}
     call = Call(scope=scope, receive=connection.receive, params=(), principal=CALLER)
-    stream = EventStream(call=call, frames=frames, is_authorized=is_authorized)
+    stream = EventStream(call=call, frames=frames, credential=CREDENTIAL)
     try:
         async with asyncio.timeout(TIMEOUT_S):
             return await send_stream(stream, connection.send, start=START, request_id="req_1")
@@ -505,7 +544,7 @@ async def test_internal_error_aborts_the_stream(caplog: pytest.LogCaptureFixture
 async def test_cancelled_stream_is_closed() -> None:
     async def send_alone(frames: ScriptedFrames, connection: FakeConnection) -> None:
         call = Call(scope={}, receive=connection.receive, params=(), principal=CALLER)
-        stream = EventStream(call=call, frames=frames, is_authorized=_always)
+        stream = EventStream(call=call, frames=frames, credential=CREDENTIAL)
         await send_stream(stream, connection.send, start=START, request_id="req_1")
 
     connection, frames = FakeConnection(), ScriptedFrames()
@@ -517,15 +556,3 @@ async def test_cancelled_stream_is_closed() -> None:
         await task
     assert frames.is_closed
     assert len(asyncio.all_tasks()) == 1
-
-
-async def test_stream_ends_when_the_client_is_no_longer_authorized(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_streams, "CHECK_KEY_S", 0.0)
-    connection, frames, responses = FakeConnection(), ScriptedFrames(b"one", b"two", b"three"), [True, False]
-
-    async def is_authorized() -> bool:
-        return responses.pop(0)
-
-    assert await run_stream(frames, connection, is_authorized=is_authorized) is StreamEnd.REFUSED
-    assert connection.body == OPENING + b"one"
-    assert connection.sent[-1]["more_body"] is False

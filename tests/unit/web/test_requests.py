@@ -99,8 +99,39 @@ def test_head_returns_only_the_headers_of_get(site: Site) -> None:
     assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
 
 
-def test_query_is_ignored_by_endpoints_without_parameters(site: Site) -> None:
-    assert site.request("GET", "/api/v1/regions?page=-1&x[]=%ff").status_code == 200
+@pytest.mark.parametrize(("method", "path"), ALL)
+def test_unknown_parameter_is_rejected_by_every_endpoint(site: Site, method: str, path: str) -> None:
+    (endpoint,) = [e for e in ENDPOINTS if (e.method, re.sub(r"\{\w+\}", "x", e.path)) == (method, path)]
+    response = site.request(method, f"{path}?pageSise=2", key=site.key)
+    body = check_error(response, 400, "INVALID_PARAMS")
+    known = [parameter.name for parameter in endpoint.parameters if parameter.place == "query"]
+    assert isinstance(body["details"], list)
+    (fault,) = [one for one in body["details"] if one["path"] == "pageSise"]
+    hint = "this address has none"
+    if known:
+        hint = "did you mean pageSize?" if "pageSize" in known else f"known parameters: {', '.join(known)}"
+    assert fault["message"] == f"is not a known parameter; {hint}"
+    assert response.headers["x-request-id"]
+
+
+def test_key_is_checked_before_the_query(site: Site) -> None:
+    check_error(site.request("GET", f"{SERVER}?x=1"), 401, "UNAUTHORIZED")
+    reader = site.new_key(role=Role.MEMBER)
+    check_error(site.request("POST", f"{SERVER}/cancel?x=1", key=reader), 403, "FORBIDDEN")
+
+
+def test_query_without_parameters_is_allowed_everywhere(site: Site) -> None:
+    for query in ("?", "?&", "?&&"):
+        assert site.request("GET", f"/healthz{query}").status_code == 200
+    assert site.request("GET", "/docs?internal").status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [*ALL, ("GET", "/nothing"), ("PUT", "/healthz")])
+def test_no_error_may_be_stored(site: Site, method: str, path: str) -> None:
+    for key in (site.key, "wrong", None):
+        response = site.request(method, f"{path}?x=1", key=key)
+        assert response.status_code >= 400
+        assert response.headers["cache-control"] == "no-store"
 
 
 def test_percent_encoded_path_is_decoded(site: Site) -> None:

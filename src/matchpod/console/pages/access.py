@@ -7,13 +7,13 @@ response only, which browsers do not store.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from matchpod.console.audit_words import audit_lines, session_words
 from matchpod.console.visit import READER_ONLY, Visit
+from matchpod.core.audit_query import read_audit_query
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
 from matchpod.service.access import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
 from matchpod.service.audit import PAGE_SIZE, Action
@@ -30,7 +30,6 @@ ROLE_TEXTS = {
 }
 
 _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for scope in Scope}
-_AUDIT_ID = re.compile(r"act_[0-9a-z]{26}")
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,9 +171,8 @@ async def _page(
     if not sees_all:
         keys = [key for key in keys if user.principal is not None and key.id == user.principal.key_id]
     key_names = {key.id: f"{key.name} ({key.prefix}…)" if key.name else f"{key.prefix}…" for key in keys}
-    before = visit.query().get("before", "")
-    before_id = before if _AUDIT_ID.fullmatch(before) else None
-    acts = await visit.deps.audit.page(user.org_id, before_id=before_id) if sees_all else []
+    before = read_audit_query([(name, text) for name, text in visit.query().items() if name == "before"]).before
+    acts = await visit.deps.audit.page(user.org_id, before_id=before) if sees_all else []
     log_ins = await visit.deps.audit.log_in_details(user.org_id, {act.actor for act in acts})
     return visit.page(
         "access.html",
@@ -185,7 +183,7 @@ async def _page(
         sessions=await _sessions(visit, key_names),
         acts=audit_lines(acts, log_ins=log_ins, key_names=key_names),
         older=acts[-1].id if len(acts) == PAGE_SIZE else "",
-        is_newest=not before,
+        is_newest=before is None,
         log_ins=await visit.deps.audit.log_ins() if user.is_operator else (),
         given=given if given is not None else _NEW_KEY,
         fault=fault,

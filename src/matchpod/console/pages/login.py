@@ -9,9 +9,11 @@ from __future__ import annotations
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import NOTICES, Visit, read_form
-from matchpod.core.errors import UnauthorizedError
+from matchpod.core.errors import RateLimitError, UnauthorizedError
 from matchpod.service.console_sessions import MAX_MS, NewSession
+from matchpod.web.auth import client_address
 from matchpod.web.endpoint import Call, Response
+from matchpod.web.errors import error_headers
 from matchpod.web.query_strings import query_of
 
 HOME = "/console"
@@ -31,9 +33,13 @@ async def by_key(deps: ConsoleDeps, call: Call) -> Response:
     given = await read_form(call)
     path = _own_path(given.get("next", ""))
     try:
-        session = await deps.sessions.open_by_key(given.get("key", ""), user_agent=_user_agent(call))
+        session = await deps.sessions.open_by_key(
+            given.get("key", ""), user_agent=_user_agent(call), address=client_address(call)
+        )
     except UnauthorizedError:
         return page("login.html", status=401, next=path, notice="", fault=KEY_INVALID)
+    except RateLimitError as exc:
+        return _too_often(exc, path)
     return await _begin(deps, call, session, path)
 
 
@@ -45,9 +51,13 @@ async def link(deps: ConsoleDeps, call: Call) -> Response:
 async def by_link(deps: ConsoleDeps, call: Call) -> Response:
     """Begin a session with the link."""
     try:
-        session = await deps.sessions.open_by_link(call.params[0], user_agent=_user_agent(call))
+        session = await deps.sessions.open_by_link(
+            call.params[0], user_agent=_user_agent(call), address=client_address(call)
+        )
     except UnauthorizedError as exc:
         return page("login.html", status=401, next=HOME, notice="", fault=str(exc))
+    except RateLimitError as exc:
+        return _too_often(exc, HOME)
     return await _begin(deps, call, session, HOME)
 
 
@@ -63,6 +73,10 @@ async def _begin(deps: ConsoleDeps, call: Call, session: NewSession, path: str) 
     if before is not None:
         await deps.sessions.log_out(before)
     return redirect(path, deps.doors.cookie_header(session.cookie, max_age_s=MAX_MS // 1000))
+
+
+def _too_often(error: RateLimitError, path: str) -> Response:
+    return page("login.html", status=error.status, headers=error_headers(error), next=path, notice="", fault=str(error))
 
 
 def _own_path(path: str) -> str:

@@ -17,10 +17,7 @@ from matchpod.console.streams import stream_of
 from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
-from matchpod.web.endpoint import EventStream, Response
-
-MAX_LOG_BYTES: Final = 16 * 1024 * 1024
-"""Size of the log that is sent at once; a match of five maps has about 10 MB."""
+from matchpod.web.endpoint import EventStream, PartedResponse, Response
 
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
@@ -60,15 +57,13 @@ async def result(visit: Visit) -> Response:
     return Response(found, headers=(*HEADERS, NOT_STORED))
 
 
-async def log(visit: Visit) -> Response:
+async def log(visit: Visit) -> PartedResponse:
     """Return the log of the server as text."""
     server_id = visit.call.params[0]
-    text, is_whole = await visit.deps.details.raw_log(visit.principal, server_id, max_bytes=MAX_LOG_BYTES)
-    if not is_whole:
-        text += b"\n(the rest of the log is left out: it exceeds %d bytes)\n" % MAX_LOG_BYTES
+    parts = await visit.deps.details.raw_log(visit.principal, server_id)
     name = b'attachment; filename="%s.log"' % server_id.encode()
     headers = (*HEADERS, NOT_STORED, (b"content-disposition", name))
-    return Response(text, content_type=b"text/plain; charset=utf-8", headers=headers)
+    return PartedResponse(parts=parts, content_type=b"text/plain; charset=utf-8", headers=headers)
 
 
 async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,14 +10,14 @@ import msgspec
 
 from matchpod.console.command_lines import curl_line
 from matchpod.console.filters import Filters, is_day, read_filters
-from matchpod.console.match_csv import match_csv
+from matchpod.console.match_csv import csv_heading, csv_rows
 from matchpod.console.match_wording import PHASES, STATUSES, standing, tone
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
 from matchpod.core.history_query import MAX_PAGE_SIZE
+from matchpod.core.iso_dates import read_date
 from matchpod.core.server_query import ServersQuery, read_servers_query
-from matchpod.service.history.match_lists import MatchItem
-from matchpod.web.endpoint import Header, Response
+from matchpod.web.endpoint import Header, PartedResponse, Response
 
 PATH: Final = "/console/matches"
 FIELDS: Final = ("status", "phase", "region", "externalMatchId", "dateFrom", "dateTo")
@@ -36,29 +36,39 @@ async def show_list(visit: Visit) -> Response:
     return _page(visit, filters, found=found, status=200 if filters.query is not None else 400)
 
 
-async def download_csv(visit: Visit) -> Response:
+async def download_csv(visit: Visit) -> Response | PartedResponse:
     """Return the matches of all pages as CSV; the page with its faults if a filter is wrong."""
     filters = read_filters(visit.query(), read_servers_query)
     if filters.query is None:
         return _page(visit, filters, found=None, status=400)
-    # In a thread: ten thousand rows take a tenth of a second, and other requests must not wait for them.
-    body = await asyncio.to_thread(match_csv, await _all(visit, filters.query))
-    return Response(body, 200, CSV, (*HEADERS, NOT_STORED, *FILE))
+    parts = _csv_parts(visit, filters.query)
+    return PartedResponse(parts=parts, content_type=CSV, headers=(*HEADERS, NOT_STORED, *FILE))
 
 
-async def _all(visit: Visit, query: ServersQuery) -> list[MatchItem]:
+async def _csv_parts(visit: Visit, query: ServersQuery) -> AsyncIterator[bytes]:
     """Return the newest matches that the query selects, as if there were one page."""
-    # New matches would move the others to later pages while these are read.
+    heading = csv_heading()
     now_ms = visit.deps.now_ms()
     before_ms = now_ms + 1 if query.before_ms is None else min(query.before_ms, now_ms + 1)
-    found: dict[str, MatchItem] = {}
-    for number in range(1, MAX_ROWS // MAX_PAGE_SIZE + 1):
+    seen: set[str] = set()
+    number, left = 1, MAX_ROWS
+    while left:
         part = msgspec.structs.replace(query, page=number, page_size=MAX_PAGE_SIZE, before_ms=before_ms)
-        page = await visit.deps.services.history.matches(visit.principal, part)
-        found |= {one.server_id: one for one in page.items}
-        if number * MAX_PAGE_SIZE >= page.total:
-            break
-    return list(found.values())
+        items = (await visit.deps.services.history.matches(visit.principal, part)).items
+        rows = [one for one in items if one.server_id not in seen][:left]
+        yield heading + csv_rows(rows)
+        heading, left = b"", left - len(rows)
+        if len(items) < MAX_PAGE_SIZE:
+            return
+        # Matches that begin or end meanwhile would move the others to other pages, so read on from the time of the
+        # last one; those of the same millisecond are read again.
+        last = read_date(items[-1].created_at)
+        if last is None or last.before_ms == before_ms:
+            number += 1
+            seen |= {one.server_id for one in items}
+        else:
+            number, before_ms = 1, last.before_ms
+            seen = {one.server_id for one in items if one.created_at == items[-1].created_at}
 
 
 def _page(visit: Visit, filters: Filters[ServersQuery], *, found: object, status: int) -> Response:

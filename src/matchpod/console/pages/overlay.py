@@ -10,10 +10,10 @@ from matchpod.console.match_view import MatchServices
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import page
 from matchpod.console.streams import position_of
-from matchpod.core.errors import NotFoundError, UnavailableError
+from matchpod.core.errors import NotFoundError
 from matchpod.service.overlays import Overlay
 from matchpod.service.principals import Principal, Role, Scope
-from matchpod.web.endpoint import Call, EventStream, Response
+from matchpod.web.endpoint import Call, Credential, EventStream, Response
 
 
 async def show(deps: ConsoleDeps, call: Call) -> Response:
@@ -26,7 +26,8 @@ async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
     """Send what changes on the overlay, until its token is ended."""
     overlay = await _find(deps, call)
     frames = deps.broadcasts.view(await _broadcast(deps, overlay), f"overlay {overlay.server_id}", position_of(call))
-    return EventStream(call=call, frames=frames, is_authorized=partial(_is_valid, deps, call))
+    credential = Credential(id=deps.overlays.id_of(call.params[0]), still_valid=deps.overlays.valid_tokens)
+    return EventStream(call=call, frames=frames, credential=credential)
 
 
 async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
@@ -34,13 +35,6 @@ async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
     if overlay is None:
         raise NotFoundError("This overlay does not exist, or its links were ended.")
     return overlay
-
-
-async def _is_valid(deps: ConsoleDeps, call: Call) -> bool:
-    try:
-        return await deps.overlays.find(call.params[0]) is not None
-    except UnavailableError:
-        return True  # it cannot be checked now, and nothing new is read during an outage
 
 
 async def _broadcast(deps: ConsoleDeps, overlay: Overlay) -> Broadcast:

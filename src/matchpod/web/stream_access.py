@@ -1,0 +1,82 @@
+"""End the streams whose key, session or overlay token has ended, also while they are idle.
+
+All open streams are checked together: those of thousands of people cost a few queries, and those of one key cost one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from matchpod.core.errors import UnavailableError
+from matchpod.web.endpoint import EventStream, StillValid
+
+CHECK_S: Final = 2.0
+"""Pause between two checks. A stream may begin with a key that was revoked up to `access.CACHE_MS` ago, and both times
+together are the time within which a revoked key reads nothing any longer."""
+MAX_CHECKED: Final = 512
+"""Credentials that are checked with one query."""
+
+_log = logging.getLogger(__name__)
+
+
+class WatchedStream:
+    """An open stream, and whether it was ended because its credential is no longer valid."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self.stream = stream
+        self.is_ended = False
+
+    def end(self) -> None:
+        """End the stream."""
+        self.is_ended = True
+        self.stream.frames.close()
+
+
+class StreamAccess:
+    """Watches the open streams of a process, as long as there are any."""
+
+    def __init__(self) -> None:
+        self._open: set[WatchedStream] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watch(self, stream: EventStream) -> Iterator[WatchedStream]:
+        """Watch a stream until the end of the block."""
+        watched = WatchedStream(stream)
+        self._open.add(watched)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="stream access")
+        try:
+            yield watched
+        finally:
+            self._open.discard(watched)
+            if not self._open and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_S)
+            try:
+                await self._check()
+            except UnavailableError:
+                pass  # it cannot be checked now, and nothing new is read during an outage
+            except Exception:  # noqa: BLE001 - the loop must survive
+                _log.exception("streams not checked")
+
+    async def _check(self) -> None:
+        kinds: dict[StillValid, dict[str, list[WatchedStream]]] = {}
+        for watched in self._open:
+            credential = watched.stream.credential
+            kinds.setdefault(credential.still_valid, {}).setdefault(credential.id, []).append(watched)
+        for still_valid, streams in kinds.items():
+            ids = list(streams)
+            for start in range(0, len(ids), MAX_CHECKED):
+                part = ids[start : start + MAX_CHECKED]
+                for ended in set(part) - await still_valid(part):
+                    for watched in streams[ended]:
+                        watched.end()

@@ -1,0 +1,85 @@
+"""A flood of requests for the metrics, which anyone may send, and the port that keeps them apart from callers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from matchpod.service.prometheus import RENDER_S, Registry
+from matchpod.web import create_web
+from tests.e2e.listening import listening
+from tests.e2e.serve_process import serving
+from tests.unit.web import sites
+from tests.unit.web.sites import Site
+
+site = sites.site
+
+CONNECTIONS = 8
+REQUESTS = 50
+TIMEOUT_S = 120.0
+
+
+class CountedRegistry(Registry):
+    """Counts how often its metrics are rendered."""
+
+    renderings = 0
+
+    def text(self) -> str:
+        self.renderings += 1
+        return super().text()
+
+
+async def hammer(port: int, encoding: str) -> list[int]:
+    """Ask for the metrics on all connections at the same time; return the statuses."""
+
+    async def one() -> list[int]:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=TIMEOUT_S) as client:
+            headers = {"Accept-Encoding": encoding}
+            return [(await client.get("/metrics", headers=headers)).status_code for _ in range(REQUESTS)]
+
+    return [status for statuses in await asyncio.gather(*(one() for _ in range(CONNECTIONS))) for status in statuses]
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_metrics_are_rendered_once_a_second_however_often_they_are_requested(site: Site, encoding: str) -> None:
+    registry = CountedRegistry()
+    app = create_web(msgspec.structs.replace(site.services, metrics=registry))
+
+    async def flood() -> float:
+        async with listening(app) as server:
+            began_s = time.monotonic()
+            assert await hammer(server.port, encoding) == [200] * CONNECTIONS * REQUESTS
+            return time.monotonic() - began_s
+
+    took_s = site.run(flood())
+    assert registry.renderings <= took_s / RENDER_S + 1
+
+
+def test_metrics_have_their_own_port_and_probes_are_on_both(tmp_path: Path) -> None:
+    with serving(tmp_path, ops_port="0") as service:
+        main = service.url
+        (port,) = [one["port"] for one in service.records() if one["message"] == "listening for probes and metrics"]
+        ops = f"http://127.0.0.1:{port}"
+        assert ops != main
+
+        def status(base: str, path: str) -> int:
+            return httpx.get(f"{base}{path}", timeout=TIMEOUT_S).status_code
+
+        paths = ("/healthz", "/readyz", "/metrics", "/api/v1/regions", "/docs", "/console/login")
+        assert {path: (status(main, path), status(ops, path)) for path in paths} == {
+            "/healthz": (200, 200),
+            "/readyz": (200, 200),
+            "/metrics": (404, 200),
+            "/api/v1/regions": (200, 404),
+            "/docs": (200, 404),
+            "/console/login": (200, 404),
+        }
+        time.sleep(RENDER_S)
+        metrics = httpx.get(f"{ops}/metrics", timeout=TIMEOUT_S).text
+        assert 'route="/api/v1/regions"' in metrics  # both ports are counted
+        assert service.stop() == 0
