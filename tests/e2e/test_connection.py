@@ -225,6 +225,22 @@ def test_first_pipelined_requests_are_answered_before_the_connection_is_closed(c
     assert answers.count(b"connection: close") == 1
 
 
+def test_client_that_sends_all_requests_before_it_reads_gets_the_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LINGER_S", TIMEOUT_S)
+
+    def client(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as sock:
+            sock.sendall(REQUEST * 2_000_000)  # far more than is read before the first ones are answered
+            sock.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: sock.recv(65_536), b""))
+
+    async def run() -> bytes:
+        async with listening(_app) as server:
+            return await asyncio.to_thread(client, server.port)
+
+    assert asyncio.run(run()).count(b"GET 0;") == MAX_PIPELINED + 1
+
+
 def test_client_that_goes_on_sending_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "LINGER_S", 0.2)
 
