@@ -12,6 +12,7 @@ import pytest
 
 from matchpod.service.prometheus import RENDER_S, Registry
 from matchpod.web import create_web
+from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
 from tests.e2e.listening import listening
 from tests.e2e.serve_process import serving
 from tests.unit.web import sites
@@ -20,7 +21,7 @@ from tests.unit.web.sites import Site
 site = sites.site
 
 CONNECTIONS = 8
-REQUESTS = 50
+REQUESTS = 8
 TIMEOUT_S = 120.0
 
 
@@ -58,6 +59,23 @@ def test_metrics_are_rendered_once_a_second_however_often_they_are_requested(sit
 
     took_s = site.run(flood())
     assert registry.renderings <= took_s / RENDER_S + 1
+    # Most of them had to wait, which costs others nothing.
+    assert took_s > (CONNECTIONS * REQUESTS - METRICS_PER_S) / METRICS_PER_S - 0.1
+
+
+def test_request_that_would_wait_too_long_is_told_to_retry(site: Site) -> None:
+    async def flood() -> list[int]:
+        async with listening(create_web(msgspec.structs.replace(site.services, metrics=Registry()))) as server:
+            url, limits = f"http://127.0.0.1:{server.port}", httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(base_url=url, timeout=TIMEOUT_S, limits=limits) as client:
+                count = METRICS_PER_S + int(METRICS_WAIT_S * METRICS_PER_S) + 50
+                answers = await asyncio.gather(*(client.get("/metrics") for _ in range(count)))
+        assert all(int(one.headers["retry-after"]) >= 1 for one in answers if one.status_code == 429)
+        return [one.status_code for one in answers]
+
+    statuses = site.run(flood())
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= METRICS_PER_S
 
 
 def test_metrics_have_their_own_port_and_probes_are_on_both(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from matchpod.settings.table import SERVICE
 from matchpod.web.connection import MAX_PIPELINED
 from matchpod.web.connections import MAX_UNREAD_BYTES
 from matchpod.web.event_streams import HEARTBEAT_S
+from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.stream_access import CHECK_S
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
@@ -78,6 +79,8 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"streams end within {CACHE_MS // 1000 + CHECK_S:g} seconds",
         f"{MAX_PIPELINED + 1} requests sent before the answer to the first",
         f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
+        f"served {METRICS_PER_S} times per second, to all clients together",
+        f"the request waits up to {METRICS_WAIT_S:g} s, then 429",
         f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",
         f"`{KEY_FILE}`",

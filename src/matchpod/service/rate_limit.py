@@ -1,4 +1,4 @@
-"""Limit how often something is done per minute, with one token bucket per key, in the memory of this process."""
+"""Limit how often something is done, in the memory of this process: per minute and key, or evenly for all together."""
 
 from __future__ import annotations
 
@@ -49,3 +49,28 @@ class RateLimiter:
         self._buckets.move_to_end(key)
         if len(self._buckets) > MAX_KEYS:
             self._buckets.popitem(last=False)
+
+
+class Pacer:
+    """Lets `burst` through at once, and then `per_second`; others wait for their turn, at most `max_wait_s`."""
+
+    def __init__(
+        self, per_second: float, monotonic: Callable[[], float], *, burst: int, max_wait_s: float, what: str
+    ) -> None:
+        self._pause_s = 1.0 / per_second
+        self._burst_s = (burst - 1) * self._pause_s
+        self._monotonic = monotonic
+        self._max_wait_s = max_wait_s
+        self._limit = f"{what} are served {per_second:g} times per second."
+        self._turn_s = -math.inf
+        """When the next one may pass, if it does not use the burst."""
+
+    def wait_s(self) -> float:
+        """Take a turn, and return the seconds to wait for it; raise RateLimitError if that is too long."""
+        now_s = self._monotonic()
+        turn_s = max(self._turn_s, now_s - self._burst_s)
+        wait_s = max(0.0, turn_s - now_s)
+        if wait_s > self._max_wait_s:
+            raise RateLimitError(f"{self._limit} Retry later.", retry_after_s=math.ceil(wait_s))
+        self._turn_s = turn_s + self._pause_s
+        return wait_s

@@ -16,7 +16,7 @@ from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.metrics import HttpMetrics
 from matchpod.service.prometheus import RenderedMetrics
-from matchpod.service.rate_limit import RateLimiter
+from matchpod.service.rate_limit import Pacer, RateLimiter
 from matchpod.service.readiness import ReadinessState
 from matchpod.web.asgi import Message, Receive, Scope, Send
 from matchpod.web.auth import authorize
@@ -30,6 +30,7 @@ from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
 from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.lookup import OPTIONS, Router
 from matchpod.web.openapi import describe, describe_internal
+from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.parted_responses import begin, send_parts
 from matchpod.web.query_strings import check_names
 from matchpod.web.routes import ENDPOINTS
@@ -72,6 +73,9 @@ def create_web(
         internal_openapi=functools.cache(functools.partial(describe_internal, endpoints, services.version)),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
+        metrics_pace=Pacer(
+            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=METRICS_WAIT_S, what="The metrics"
+        ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
     return Application(

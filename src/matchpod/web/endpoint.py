@@ -12,6 +12,7 @@ from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.service.principals import Principal, Role
 from matchpod.service.principals import Scope as AccessScope
 from matchpod.service.prometheus import RenderedMetrics
+from matchpod.service.rate_limit import Pacer
 from matchpod.web.asgi import Receive, Scope
 from matchpod.web.services import Services
 
@@ -63,6 +64,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the description of the endpoints for game servers and operators."""
     pages: dict[str, Response]
     metrics: RenderedMetrics
+    metrics_pace: Pacer
 
 
 class Call(msgspec.Struct, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import msgspec
@@ -17,6 +18,12 @@ from matchpod.web.query_strings import query_of
 
 INTERNAL = "internal"
 """The parameter of the page that shows the endpoints for game servers and operators."""
+
+METRICS_PER_S = 20
+"""Requests for the metrics per second, of all clients together. They need no key, and each of thousands of scrapers
+would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
+METRICS_WAIT_S = 2.0
+"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
 
 _NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-cache"),)
 
@@ -50,7 +57,10 @@ async def readyz(site: Site, _: Call) -> Response:
 
 
 async def metrics(site: Site, _: Call) -> Response:
-    """Return all metrics in the Prometheus text format, at most a second old."""
+    """Return all metrics in the Prometheus text format, at most a second old; those who ask too often have to wait."""
+    wait_s = site.metrics_pace.wait_s()
+    if wait_s:
+        await asyncio.sleep(wait_s)
     body = site.metrics.body()
     return Response(body, content_type=CONTENT_TYPE.encode(), headers=_NO_CACHE, is_shared=True)
 

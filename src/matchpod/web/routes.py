@@ -16,6 +16,7 @@ from matchpod.core.errors import (
     MatchpodError,
     NotFoundError,
     PayloadTooLargeError,
+    RateLimitError,
     ServerNotRunningError,
     UnauthorizedError,
 )
@@ -47,6 +48,7 @@ METRICS: Final = _operation(
     summary="Metrics for Prometheus",
     text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
     content_type=CONTENT_TYPE,
+    errors=(MatchpodError, InvalidParamsError, RateLimitError),
     handler=ops.metrics,
 )
 PROBES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.errors import RateLimitError
-from matchpod.service.rate_limit import MAX_KEYS, RateLimiter
+from matchpod.service.rate_limit import MAX_KEYS, Pacer, RateLimiter
 
 
 class ManualTime:
@@ -76,3 +76,16 @@ def test_clock_that_was_set_back_takes_no_units_away() -> None:
     assert is_allowed(limiter)
     time.now_s -= 3600
     assert sum(is_allowed(limiter) for _ in range(70)) == 59
+
+
+def test_pacer_lets_a_burst_through_and_then_spaces_the_others_evenly() -> None:
+    time = ManualTime()
+    pacer = Pacer(10, time, burst=3, max_wait_s=0.25, what="The metrics")
+    assert [round(pacer.wait_s(), 6) for _ in range(5)] == [0.0, 0.0, 0.0, 0.1, 0.2]
+    with pytest.raises(RateLimitError, match=r"The metrics are served 10 times per second\. Retry later\.") as error:
+        pacer.wait_s()
+    assert error.value.retry_after_s == 1
+    time.now_s += 0.3
+    assert [round(pacer.wait_s(), 6) for _ in range(2)] == [0.0, 0.1]
+    time.now_s += 3600
+    assert [round(pacer.wait_s(), 6) for _ in range(4)] == [0.0, 0.0, 0.0, 0.1]
