@@ -40,7 +40,7 @@ _LINKED = {
 """Links: the operation, its parameter, and the field of the response to use for it."""
 
 _MEANINGS = {
-    "INVALID_PARAMS": "The body or a parameter breaks a rule; `details` lists every fault.",
+    "INVALID_PARAMS": "The body or a parameter breaks a rule, or a parameter is unknown; `details` lists every fault.",
     "UNAUTHORIZED": "The key or token is missing or not valid.",
     "FORBIDDEN": "The key lacks the scope or role, or this belongs to another organization.",
     "NOT_FOUND": "It does not exist.",
@@ -49,7 +49,8 @@ _MEANINGS = {
     "CALLBACK_WAITING": "An attempt is under way or scheduled.",
     "GONE": "The match has ended or does not exist: stop sending.",
     "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
-    "RATE_LIMIT_EXCEEDED": "Too many requests, live matches or open streams; `Retry-After` is the seconds to wait.",
+    "RATE_LIMIT_EXCEEDED": "Too many requests, live matches, open streams or failed log-ins; `Retry-After` is the "
+    "seconds to wait.",
     "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
     "SERVICE_UNAVAILABLE": "Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
 }
