@@ -85,20 +85,22 @@ class FailedLogIns:
     async def add(
         self, address: str | None, kind: LogInKind, *, org_id: str | None = None, key_id: str | None = None
     ) -> None:
-        """Count a failure, and report it if it is the first, tenth, hundredth, … of its address.
+        """Count a failure, and report it if it is the first, tenth, hundredth, … of its address, if that is known.
 
         The organization and the key are given if the key exists, but is revoked or has expired.
         """
         if self._counter is not None:
             self._counter.inc(kind)
-        count = self._count(address or UNKNOWN)
+        if address is None:
+            return
+        count = self._count(address)
         if not _is_power_of_ten(count):
             return
         try:
             self._reports.acquire(_ANY)
         except RateLimitError:
             return
-        origin = printable(address or "an unknown address")
+        origin = printable(address)
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
         times = "" if count == 1 else f", {count} times"
