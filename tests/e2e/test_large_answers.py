@@ -35,8 +35,8 @@ ENTRY = b'03/14/2026 - 20:03:20.251 - "Ann<2><[U:1:5]><CT>" say "%d"\n'
 ENTRIES = 640
 ENTRY_BYTES = 16 * 1024
 SERVER_ID = "srv_01hf7yat000000000000000000"
-MAX_GROWTH_KB = 25 * 1024
-"""A megabyte per client: the whole log for each of them would be ten times as much."""
+MAX_GROWTH_KB = 15 * 1024
+"""600 KB per client: the whole log would be 10 MB for each of them."""
 
 
 async def fill(folder: Path) -> str:

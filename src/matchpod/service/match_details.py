@@ -31,7 +31,7 @@ from matchpod.storage import callback_lists, history, map_events, outbox, raw_lo
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-PAGE: Final = 8
+PAGE: Final = 4
 """Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
 
 
