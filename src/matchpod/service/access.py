@@ -121,30 +121,23 @@ class Access:
     ) -> Principal:
         """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
 
-        RateLimitError if too many log-ins from the address failed, unless this process knows the key.
+        RateLimitError if it has none, and too many log-ins from the address failed.
         """
         try:
             key_hash = _hash(_read_header(authorization))
         except UnauthorizedError:
-            if authorization:
-                origin = None if address is None else address()
-                await self.failures.admit(origin, kind)
-                await self.failures.add(origin, kind)
+            if authorization and address is not None:
+                await self.failures.add(address(), kind)
             raise
         now_ms = self._clock.now_ms()
         cached = self._cache.get(key_hash)
         if cached is None or now_ms - cached.looked_up_at_ms >= CACHE_MS or is_past(cached.expires_at_ms, now_ms):
-            origin = None if address is None else address()
-            if cached is None:
-                await self.failures.admit(origin, kind)
             key = await api_keys.by_hash(self._db, key_hash)
             if key is None or state_of(key, now_ms) is not KeyState.ACTIVE:
                 self._cache.pop(key_hash, None)
                 ids = {} if key is None else {"org_id": key.org_id, "key_id": key.id}
-                await self.failures.add(origin, kind, **ids)
+                await self.failures.add(None if address is None else address(), kind, **ids)
                 raise UnauthorizedError(KEY_INVALID)
-            if cached is None:
-                self.failures.give_back(origin)
             cached = await self._cache_key(key, now_ms)
         return cached.principal
 

@@ -110,13 +110,12 @@ class ConsoleSessions:
 
         RateLimitError if too many log-ins from the address failed.
         """
-        await self._failures.admit(address, LogInKind.CONSOLE_LINK)
+        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # using a link up is a write
         link = await console_sessions.consume_link(self._db, _hash(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             org_id = None if link is None else link.org_id
             await self._failures.add(address, LogInKind.CONSOLE_LINK, org_id=org_id)
             raise UnauthorizedError(LINK_INVALID)
-        self._failures.give_back(address)
         return await self._open(link.org_id, None, user_agent, detail="with a link")
 
     @unavailable_on_outage

@@ -1,8 +1,7 @@
 """Limit failed log-ins by address; report them in the log, the audit log and the metrics, at a bounded rate.
 
-Keys and links cannot be guessed. The limit keeps those who try from using up the database, and the reports show them.
-It rejects only what this process does not know: a key that was used here goes on working, even if others fail from the
-same address, such as that of a proxy.
+Keys and links cannot be guessed; the reports show those who try, and the limit tells them to stop. It holds for what
+fails only: a valid key always works, even if others fail from the same address, such as that of a proxy.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Final
 
-from matchpod.core.errors import RateLimitError, UnavailableError
+from matchpod.core.errors import UnavailableError
 from matchpod.core.text_rules import printable
 from matchpod.service.audit import Action, Audit
 from matchpod.service.prometheus import Counter
@@ -67,39 +66,33 @@ class FailedLogIns:
         self._reports = RateLimiter(REPORTS_PER_MINUTE, monotonic, owner="this process", unit="reports")
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    async def admit(self, address: str | None, kind: LogInKind) -> None:
-        """Let an address try to log in; RateLimitError if it has failed too often."""
-        if self._limiter is None or address is None:
-            return
-        try:
-            self._limiter.acquire(address)
-        except RateLimitError:
+    async def check(self, address: str | None, kind: LogInKind) -> None:
+        """Raise RateLimitError if too many log-ins from the address failed: this one is not tried, and fails too."""
+        if self._limiter is not None and address is not None and not self._limiter.has(address):
             await self.add(address, kind)
-            raise
-
-    def give_back(self, address: str | None) -> None:
-        """Note that an attempt that was admitted has succeeded: it does not count."""
-        if self._limiter is not None and address is not None:
-            self._limiter.give_back(address)
 
     async def add(
         self, address: str | None, kind: LogInKind, *, org_id: str | None = None, key_id: str | None = None
     ) -> None:
         """Count a failure, and report it if it is the first, tenth, hundredth, … of its address, if that is known.
 
-        The organization and the key are given if the key exists, but is revoked or has expired.
+        RateLimitError if there were too many. The organization and the key are given if the key exists, but is revoked
+        or has expired.
         """
         if self._counter is not None:
             self._counter.inc(kind)
         if address is None:
             return
         count = self._count(address)
-        if not _is_power_of_ten(count):
-            return
-        try:
+        if _is_power_of_ten(count) and self._reports.has(_ANY):
             self._reports.acquire(_ANY)
-        except RateLimitError:
-            return
+            await self._report(address, kind, count, org_id=org_id, key_id=key_id)
+        if self._limiter is not None:
+            self._limiter.acquire(address)
+
+    async def _report(
+        self, address: str, kind: LogInKind, count: int, *, org_id: str | None, key_id: str | None
+    ) -> None:
         origin = printable(address)
         _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
         detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"

@@ -30,19 +30,20 @@ class RateLimiter:
     def acquire(self, key: str) -> None:
         """Take one token from the key's bucket; raise RateLimitError if it is empty."""
         now = self._monotonic()
-        tokens, since = self._buckets.get(key, (self._size, now))
-        tokens = min(self._size, tokens + max(0.0, now - since) * self._per_second)
+        tokens = self._tokens(key, now)
         if tokens < 1.0:
             self._store(key, tokens, now)
             wait_s = max(1, math.ceil((1.0 - tokens) / self._per_second))
             raise RateLimitError(f"{self._limit} Retry in {wait_s} s.", retry_after_s=wait_s)
         self._store(key, tokens - 1.0, now)
 
-    def give_back(self, key: str) -> None:
-        """Return a token that was taken for nothing."""
-        if key in self._buckets:
-            tokens, since = self._buckets[key]
-            self._buckets[key] = (min(self._size, tokens + 1.0), since)
+    def has(self, key: str) -> bool:
+        """True if there is a token in the key's bucket."""
+        return self._tokens(key, self._monotonic()) >= 1.0
+
+    def _tokens(self, key: str, now: float) -> float:
+        tokens, since = self._buckets.get(key, (self._size, now))
+        return min(self._size, tokens + max(0.0, now - since) * self._per_second)
 
     def _store(self, key: str, tokens: float, now: float) -> None:
         self._buckets[key] = (tokens, now)

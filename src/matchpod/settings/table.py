@@ -189,9 +189,9 @@ SERVICE = (
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default=60,
         meaning="Failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
-        "console; further ones get status 429. Keys that the process knows go on working. Behind a proxy on another "
-        "machine all requests come from its address: set it to `off`, and let the proxy limit them. For connections "
-        "from this machine, the last address in `X-Forwarded-For` counts.",
+        "console; further ones get status 429. Valid keys always work. Behind a proxy on another machine all requests "
+        "come from its address: set it to `off`, and let the proxy limit them. For connections from this machine, the "
+        "last address in `X-Forwarded-For` counts.",
     ),
     Setting(
         key="max_live_matches",
