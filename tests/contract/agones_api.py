@@ -97,11 +97,14 @@ class FakeAgones:
         """Open watches send nothing and do not end, like a connection that is half open."""
         self.watches_frozen = 0
         """How many watches have noticed that."""
+        self.is_ready = True
+        """What it answers at `/readyz`."""
         self.retry_after = "1"
         """What a busy API asks for in Retry-After."""
         self.is_gone_an_event = True
         """Whether an old version is answered as an ERROR event, or as status 410."""
         self.watches_opened = 0
+        self.readiness_probes = 0
         self._history: list[tuple[int, str, Object]] = []
         self._oldest = 0
         self._numbers = itertools.count(1)
@@ -251,6 +254,9 @@ class FakeAgones:
 
     async def answer(self, call: Call) -> Reply:
         """Answer a call that is no watch; raise HangUpError to close its connection."""
+        if call.path == "/readyz" and self.outage in (None, Fault.BUSY_429, Fault.BUSY_503):
+            self.readiness_probes += 1
+            return Reply(200, "ok") if self.is_ready else Reply(500, "[-]poststarthook/start-apiextensions failed\n")
         self.calls.append(call)
         if self.tokens is not None and call.token not in self.tokens:
             return Reply(401, status_object(401, "Unauthorized", "Unauthorized"))

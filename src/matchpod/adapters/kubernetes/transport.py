@@ -1,7 +1,7 @@
 """Send HTTP requests to a cluster. The only module that imports httpx, which takes a quarter of a second.
 
 httpx's errors become ours here. Redirects are not followed, and proxies of the environment are not used. While a busy
-server asks to wait (Retry-After), it gets no further request of this process.
+server asks to wait (Retry-After), it gets no further request of this process, unless it was only starting.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import httpx
 from matchpod.adapters.kubernetes.api_errors import (
     ApiError,
     ClusterConfigError,
+    KubernetesError,
     UnauthorizedError,
     UnreachableError,
     error_of,
 )
 from matchpod.adapters.kubernetes.api_request import ApiRequest
+from matchpod.adapters.kubernetes.busy_server import PROBE_S, BusyServer
 from matchpod.adapters.kubernetes.cluster import Cluster
 from matchpod.adapters.kubernetes.credentials import Credentials, Login
 from matchpod.adapters.kubernetes.tls import tls_context
@@ -35,12 +37,13 @@ CONNECT_S = 5.0
 MAX_CONNECTIONS = 64
 """Connections to one cluster; further requests wait, within their time limits."""
 
-MIN_WAIT_S = 0.5
-"""Shortest wait of a request that is repeated because its server was busy."""
+READY_S = 2.0
+"""Time limit of the question whether a server is ready."""
 
 MAX_WAIT_S = 5.0
 """How long a request waits while its server asks clients to wait; if that takes longer, it fails at once."""
 
+_READY = ApiRequest(method="GET", path="/readyz", timeout_s=READY_S)
 _TOKEN = re.compile(r"[!-~]+")
 
 
@@ -63,8 +66,7 @@ class HttpTransport:
         self._pool: _Pool | None = None
         self._pools: set[_Pool] = set()
         self._user_agent = f"matchpod/{version('matchpod')}"
-        self._busy: ApiError | None = None
-        self._busy_until_s = 0.0
+        self._busy = BusyServer()
 
     async def send(self, request: ApiRequest) -> bytes:
         """Send a request and return the body of a successful answer; otherwise raise a KubernetesError.
@@ -100,7 +102,7 @@ class HttpTransport:
                 finally:
                     await response.aclose()
             if is_last or not isinstance(error, UnauthorizedError):
-                self._note_busy(error)
+                self._busy.note(error, asyncio.get_running_loop().time())
                 raise error
             self._credentials.expire(login)
 
@@ -122,19 +124,28 @@ class HttpTransport:
         async with self.stream(request) as response:
             return await self._read(response)
 
-    def _note_busy(self, error: ApiError) -> None:
-        if error.retry_after_s is not None:
-            self._busy = error
-            self._busy_until_s = asyncio.get_running_loop().time() + max(MIN_WAIT_S, error.retry_after_s)
-
     async def _wait_while_busy(self) -> None:
-        """Wait as long as the server asked for; ApiError with its answer if that takes too long."""
-        wait_s = self._busy_until_s - asyncio.get_running_loop().time()
-        if self._busy is not None and wait_s > MAX_WAIT_S:
-            busy = self._busy
-            raise ApiError(busy.status, busy.reason, busy.message, retry_after_s=wait_s)
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
+        """Wait as long as the server asked for, or until it has started; ApiError with its answer if that is long."""
+        clock = asyncio.get_running_loop().time
+        while self._busy.wait_s(clock()):
+            if self._busy.is_probe_due(clock()):
+                self._busy.probed(is_ready=await self._is_ready())
+            wait_s = self._busy.wait_s(clock())
+            if wait_s > MAX_WAIT_S:
+                raise self._busy.answer(clock())
+            await asyncio.sleep(min(wait_s, PROBE_S))
+
+    async def _is_ready(self) -> bool:
+        """Ask the server whether it is ready: a question that is meant to be repeated, unlike requests."""
+        try:
+            async with asyncio.timeout(READY_S):
+                login = await self._credentials.login()
+                async with self._pool_for(login) as pool:
+                    response = await self._begin(_READY, login, pool)
+                    await response.aclose()
+        except (KubernetesError, TimeoutError):
+            return False
+        return response.is_success
 
     async def _read(self, response: httpx.Response) -> bytes:
         try:
