@@ -12,7 +12,7 @@ from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL, ServerRef
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.server_loss import FleetReport
-from matchpod.ports import Capacity, ConsoleAuthError, GameServer
+from matchpod.ports import Capacity, ConsoleAuthError, FleetUnavailableError, GameServer
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
 from tests.contract.test_agones_fleet import ALLOCATE, DELETE, LIST, PASSWORD, WATCH, count_lists, order, until
@@ -187,3 +187,19 @@ async def test_release_of_a_labelled_server_reads_no_single_server(cluster: Agon
     before = len(cluster.api.calls)
     await fleet.release("srv_1", slot)
     assert [call.right for call in cluster.api.calls[before:]] == [LIST, DELETE, LIST]
+
+
+async def test_release_is_given_up_at_once_while_the_cluster_is_known_to_be_unusable(cluster: AgonesCluster) -> None:
+    fleet = cluster.create(release_s=3_600.0)
+    async with following(fleet):
+        _, slot = await started(fleet)
+        cluster.api.outage = Fault.CLOSE
+        cluster.api.close_watches()
+        await until(lambda: fleet.fault)
+        with pytest.raises(FleetUnavailableError, match="cannot be reached"):
+            async with asyncio.timeout(WAIT_S):
+                await fleet.release("srv_1", slot)
+        cluster.api.outage = None
+        await until(lambda: fleet.fault is None)
+        await fleet.release("srv_1", slot)
+        assert cluster.names_of("srv_1") == []

@@ -162,7 +162,7 @@ class AgonesFleet:
 
     async def follow(self, on_change: Callable[[], None]) -> None:
         """Follow the game servers until cancelled; call `on_change` if one became ready or `fault` changed."""
-        self._cache.on_change = on_change
+        self._cache.begin(on_change)
         self._is_following = True
         try:
             async with asyncio.TaskGroup() as tasks:

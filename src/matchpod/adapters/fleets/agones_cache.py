@@ -55,7 +55,7 @@ class ServerCache:
         self._watch_fault: str | None = None
         self._fleet_fault: str | None = None
         self._secret_fault: str | None = None
-        self.on_change: Callable[[], None] = lambda: None
+        self._on_change: Callable[[], None] | None = None
 
     @property
     def is_listed(self) -> bool:
@@ -129,6 +129,12 @@ class ServerCache:
         """Return the servers that wait for a match."""
         return [server for server in self._servers.values() if is_ready(server)]
 
+    def begin(self, on_change: Callable[[], None]) -> None:
+        """Report changes from now on, also a fault that a check has found before."""
+        self._on_change = on_change
+        if self.fault is not None:
+            self._note_fault()
+
     def disconnect(self) -> None:
         """Record that the servers are no longer followed."""
         self._is_connected = self._is_unreachable = False
@@ -147,7 +153,7 @@ class ServerCache:
             self._tell_waiting(server)
             self._note_label(server)
         if any(is_ready(server) and not _was_ready(before, server) for server in servers):
-            self.on_change()
+            self._changed()
 
     def change(self, server: AgonesServer, *, is_deleted: bool) -> None:
         """Apply one event."""
@@ -166,7 +172,7 @@ class ServerCache:
         self._tell_waiting(server)
         self._note_label(server)
         if becomes_ready:
-            self.on_change()
+            self._changed()
 
     def connected(self) -> None:
         """Record that a watch is open."""
@@ -187,12 +193,18 @@ class ServerCache:
             self._watch_fault = fault
             self._note_fault()
 
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
     def _note_fault(self) -> None:
+        if self._on_change is None:  # only a check: its caller reports what it found
+            return
         if self.fault is None:
             _log.info("fleet available", extra={"region": self._options.region})
         else:
             _log.warning("fleet unavailable", extra={"region": self._options.region, "error": self.fault})
-        self.on_change()
+        self._on_change()
 
     def _note_label(self, server: AgonesServer) -> None:
         if may_be_ours(server, self._options) and server_id_of(server):

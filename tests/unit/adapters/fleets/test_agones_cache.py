@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import pytest
+
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL, ServerRef
@@ -33,7 +35,7 @@ class Watched:
         self.changes = 0
         self.labelled: list[str] = []
         self.cache = ServerCache(OPTIONS, lambda one: self.labelled.append(one.metadata.name))
-        self.cache.on_change = self._count
+        self.cache.begin(self._count)
 
     def _count(self) -> None:
         self.changes += 1
@@ -178,3 +180,14 @@ def test_missing_right_and_missing_fleet_are_faults_at_once() -> None:
     watched.cache.set_fleet_fault(None)
     assert watched.cache.fault is None
     assert watched.changes == 4
+
+
+def test_fault_that_a_check_found_is_reported_when_the_fleet_is_followed(caplog: pytest.LogCaptureFixture) -> None:
+    cache = ServerCache(OPTIONS, lambda _: None)
+    cache.failed(LOST)
+    assert cache.fault is not None
+    assert caplog.records == []
+    changes: list[str | None] = []
+    cache.begin(lambda: changes.append(cache.fault))
+    assert changes == ["the cluster cannot be reached."]
+    assert [record.getMessage() for record in caplog.records] == ["fleet unavailable"]
