@@ -11,6 +11,9 @@ from random import Random
 
 from hypothesis import settings
 
+_TEST_EXAMPLES = 50
+"""Examples of a property in `make test`, unless it says how many."""
+
 SOAK_FACTOR = 5
 """A round of `make soak` tries this many times as many cases as `make test`."""
 
@@ -48,6 +51,6 @@ def seeded_random(name: str) -> Random:
 
 def register_profiles() -> None:
     """Register the hypothesis profiles, without a deadline: deterministic in `make test`, random in `make soak`."""
-    settings.register_profile("test", derandomize=True, database=None, deadline=None)
+    settings.register_profile("test", derandomize=True, database=None, deadline=None, max_examples=_TEST_EXAMPLES)
     settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=times(100))
     settings.load_profile("soak" if IS_SOAK else "test")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.judge import judge
 from tests.chaos.plan import PLAYED, FaultKind, Mix, Receiver, make_plan
 from tests.chaos.rounds import Round
@@ -23,6 +25,7 @@ MIX = Mix(
 """Without faults that only take time: receivers that hang, and servers that hang."""
 
 
+@pytest.mark.soak
 async def test_no_match_is_lost_doubled_leaked_or_wrong_in_a_round_of_faults(tmp_path: Path) -> None:
     plan = make_plan(SEED, MIX)
     games = {match.game for match in plan.matches if match.game.kind in PLAYED}

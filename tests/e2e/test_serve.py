@@ -275,7 +275,7 @@ def _unresponsive_receiver() -> Iterator[str]:
 # --- restarting -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.soak), signal.SIGKILL])
 def test_match_survives_a_restart_and_sends_one_callback(tmp_path: Path, number: signal.Signals) -> None:
     with receiver() as (url, received):
         config = one_region(tmp_path, speed=3)  # slow enough to stop the service during the match
