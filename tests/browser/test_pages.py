@@ -32,7 +32,9 @@ def open_address(pages: Pages, service: ConsoleService, name: str, **options: An
     return pages.open(address.format(serverId=service.hostile[0], endedId=service.ended_id), who=who, **options)
 
 
-NAMES = [*addresses.PUBLIC, *addresses.OF_AN_OWNER, *addresses.OF_AN_OPERATOR]
+OTHERS = (*addresses.PUBLIC, *addresses.OF_AN_OPERATOR)
+NAMES = [*addresses.OF_AN_OWNER, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)]
+"""The pages of an organization in `make test`, all pages in `make soak`."""
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from tests.bench.stream_checks import differences
 from tests.bench.stream_matches import Match, Timeline, ended_streams, game_settings, with_simulator_cvars
@@ -35,6 +36,7 @@ TIMEOUT_S = 1800.0
 PAGE_SIZE = 1000
 
 
+@pytest.mark.soak
 def test_every_reader_gets_every_event_once_and_in_order(tmp_path: Path) -> None:
     with ExitStack() as stack:
         farm = stack.enter_context(SimulatorProcess("--farm", str(MATCHES)))
