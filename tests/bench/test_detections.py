@@ -24,6 +24,7 @@ from tests.effort import seeds
 
 
 @pytest.mark.law
+@pytest.mark.soak
 @pytest.mark.parametrize("name", GAMES)
 def test_honest_players_of_simulated_matches_are_not_reported(name: str) -> None:
     settings, scenario = GAMES[name]

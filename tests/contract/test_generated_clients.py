@@ -133,6 +133,7 @@ def node_modules() -> Path:
     return installed("npm", NPM, install) / "node_modules"
 
 
+@pytest.mark.soak
 def test_typescript_client_is_strict_and_reads_both_results(node_modules: Path, tmp_path: Path) -> None:
     for name in ("read.ts", "run.mjs"):
         shutil.copy(SOURCES / name, tmp_path)

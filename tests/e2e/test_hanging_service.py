@@ -35,7 +35,7 @@ def test_entry_that_raises_costs_the_entry_and_not_the_match(tmp_path: Path) -> 
         assert f"entry {found[1]} (log)" in matchpod(tmp_path, "match", "show", server_id).stdout
 
 
-@pytest.mark.parametrize("what", ["hang", "spin"])
+@pytest.mark.parametrize("what", [pytest.param("hang", marks=pytest.mark.soak), "spin"])
 def test_service_whose_event_loop_hangs_ends_itself_with_the_stack(tmp_path: Path, what: str) -> None:
     """`spin` never releases the lock of the interpreter, so no other thread runs."""
     bugs, config = tmp_path / "bugs", one_region(tmp_path, speed=1)

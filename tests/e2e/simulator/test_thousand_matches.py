@@ -154,6 +154,7 @@ async def _play() -> tuple[ResourceCounts, ResourceCounts, MatchDriver]:
     return before, after, driver
 
 
+@pytest.mark.soak
 @pytest.mark.law
 def test_many_matches_do_not_leak_resources() -> None:
     before, after, driver = asyncio.run(_play())
