@@ -74,7 +74,7 @@ chromium:
 		command -v chromium >/dev/null 2>&1 || echo "Chromium cannot be installed here, so tests in a browser are skipped."; \
 	fi
 
-soak: $(READY) ## Run the tests with random seeds and more cases for MINUTES (default 20)
+soak: $(READY) chromium ## Run the tests with random seeds and more cases for MINUTES (default 20)
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)
 
 chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATABASE=sqlite, postgres or both; SEED repeats one

@@ -22,7 +22,12 @@ COVERAGE_REPORT = Path("build/coverage-all.json")
 WORKERS = "4"
 """Test workers: most of these tests are CPU-bound, a few wait."""
 
-PARTS = (("tests/unit", "tests/corpus"), ("tests/contract",), ("tests/e2e",))
+PARTS = (
+    ("tests/unit", "tests/corpus", "tests/bench"),
+    ("tests/contract",),
+    ("tests/e2e", "tests/chaos"),
+    ("tests/browser",),
+)
 """The parts of a round, the fastest first."""
 
 LAWS = ("-m", "soak or law or hypothesis")
