@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 from tests import effort
 
 effort.register_profiles()
+
+gc.set_threshold(
+    100_000, 20, 100
+)  # every worker collects thousands of tests: a quarter of that time was garbage collection
 
 _DEFAULT_CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 

@@ -16,7 +16,7 @@ from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
-from tests.contract.driven_matches import START_MS, World
+from tests.contract.driven_matches import START_MS, Process, World
 from tests.contract.simulated_cluster import SimulatedCluster
 
 harness = databases.sqlite_harness
@@ -129,10 +129,7 @@ async def test_match_waits_without_an_attempt_while_the_fleet_has_a_fault_and_st
         row = await world.row()
         assert (row.slot, row.tries, row.error) == (None, 0, "The cluster cannot be reached.")
         assert world.region.orders == []
-        # Attempts from before the fault was known may have paused the region.
-        for _ in range(10):
-            process.deps.machine_faults.record("eu", world.clock.now_ms())
-            process.deps.machine_faults.may_start("eu", world.clock.now_ms() + 60_000)
+        pause_region(process, world.clock.now_ms())  # as attempts from before the fault was known may have done
         world.region.why_unusable = None
         world.region.changed()
         await world.until_phase(ServerPhase.RUNNING)
@@ -177,8 +174,15 @@ async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database, monk
         assert (await world.outcome()).reason == "server_lost"
 
 
+def pause_region(process: Process, now_ms: int) -> None:
+    """Record failed attempts until the pause of the region is longer than any test."""
+    for _ in range(10):
+        process.deps.machine_faults.record("eu", now_ms)
+        process.deps.machine_faults.may_start("eu", now_ms + 60_000)
+
+
 async def die_after_allocation(world: ClusterWorld) -> None:
-    """Let a process die when it has allocated a server, and its lease expire."""
+    """Let a process die when it has allocated a server, and its lease expire. The game stands still until it is told."""
     process = world.start("first")
     world.region.is_paused = True
     await world.create()
@@ -188,7 +192,6 @@ async def die_after_allocation(world: ClusterWorld) -> None:
 
     await world.until(is_allocated, "the server is allocated")
     await process.kill()
-    world.region.is_paused = False
     world.clock.ahead_ms += LEASE_MS
 
 
@@ -196,9 +199,12 @@ async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database
     async with open_cluster(db, 2) as world:
         await die_after_allocation(world)
         second = world.start("second")
-        second.deps.machine_faults.record("eu", world.clock.now_ms())
+        pause_region(second, world.clock.now_ms())
         await world.until_phase(ServerPhase.PENDING)
         assert (await world.row()).slot == "pod-1"
+        world.region.is_paused = False
+        second.deps.machine_faults.clear("eu")
+        world.region.changed()
         assert (await world.outcome()).kind == "match_over"
         assert world.region._started == 1
 
@@ -215,6 +221,7 @@ async def test_match_with_a_server_goes_on_when_the_fault_is_over_although_no_ot
         world.region.changed()
         assert (await world.row()).slot == "pod-1"
         assert (await world.region.capacity()).ready == 0
+        world.region.is_paused = False
         world.region.why_unusable = None
         world.region.changed()
         assert (await world.outcome()).kind == "match_over"
@@ -230,6 +237,7 @@ async def test_match_whose_server_is_gone_when_it_goes_on_gets_another_one_and_n
         world.start("second")
         await world.until_phase(ServerPhase.PENDING)
         assert (await world.row()).log_token != before.log_token
+        world.region.is_paused = False
         world.region.total = 1
         world.region.changed()
         assert (await world.outcome()).kind == "match_over"

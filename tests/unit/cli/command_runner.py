@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 import typer
 from typer.testing import CliRunner, Result
 
@@ -51,15 +51,13 @@ class CommandRunner:
         return result.stderr.removeprefix("matchpod: ").removesuffix("\n")
 
 
-@pytest.fixture
-def runner(tmp_path: Path) -> Iterator[CommandRunner]:
-    """A command runner with a database; the logging that commands set up is undone afterwards."""
+@contextmanager
+def unchanged_logging() -> Iterator[None]:
+    """Undo the logging that commands set up."""
     loggers = [logging.getLogger(name) for name in (None, "asyncpg", "asyncio")]
     levels = [logger.level for logger in loggers]
     handlers = list(loggers[0].handlers)
-    commands = CommandRunner(tmp_path)
-    commands.migrate()
-    yield commands
+    yield
     loggers[0].handlers[:] = handlers
     for logger, level in zip(loggers, levels, strict=True):
         logger.setLevel(level)

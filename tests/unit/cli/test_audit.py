@@ -7,11 +7,9 @@ import pytest
 from matchpod.cli import callbacks, create_app, keys, matches, organizations, regions
 from matchpod.ports import Database
 from matchpod.storage import servers
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import on_database, server
 
-runner = command_runner.runner
 app = create_app("audit")
 
 

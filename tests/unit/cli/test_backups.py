@@ -8,10 +8,7 @@ import pytest
 
 from matchpod.cli import create_app
 from matchpod.storage.schema import MIGRATIONS
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
-
-runner = command_runner.runner
 
 
 def test_backup_is_restored_into_another_folder(runner: CommandRunner, tmp_path: Path) -> None:

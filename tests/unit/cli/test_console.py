@@ -14,11 +14,8 @@ from matchpod.cli import create_app, organizations
 from matchpod.service.access import Access
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions, ConsoleUser
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT
-
-runner = command_runner.runner
 
 LINK = re.compile(r"http://127\.0\.0\.1:8080/console/login/([A-Za-z0-9_-]{43})\n")
 app = create_app("console")

@@ -9,10 +9,7 @@ import pytest
 
 from matchpod.cli import keys, organizations
 from matchpod.cli.keys import app
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
-
-runner = command_runner.runner
 
 KEY = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 

@@ -20,11 +20,8 @@ from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import outbox, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT, stored_tokens
-
-runner = command_runner.runner
 
 SECRETS = ("tok-log", "tok-report", "sealed")
 

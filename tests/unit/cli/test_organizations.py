@@ -11,10 +11,7 @@ import pytest
 
 from matchpod.cli.organizations import app
 from matchpod.settings.values import DATABASE_FILE
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
-
-runner = command_runner.runner
 
 
 def test_create_prints_only_the_id_to_standard_output(runner: CommandRunner) -> None:

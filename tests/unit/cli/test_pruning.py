@@ -5,11 +5,8 @@ from __future__ import annotations
 from matchpod.cli import create_app
 from matchpod.ports import Database
 from matchpod.storage import raw_log
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import on_database
-
-runner = command_runner.runner
 
 
 def report(heading: str, number: int) -> list[str]:

@@ -14,11 +14,8 @@ from matchpod.service.history.differences import Difference, Part
 from matchpod.service.history.recomputing import Finding
 from matchpod.storage import history
 from tests.contract.ended_matches import store_match
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import on_database
-
-runner = command_runner.runner
 
 REGION = '[[regions]]\ncode = "eu"\nname = "Europe"\n[regions.fleet]\nkind = "process"\nports = "27100-27101"\n'
 WRONG = Statement("UPDATE maps SET team1_score = 7 WHERE server_id = 'srv_1' AND map_number = 1")

@@ -14,11 +14,8 @@ from matchpod.ports import Statement
 from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import raw_log, servers, slots, withheld_servers
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import server
-
-runner = command_runner.runner
 
 TWO_REGIONS = """
 [[regions]]

@@ -12,10 +12,7 @@ from matchpod.cli import create_app, serving
 from matchpod.cli.resources import run_with_resources
 from matchpod.ports import DatabaseUnavailableError
 from matchpod.storage.schema import MIGRATIONS
-from tests.unit.cli import command_runner
 from tests.unit.cli.command_runner import CommandRunner
-
-runner = command_runner.runner
 
 
 def test_migrate_prints_the_schema_version(runner: CommandRunner) -> None:

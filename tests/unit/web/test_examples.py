@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -54,7 +55,12 @@ def examples_of(name: str, place: Place) -> dict[str, Any]:
 
 def validator(name: str, schema: object) -> Any:
     """Return a validator that also checks formats and resolves references into the document."""
-    whole = {"components": document(name)["components"], "allOf": [schema]}
+    return _validator(name, json.dumps(schema, sort_keys=True))
+
+
+@cache
+def _validator(name: str, schema: str) -> Any:
+    whole = {"components": document(name)["components"], "allOf": [json.loads(schema)]}
     return jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
 
 
