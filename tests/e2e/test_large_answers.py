@@ -8,9 +8,10 @@ import re
 import select
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -33,14 +34,19 @@ CLIENTS = 25
 TIMEOUT_S = 120.0
 ENTRY = b'03/14/2026 - 20:03:20.251 - "Ann<2><[U:1:5]><CT>" say "%d"\n'
 ENTRIES = 640
+LISTED = 100
+"""Servers in the largest page of a list."""
+LONG_URL = "https://example.com/" + "x" * 2000
 ENTRY_BYTES = 16 * 1024
 SERVER_ID = "srv_01hf7yat000000000000000000"
+MAX_PAGE_BYTES = 400_000
+"""What a page has with the longest texts that callers may send."""
 MAX_GROWTH_KB = 15 * 1024
 """600 KB per client: the whole log would be 10 MB for each of them."""
 
 
 async def fill(folder: Path) -> str:
-    """Store an ended match with a log of 10 MB; return a key of its organization."""
+    """Store an ended match with a log of 10 MB, and a page of others; return a key of their organization."""
     resources = await open_resources(load_settings(environment(folder, {}), lambda _: None))
     try:
         access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
@@ -50,6 +56,16 @@ async def fill(folder: Path) -> str:
             SERVER_ID, org_id=organization.id, phase=ServerPhase.RELEASED, status=ServerStatus.STOPPED, ended_at_ms=1
         )
         await servers.create(resources.db, ended, idempotency=None)
+        for number in range(LISTED):
+            listed = server(
+                f"srv_{number:026}",
+                org_id=organization.id,
+                phase=ServerPhase.RELEASED,
+                status=ServerStatus.STOPPED,
+                ended_at_ms=1,
+                callback_url=LONG_URL,
+            )
+            await servers.create(resources.db, listed, idempotency=None)
         for number in range(ENTRIES):
             line = ENTRY % number
             body = line * (ENTRY_BYTES // len(line))
@@ -61,16 +77,25 @@ async def fill(folder: Path) -> str:
         await resources.db.close()
 
 
+class Service(NamedTuple):
+    """A running service, and the headers of an owner, with a session and with a key."""
+
+    process: ServeProcess
+    cookie: dict[str, str]
+    key: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServeProcess, str]]:
-    """A service with the log, and the cookie of a person who may read it."""
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with the log and the list."""
     folder = tmp_path_factory.mktemp("large")
     (folder / "data").mkdir(mode=0o700)
     key = asyncio.run(fill(folder))
     with serving(folder) as running:
         headers = {"Sec-Fetch-Site": "same-origin"}
         answer = httpx.post(f"{running.url}/console/login", data={"key": key}, headers=headers, timeout=TIMEOUT_S)
-        yield running, answer.headers["set-cookie"].partition(";")[0]
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        yield Service(running, {"Cookie": cookie}, {"Authorization": f"Bearer {key}"})
 
 
 def memory_kb(service: ServeProcess) -> int:
@@ -80,35 +105,52 @@ def memory_kb(service: ServeProcess) -> int:
     return int(found[1])
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_clients_that_do_not_read_a_log_cost_little_memory(service: tuple[ServeProcess, str], encoding: str) -> None:
-    running, cookie = service
-    path = f"/console/matches/{SERVER_ID}/log.txt"
-    headers = {"Cookie": cookie, "Accept-Encoding": encoding}
-    whole = httpx.get(f"{running.url}{path}", headers=headers, timeout=TIMEOUT_S)
-    assert whole.status_code == 200
-    assert len(whole.content) == sum(
-        (ENTRY_BYTES // len(line)) * len(line) for line in map(ENTRY.__mod__, range(ENTRIES))
-    )
-    before_kb = memory_kb(running)
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {cookie}\r\nAccept-Encoding: {encoding}\r\n\r\n"
-    address = ("127.0.0.1", int(running.url.rpartition(":")[2]))
+def growth_kb(service: ServeProcess, path: str, headers: Mapping[str, str]) -> int:
+    """Return by how much the memory of the service grows while many clients ask for something and do not read it."""
+    before_kb = memory_kb(service)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in {"Host": "127.0.0.1", **headers}.items())
     with ExitStack() as stack:
         clients = [stack.enter_context(socket.socket()) for _ in range(CLIENTS)]
         for client in clients:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.connect(address)
-            client.sendall(request.encode())
+            client.connect(("127.0.0.1", int(service.url.rpartition(":")[2])))
+            client.sendall(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
         waiting = list(clients)
         while waiting:
             readable, _, _ = select.select(waiting, [], [], TIMEOUT_S)
             assert readable, "no answer"
             waiting = [client for client in waiting if client not in readable]
         highest_kb = 0
-        for _ in range(20):  # they could send more meanwhile
+        for _ in range(20):  # they could be sent more meanwhile
             time.sleep(0.1)
-            highest_kb = max(highest_kb, memory_kb(running))
-    assert highest_kb - before_kb < MAX_GROWTH_KB
+            highest_kb = max(highest_kb, memory_kb(service))
+    return highest_kb - before_kb
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_clients_that_do_not_read_a_log_cost_little_memory(service: Service, encoding: str) -> None:
+    path = f"/console/matches/{SERVER_ID}/log.txt"
+    headers = {**service.cookie, "Accept-Encoding": encoding}
+    whole = httpx.get(f"{service.process.url}{path}", headers=headers, timeout=TIMEOUT_S)
+    assert whole.status_code == 200
+    assert len(whole.content) == sum(
+        (ENTRY_BYTES // len(line)) * len(line) for line in map(ENTRY.__mod__, range(ENTRIES))
+    )
+    assert growth_kb(service.process, path, headers) < MAX_GROWTH_KB
+
+
+def test_clients_that_do_not_read_the_largest_page_of_a_list_cost_little_memory(service: Service) -> None:
+    path, url = "/api/v1/servers?pageSize=100", service.process.url
+    whole = httpx.get(f"{url}{path}", headers=service.key, timeout=TIMEOUT_S)
+    assert len(whole.json()["items"]) == LISTED
+    assert LISTED * len(LONG_URL) < len(whole.content) < MAX_PAGE_BYTES
+    assert growth_kb(service.process, path, {**service.key, "Accept-Encoding": "identity"}) < MAX_GROWTH_KB
+
+
+@pytest.mark.parametrize("path", ["servers", "cs2/series", "cs2/matches", "callbacks", "audit"])
+def test_no_list_has_a_larger_page(service: Service, path: str) -> None:
+    answer = httpx.get(f"{service.process.url}/api/v1/{path}?pageSize={LISTED + 1}", headers=service.key)
+    assert (answer.status_code, answer.json()["error"]) == (400, "INVALID_PARAMS")
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
