@@ -27,7 +27,6 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from matchpod.console.routes import ROUTES
 from tests.bench import console_wall
 from tests.bench.stream_matches import Match, Site
 from tests.bench.streams import print_profile
@@ -47,8 +46,8 @@ START_S = 180.0
 OPEN_S = 120.0
 TARGET_CORES = 0.5
 
-WALL_STREAM = "/console/stream"
-MATCH_STREAM = "/console/matches/{serverId}/stream"
+WALL_STREAM = "/console/stream?pages=wall:"
+MATCH_STREAM = "/console/stream?pages=match/{serverId}:"
 
 
 @dataclass
@@ -102,9 +101,8 @@ class Viewer(asyncio.Protocol):
             self._transport.abort()
 
 
-async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn], list[Turn], bool]:
-    """Return the turns without and with viewers, and whether there are streams of single matches."""
-    has_match_page = any(route.path == MATCH_STREAM for route in ROUTES)
+async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn], list[Turn]]:
+    """Return the turns without and with viewers."""
     site = Site(folder, MATCHES, speed=SPEED, is_sampled=is_sampled)
     try:
         site.begin()
@@ -115,7 +113,7 @@ async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn]
         for _ in range(TURNS):
             without.append(await measure_turn(site, Totals()))
             totals = Totals()
-            viewers = await open_viewers(site, totals, paths(matches, has_match_page=has_match_page), cookie)
+            viewers = await open_viewers(site, totals, paths(matches), cookie)
             with_viewers.append(await measure_turn(site, totals))
             for viewer in viewers:
                 viewer.close()
@@ -125,7 +123,7 @@ async def measure_viewers(folder: Path, *, is_sampled: bool) -> tuple[list[Turn]
         site.end()
     if is_sampled:
         print_profile(site.samples)
-    return without, with_viewers, has_match_page
+    return without, with_viewers
 
 
 async def wait_until_live(site: Site, matches: Sequence[Match]) -> None:
@@ -144,9 +142,9 @@ async def log_in(site: Site) -> str:
     return f"matchpod={response.cookies['matchpod']}"
 
 
-def paths(matches: Sequence[Match], *, has_match_page: bool) -> list[str]:
-    """Return the streams that viewers read: half of them the wall, half a match each, if matches have a page."""
-    pages = [MATCH_STREAM.format(serverId=match.server_id) if has_match_page else WALL_STREAM for match in matches]
+def paths(matches: Sequence[Match]) -> list[str]:
+    """Return the streams that viewers read: half of them the wall, half a match each."""
+    pages = [MATCH_STREAM.format(serverId=match.server_id) for match in matches]
     return [WALL_STREAM if number % 2 else pages[number // 2 % len(pages)] for number in range(VIEWERS)]
 
 
@@ -191,10 +189,9 @@ def print_wall(figures: Sequence[console_wall.Figure]) -> None:
     _print_target("page for the first viewer", figures[0].median_ms, console_wall.TARGET_MS, "ms")
 
 
-def print_viewers(without: Sequence[Turn], with_viewers: Sequence[Turn], *, has_match_page: bool) -> None:
+def print_viewers(without: Sequence[Turn], with_viewers: Sequence[Turn]) -> None:
     """Print the CPU time of the service without and with viewers."""
-    pages = "half at the wall, half at a match each" if has_match_page else "all at the wall"
-    print(f"\nconsole: {VIEWERS} viewers, {pages}; {MATCHES} live matches at {SPEED:g}x")
+    print(f"\nconsole: {VIEWERS} viewers, half at the wall, half at a match each; {MATCHES} live matches at {SPEED:g}x")
     print(f"{'turns of 25 s, in turn':40}{'without':>12}{'with viewers':>14}")
     for number, (first, second) in enumerate(zip(without, with_viewers, strict=True), 1):
         print(f"{f'CPU of the service, cores, turn {number}':40}{first.cores:>12.2f}{second.cores:>14.2f}")
@@ -225,8 +222,7 @@ def main() -> None:
             print_wall(uvloop.run(console_wall.measure(folder / "wall", WALL_MATCHES)))
         if given.only != "wall":
             (folder / "viewers").mkdir()
-            without, with_viewers, has_page = uvloop.run(measure_viewers(folder / "viewers", is_sampled=given.profile))
-            print_viewers(without, with_viewers, has_match_page=has_page)
+            print_viewers(*uvloop.run(measure_viewers(folder / "viewers", is_sampled=given.profile)))
 
 
 if __name__ == "__main__":

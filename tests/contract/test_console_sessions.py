@@ -11,7 +11,7 @@ from matchpod.ports import Database, Statement
 from matchpod.service import console_sessions as rules
 from matchpod.service.access import Access
 from matchpod.service.audit import COMMAND_LINE, Audit
-from matchpod.service.console_sessions import IDLE_MS, MAX_SESSIONS, ConsoleSessions, ConsoleUser
+from matchpod.service.console_sessions import IDLE_MS, MAX_MS, MAX_SESSIONS, RECORD_USE_MS, ConsoleSessions, ConsoleUser
 from matchpod.service.principals import Role, Scope
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
@@ -229,13 +229,24 @@ async def test_many_log_ins_with_one_key_end_its_oldest_sessions_only(world: Wor
     assert await world.sessions.find(linked) is not None
 
 
-async def test_open_page_alone_does_not_keep_a_session(world: World) -> None:
+async def test_open_stream_keeps_a_session_until_it_is_too_old(world: World) -> None:
     session_id = (await world.user(await world.log_in(world.org_id))).session_id
     active = []
-    for _ in range(2):
+    for _ in range(2 * MAX_MS // IDLE_MS):
         world.clock.at_ms += IDLE_MS // 2
         active.append(await world.sessions.active_sessions([session_id, "ses_unknown"]))
-    assert active == [{session_id}, set()]
+    assert active == [{session_id}] * (len(active) - 1) + [set()]
+
+
+async def test_use_by_streams_is_written_once_per_minute(world: World) -> None:
+    session_id = (await world.user(await world.log_in(world.org_id))).session_id
+    seen = []
+    for _ in range(4):
+        world.clock.at_ms += RECORD_USE_MS // 2
+        await world.sessions.active_sessions([session_id])
+        (session,) = await world.sessions.list(world.org_id)
+        seen.append(world.clock.at_ms - session.seen_at_ms)
+    assert seen == [RECORD_USE_MS // 2, 0] * 2
 
 
 async def test_sessions_end_with_their_key_and_when_they_are_ended(world: World) -> None:

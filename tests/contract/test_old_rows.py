@@ -165,7 +165,7 @@ async def test_streams_of_an_earlier_version_are_open(tmp_path: Path) -> None:
     async with open_old(tmp_path / "data") as old:
         for external_id, server_id in (await old.matches()).items():
             maps = {path.split("/")[5] for path in await old.map_addresses(server_id)}
-            streams = [f"/console/matches/{server_id}/stream", f"/api/v1/servers/{server_id}/stream"]
+            streams = [f"/console/stream?pages=match/{server_id}:", f"/api/v1/servers/{server_id}/stream"]
             streams += [f"/api/v1/cs2/matches/{map_id}/events/stream" for map_id in maps]
             for path in streams:
                 assert (await old.get(path, "HEAD")).status_code in (200, 204)  # 204: there will be no items

@@ -49,6 +49,6 @@ def compose_console(
         scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
         sandbox_callback=LISTENER if settings.allows_private_callbacks else "",
         doors=Doors(deps.ingest.base),
-        broadcasts=Broadcasts(),
+        broadcasts=Broadcasts(clock.now_ms),
         now_ms=clock.now_ms,
     )

@@ -1,8 +1,9 @@
-"""Send what changes on a page to everyone who looks at it.
+"""Send what changes on pages to everyone who looks at them.
 
 A subject is what a page shows: the wall of an organization, or a match. While it has viewers it is read once per
-second, and what has changed is rendered once, for all of them. A viewer that reconnects gets the changes that it
-missed, or all fragments if they are no longer known.
+second, and what has changed is rendered once, for all of them. A viewer is the stream of a browser and follows the
+subjects of all its pages. One that reconnects gets the changes that it missed, or all fragments if they are no longer
+known. Events have the name of their subject and the position after them; `time` events have the time of the service.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from matchpod.core.errors import MatchpodError
 from matchpod.service.history.stream_readers import OpenReaders, StreamReader
 
 TICK_S: Final = 1.0
+BEAT_S: Final = 5.0
+"""Pages tell people that the connection is lost after three times this."""
 MAX_VIEWERS: Final = 5_000
 MAX_OF_OWNER: Final = 500
-"""Open pages of one organization, and of the overlay of one match."""
+"""Streams of one organization, and of the overlay of one match."""
 MAX_KEPT: Final = 60
 """Changes that are kept for viewers that reconnect: about a minute."""
 IDLE_TICKS: Final = 15
@@ -40,47 +43,81 @@ class Subject(Protocol):
 
 
 def swapped(fragment: bytes) -> bytes:
-    """Return a fragment that replaces the element with the same id; the id must be its first attribute."""
+    """Return a fragment that changes the element with the same id; the id must be its first attribute."""
     start = fragment.index(b' id="')
-    return fragment[:start] + b' hx-swap-oob="true"' + fragment[start:]
+    return fragment[:start] + b' data-swap="content"' + fragment[start:]
 
 
-def frame(number: str, content: bytes) -> bytes:
-    """Return an event of a stream."""
+def removed(element_id: str) -> bytes:
+    """Return a fragment that removes an element."""
+    return b'<i id="%s" data-swap="removed"></i>' % element_id.encode()
+
+
+def inserted(fragment: bytes, *, before: str) -> bytes:
+    """Return a fragment that is inserted before an element; an element with its id is moved there instead."""
+    return b'<div data-swap="before" data-target="%s">%s</div>' % (before.encode(), fragment)
+
+
+def added(fragments: bytes, *, to: str, is_first: bool = False) -> bytes:
+    """Return fragments that are added to an element, at its beginning or its end; those that it has move there."""
+    how = b"first" if is_first else b"last"
+    return b'<div data-swap="%s" data-target="%s">%s</div>' % (how, to.encode(), fragments)
+
+
+def frame(name: str, position: str, content: bytes) -> bytes:
+    """Return the event of a subject."""
     lines = b"".join(b"data: " + line + b"\n" for line in content.splitlines() if line)
-    return b"id: " + number.encode() + b"\n" + lines + b"\n"
+    return b"event: %s\nid: %s\n%s\n" % (name.encode(), position.encode(), lines)
 
 
 class Viewer(StreamReader):
-    """The stream of one open page."""
+    """The stream of a browser."""
 
-    def __init__(self, broadcast: Broadcast, owner: str, number: int | None) -> None:
+    def __init__(
+        self, broadcasts: Broadcasts, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str]
+    ) -> None:
         super().__init__(owner)
-        self._broadcast = broadcast
-        self._number = number
-        broadcast.viewers.add(self)
+        self._broadcasts = broadcasts
+        self._numbers = {one: one.number_of(position) for one, position in positions.items()}
+        self._gone = b"".join(b"event: gone\ndata: %s\n\n" % name.encode() for name in gone)
+        self._beats_at = 0.0
+        for one in positions:
+            one.viewers.add(self)
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next changes; empty if there are none after `within_s`, None once it is closed."""
-        deadline = asyncio.get_running_loop().time() + within_s
+        """The next events; empty if there are none after `within_s`, None once it is closed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
         while not self.is_closed:
-            found, self._number = self._broadcast.after(self._number)
-            if found:
+            found = self._collect(loop.time())
+            if found or loop.time() >= deadline:
                 return found
-            if asyncio.get_running_loop().time() >= deadline:
-                return b""
-            await self.wait(deadline)
+            await self.wait(min(deadline, self._beats_at))
         return None
 
+    def _collect(self, now_s: float) -> bytes:
+        found = [self._gone]
+        self._gone = b""
+        for one, number in self._numbers.items():
+            frames, self._numbers[one] = one.after(number)
+            found.append(frames)
+        if now_s >= self._beats_at:
+            self._beats_at = now_s + BEAT_S
+            found.append(b"event: time\ndata: %d\n\n" % self._broadcasts.now_ms())
+        return b"".join(found)
+
     def _leave(self) -> None:
-        self._broadcast.leave(self)
+        for one in self._numbers:
+            one.viewers.discard(self)
+        self._broadcasts.readers.discard(self)
 
 
 class Broadcast:
     """A subject and its viewers."""
 
-    def __init__(self, broadcasts: Broadcasts, key: str, subject: Subject) -> None:
+    def __init__(self, broadcasts: Broadcasts, name: str, key: str, subject: Subject) -> None:
         self._broadcasts = broadcasts
+        self.name = name
         self.key = key
         self.subject = subject
         self.viewers: set[Viewer] = set()
@@ -110,7 +147,7 @@ class Broadcast:
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if number is None or number > self._number or number < oldest - 1:
             if self._everything is None:
-                self._everything = frame(self.position, self.subject.everything())
+                self._everything = frame(self.name, self.position, self.subject.everything())
             return self._everything, self._number
         return b"".join(one for kept, one in self._kept if kept > number), self._number
 
@@ -130,11 +167,6 @@ class Broadcast:
             changed = await self.subject.changes()
             if changed:
                 self._publish(changed)
-
-    def leave(self, viewer: Viewer) -> None:
-        """Remove a viewer."""
-        self.viewers.discard(viewer)
-        self._broadcasts.readers.discard(viewer)
 
     def stop(self) -> None:
         """Stop reading."""
@@ -157,7 +189,7 @@ class Broadcast:
     def _publish(self, changed: bytes) -> None:
         self._number += 1
         self._everything = None
-        self._kept.append((self._number, frame(self.position, changed)))
+        self._kept.append((self._number, frame(self.name, self.position, changed)))
         for viewer in self.viewers:
             viewer.wake()
 
@@ -165,16 +197,21 @@ class Broadcast:
 class Broadcasts:
     """All subjects that are being viewed."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
         self.readers = OpenReaders(max_readers=MAX_VIEWERS, max_of_org=MAX_OF_OWNER)
         self._broadcasts: dict[str, Broadcast] = {}
 
-    async def find(self, key: str, create: Callable[[], Subject]) -> Broadcast:
-        """Return the broadcast of a subject, which is up to date within a second; begin it if there is none."""
+    async def find(self, name: str, owner: str, create: Callable[[], Subject]) -> Broadcast:
+        """Return the broadcast of a subject, which is up to date within a second; begin it if there is none.
+
+        Subjects of different owners may have the same name.
+        """
+        key = f"{name} of {owner}"
         while True:
             broadcast = self._broadcasts.get(key)
             if broadcast is None:
-                broadcast = self._broadcasts[key] = Broadcast(self, key, create())
+                broadcast = self._broadcasts[key] = Broadcast(self, name, key, create())
             try:
                 await broadcast.ready()
             except BaseException:
@@ -185,10 +222,10 @@ class Broadcasts:
                 return broadcast
             broadcast.stop()  # it was removed meanwhile, because another request could not read it
 
-    def view(self, broadcast: Broadcast, owner: str, position: str) -> Viewer:
-        """Return a viewer that gets what changed after a position."""
+    def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
+        """Return a viewer that gets what changed after these positions, and learns which subjects are gone."""
         self.readers.check(owner)
-        viewer = Viewer(broadcast, owner, broadcast.number_of(position))
+        viewer = Viewer(self, owner, positions, gone)
         self.readers.add(viewer)
         return viewer
 

@@ -11,7 +11,7 @@ import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from matchpod.console.broadcasts import swapped
+from matchpod.console.broadcasts import added, swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import Span, placed, spans_of
@@ -126,7 +126,7 @@ class MatchView:
         self._parts = parts
         lines = await self._draw_lines(new[-MAX_LINES:])
         if lines:
-            changed.append(b'<ol hx-swap-oob="afterbegin:#feed">' + b"".join(reversed(lines)) + b"</ol>")
+            changed.append(added(b"".join(reversed(lines)), to="feed", is_first=True))
         return b"".join(changed)
 
     def everything(self) -> bytes:

@@ -18,8 +18,8 @@ from matchpod.web.endpoint import Header, Response
 
 HTML = b"text/html; charset=utf-8"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
@@ -33,8 +33,9 @@ ASSETS: Mapping[str, bytes] = {
     "console.css": b"text/css; charset=utf-8",
     "charts.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
-    "htmx.min.js": b"text/javascript; charset=utf-8",
-    "sse.min.js": b"text/javascript; charset=utf-8",
+    "stream.js": b"text/javascript; charset=utf-8",
+    "morph.js": b"text/javascript; charset=utf-8",
+    "live.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
 

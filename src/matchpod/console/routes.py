@@ -26,8 +26,10 @@ from matchpod.console.pages import (
     operator,
     overlay,
     regions,
+    stream,
 )
 from matchpod.console.rendering import page, redirect
+from matchpod.console.streams import PAGES, SESSION
 from matchpod.console.visit import (
     MANAGER_ONLY,
     OPERATOR_ONLY,
@@ -53,6 +55,8 @@ NOTICE: Final = "done"
 """The parameter of all pages that says which notice to show."""
 PER_MINUTE: Final = 600
 """Requests of a session per minute: far more than a person sends."""
+MAX_NEXT_QUERY: Final = 2_000
+"""Length of an encoded query that is kept through the log-in; the limit of the log-in page itself is larger."""
 
 PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
@@ -81,14 +85,13 @@ ROUTES: Final = (
     Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall),
-    Route("GET", "/console/stream", Who.MEMBER, live.stream, query=("after",)),
+    Route("GET", "/console/stream", Who.PERSON, stream.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
-    Route("GET", "/console/matches/{serverId}/stream", Who.MEMBER, match.stream, query=("after",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     Route("GET", "/overlay/{token}", Who.ANYONE, overlay.show),
-    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream, query=("after",)),
+    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream, query=(PAGES,)),
     Route("GET", "/console/matches", Who.MEMBER, matches.show_list, query=None),
     Route("GET", "/console/matches.csv", Who.MEMBER, matches.download_csv, query=None),
     Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None),
@@ -181,4 +184,5 @@ def _fault(visit: Visit, who: Who) -> str | None:
 def _to_login(call: Call) -> Response:
     if call.scope["method"] != "GET" or call.header(b"accept") == "text/event-stream":
         return page("error.html", status=401, error=None)
-    return redirect(f"{LOGIN}?next={quote(call.scope['path'])}")
+    path, query = quote(call.scope["path"]), quote(call.scope.get("query_string", b""))
+    return redirect(f"{LOGIN}?next={path}" + (f"%3F{query}" if 0 < len(query) <= MAX_NEXT_QUERY else ""))

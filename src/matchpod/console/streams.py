@@ -1,25 +1,29 @@
-"""Open the stream of a page."""
+"""Read from a request which pages a stream is for."""
 
 from __future__ import annotations
 
-from matchpod.console.broadcasts import Broadcast
-from matchpod.console.rendering import HEADERS
-from matchpod.console.visit import Visit
-from matchpod.web.endpoint import Call, Credential, EventStream
+import re
+from typing import Final
+
+from matchpod.core.errors import InvalidParamsError
+from matchpod.web.endpoint import Call
 from matchpod.web.query_strings import query_of
 
+PAGES: Final = "pages"
+"""The parameter with the pages of a stream: `wall:POSITION,match/SERVER_ID:POSITION`, each once."""
+SESSION: Final = "session"
+"""The parameter with the session that the pages were loaded with."""
+MAX_PAGES: Final = 40
 
-def stream_of(visit: Visit, broadcast: Broadcast) -> EventStream:
-    """Return the stream of a page; it ends with the session."""
-    frames = visit.deps.broadcasts.view(broadcast, visit.user.org_id or "operator", position_of(visit.call))
-    return EventStream(
-        call=visit.call,
-        frames=frames,
-        credential=Credential(id=visit.user.session_id, still_valid=visit.deps.sessions.active_sessions),
-        headers=HEADERS,
-    )
+_PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_-]{1,64})?):([0-9a-f.]{0,32})")
 
 
-def position_of(call: Call) -> str:
-    """Return the position after which changes are sent: that of the last event, else that of the page."""
-    return call.header(b"last-event-id") or dict(query_of(call)).get("after", "")
+def positions_of(call: Call) -> dict[str, str]:
+    """Return the names of the pages, each with the position after which changes are sent; "" for everything."""
+    listed = [one for one in dict(query_of(call)).get(PAGES, "").split(",") if one]
+    if len(listed) > MAX_PAGES:
+        raise InvalidParamsError(f"{PAGES} has {len(listed)} pages. A stream has at most {MAX_PAGES}.")
+    found = [_PAGE.fullmatch(one) for one in listed]
+    if None in found:
+        raise InvalidParamsError(f"{PAGES} must be names with positions: `wall:POSITION,match/SERVER_ID:POSITION`.")
+    return {one[1]: one[2] for one in found if one}

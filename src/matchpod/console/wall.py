@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from matchpod.console.broadcasts import swapped
+from matchpod.console.broadcasts import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.progress import PublicPhase
 from matchpod.service.overview import Overview, WallMatch, WallTotals, count_urgent
@@ -88,22 +88,22 @@ class Wall:
 
 
 def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
-    """Return what turns one list of cards into another: deletions, insertions, and cards with other content."""
+    """Return what turns one list of cards into another: removals, other content, and insertions; some of these move."""
     old, new = list(before), list(after)
     if old == new:
         return b"".join(swapped(card) for key, card in after.items() if before[key] != card)
     kept = _kept(old, new)
     stays = set(kept)
-    changed = [b'<div id="card-%s" hx-swap-oob="delete"></div>' % key.encode() for key in old if key not in stays]
+    changed = [removed(f"card-{key}") for key in old if key not in after]
     changed += [swapped(after[key]) for key in kept if before[key] != after[key]]
     next_kept: str | None = None
-    inserted: list[bytes] = []
+    moved: list[bytes] = []
     for key in reversed(new):
         if key in stays:
             next_kept = key
         else:
-            inserted.append(_inserted(after[key], next_kept))
-    return b"".join(changed + inserted[::-1])
+            moved.append(_placed(after[key], next_kept))
+    return b"".join(changed + moved[::-1])
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -125,9 +125,8 @@ def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
     return kept[::-1]
 
 
-def _inserted(card: bytes, before: str | None) -> bytes:
-    where = b"beforeend:#cards" if before is None else b"beforebegin:#card-%s" % before.encode()
-    return b'<div hx-swap-oob="%s">%s</div>' % (where, card)
+def _placed(card: bytes, before: str | None) -> bytes:
+    return added(card, to="cards") if before is None else inserted(card, before=f"card-{before}")
 
 
 def counts_of(matches: Sequence[WallMatch], totals: WallTotals) -> list[tuple[str, int, str]]:

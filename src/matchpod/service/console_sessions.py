@@ -157,15 +157,19 @@ class ConsoleSessions:
         if not is_active(session, key, now_ms):
             return None
         if now_ms - session.seen_at_ms >= RECORD_USE_MS:
-            await console_sessions.mark_seen(self._db, session.id, now_ms)
+            await console_sessions.mark_seen(self._db, [session.id], now_ms)
         return await self._user(session, key)
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return those of the sessions that have not ended. Looking at an open page alone is no use of a session."""
+        """Return those of the sessions that have not ended. They have open streams, which counts as use."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
-        return {session.id for session, key in found if is_active(session, key, now_ms)}
+        active = [session for session, key in found if is_active(session, key, now_ms)]
+        unrecorded = [session.id for session in active if now_ms - session.seen_at_ms >= RECORD_USE_MS]
+        if unrecorded:
+            await console_sessions.mark_seen(self._db, unrecorded, now_ms)
+        return {session.id for session in active}
 
     @unavailable_on_outage
     async def list(self, org_id: str | None) -> list[ConsoleSession]:

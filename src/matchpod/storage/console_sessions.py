@@ -60,10 +60,11 @@ async def by_ids(db: Database, session_ids: Sequence[str]) -> builtins.list[tupl
     return [_session_and_key(row) for row in await db.read(f"{_SELECT} WHERE console_sessions.id IN {listed}", params)]
 
 
-async def mark_seen(db: Database, session_id: str, now_ms: int) -> None:
-    """Record that a session was used."""
-    update = "UPDATE console_sessions SET seen_at_ms = :now_ms WHERE id = :id"
-    await db.write([Statement(update, {"id": session_id, "now_ms": now_ms})])
+async def mark_seen(db: Database, session_ids: Sequence[str], now_ms: int) -> None:
+    """Record that sessions were used."""
+    listed, params = rows.parameter_list("id", session_ids)
+    update = f"UPDATE console_sessions SET seen_at_ms = :now_ms WHERE id IN {listed}"
+    await db.write([Statement(update, {**params, "now_ms": now_ms})])
 
 
 async def list(db: Database, org_id: str | None) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:

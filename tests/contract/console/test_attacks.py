@@ -23,7 +23,7 @@ site = console_site.site
 
 TIMEOUT_S = 60.0
 LATE_S = 12.0
-"""Streams are checked every two seconds; an idle one gets a heartbeat, at which it might end too, only after this."""
+"""Streams are checked every two seconds."""
 
 
 async def log_in(site: ConsoleSite, key: str, *, cookie: str = "", next_path: str = "") -> httpx.Response:
@@ -126,8 +126,8 @@ async def test_streams_end_soon_after_their_key_session_or_overlay(site: Console
     (token,) = set(re.findall(r"/overlay/([\w-]{43})", revealed.text))
     heads = {
         "key": f"GET /api/v1/stream HTTP/1.1\r\nAuthorization: Bearer {program.text}",
-        "session of a key": f"GET /console/stream HTTP/1.1\r\nCookie: {with_key}",
-        "ended session": f"GET /console/matches/{server_id}/stream HTTP/1.1\r\nCookie: {logged_out}",
+        "session of a key": f"GET /console/stream?pages=wall: HTTP/1.1\r\nCookie: {with_key}",
+        "ended session": f"GET /console/stream?pages=match/{server_id}: HTTP/1.1\r\nCookie: {logged_out}",
         "overlay": f"GET /overlay/{token}/stream HTTP/1.1",
         "other": f"GET /console/stream HTTP/1.1\r\nCookie: {site.cookie(MEMBER)['Cookie']}",
     }

@@ -38,7 +38,7 @@ async def test_match_without_a_server_is_shown(site: ConsoleSite) -> None:
     assert "Reds &amp; Co" in page.text
     assert "<img src=x" not in page.text
     assert "&lt;img src=x onerror=alert(1)&gt;{{7*7}}" in page.text
-    assert f'sse-connect="/console/matches/{server_id}/stream?after=' in page.text
+    assert f'data-follow="match/{server_id}" data-position="' in page.text
     assert "Cancel the match" in page.text
     assert "Show the RCON password" not in page.text  # it has no server yet
 
@@ -55,7 +55,7 @@ async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None
     assert (await site.request("GET", f"/console/matches/{server_id}/log.txt", who=MEMBER)).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["", "/stream", "/result.json", "/log.txt"])
+@pytest.mark.parametrize("path", ["", "/result.json", "/log.txt"])
 async def test_other_organizations_see_nothing(site: ConsoleSite, path: str) -> None:
     server_id = await new_match(site)
     answer = await site.request("GET", f"/console/matches/{server_id}{path}", who=STRANGER)

@@ -38,25 +38,30 @@ class Counter:
 @pytest_asyncio.fixture
 async def broadcasts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Broadcasts]:
     monkeypatch.setattr(module, "TICK_S", 0.01)
-    opened = Broadcasts()
+    opened = Broadcasts(lambda: 1_234)
     yield opened
     opened.close()
 
 
 async def find(broadcasts: Broadcasts, subject: Counter) -> Broadcast:
-    return await broadcasts.find("counter", lambda: subject)
+    return await broadcasts.find("counter", "org", lambda: subject)
 
 
 async def next_data(viewer: Viewer) -> list[str]:
-    frames = await viewer.next(5)
-    assert frames is not None
-    return [line.removeprefix("data: ") for line in frames.decode().splitlines() if line.startswith("data: ")]
+    """Return the data of the next events that are not the time."""
+    while True:
+        frames = await viewer.next(5)
+        assert frames is not None
+        events = [one for one in frames.decode().split("\n\n") if one and not one.startswith("event: time")]
+        if events:
+            lines = [line for one in events for line in one.splitlines()]
+            return [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
 
 
 async def test_page_shows_the_subject_and_its_viewer_gets_only_what_follows(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
-    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
     subject.number = 1
     assert await next_data(viewer) == ["changed to 1"]
 
@@ -64,22 +69,22 @@ async def test_page_shows_the_subject_and_its_viewer_gets_only_what_follows(broa
 async def test_all_viewers_get_what_was_rendered_once(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
-    viewers = [broadcasts.view(await find(broadcasts, Counter()), "org", broadcast.position) for _ in range(5)]
+    viewers = [broadcasts.view("org", {await find(broadcasts, Counter()): broadcast.position}) for _ in range(5)]
+    for viewer in viewers:
+        await viewer.next(5)  # the time
     subject.number = 1
-    frames = [await viewer.next(5) for viewer in viewers]
-    assert len({id(one) for one in frames}) <= len(frames)
-    assert set(frames) == {frame(broadcast.position, b"changed to 1")}
+    assert {await viewer.next(5) for viewer in viewers} == {frame("counter", broadcast.position, b"changed to 1")}
 
 
 async def test_viewer_that_comes_back_gets_what_it_missed(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     position = broadcast.position
-    watching = broadcasts.view(broadcast, "org", position)
+    watching = broadcasts.view("org", {broadcast: position})
     for number in (1, 2):
         subject.number = number
         await next_data(watching)
-    assert await next_data(broadcasts.view(broadcast, "org", position)) == ["changed to 1", "changed to 2"]
+    assert await next_data(broadcasts.view("org", {broadcast: position})) == ["changed to 1", "changed to 2"]
 
 
 @pytest.mark.parametrize("position", ["", "other.3", "x", "{boot}.99999", "{boot}.-1", "{boot}." + "9" * 400])
@@ -87,7 +92,7 @@ async def test_viewer_with_an_unknown_position_gets_everything(broadcasts: Broad
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     given = position.format(boot=broadcast.position.partition(".")[0])
-    assert await next_data(broadcasts.view(broadcast, "org", given)) == ["all 0"]
+    assert await next_data(broadcasts.view("org", {broadcast: given})) == ["all 0"]
 
 
 async def test_viewer_that_missed_too_much_gets_everything(
@@ -97,17 +102,17 @@ async def test_viewer_that_missed_too_much_gets_everything(
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     position = broadcast.position
-    watching = broadcasts.view(broadcast, "org", position)
+    watching = broadcasts.view("org", {broadcast: position})
     for number in range(1, 5):
         subject.number = number
         await next_data(watching)
-    assert await next_data(broadcasts.view(broadcast, "org", position)) == ["all 4"]
+    assert await next_data(broadcasts.view("org", {broadcast: position})) == ["all 4"]
 
 
 async def test_outage_of_the_database_is_waited_out(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
-    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
     subject.is_down, before = True, subject.reads
     while subject.reads < before + 3:
         await asyncio.sleep(0.01)
@@ -118,7 +123,7 @@ async def test_outage_of_the_database_is_waited_out(broadcasts: Broadcasts) -> N
 async def test_subject_without_viewers_is_forgotten(broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_TICKS", 3)
     first = await find(broadcasts, Counter())
-    broadcasts.view(first, "org", first.position).close()
+    broadcasts.view("org", {first: first.position}).close()
     deadline = asyncio.get_running_loop().time() + 20
     while (await find(broadcasts, Counter())) is first:
         assert asyncio.get_running_loop().time() < deadline
@@ -152,7 +157,7 @@ async def test_page_that_could_not_be_read_does_not_stop_a_later_one(broadcasts:
     assert await find(broadcasts, Counter()) is broadcast
     shown = broadcast.subject
     assert isinstance(shown, Counter)
-    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
     shown.number = 7
     assert await next_data(viewer) == ["changed to 7"]
 
@@ -160,32 +165,64 @@ async def test_page_that_could_not_be_read_does_not_stop_a_later_one(broadcasts:
 async def test_streams_of_one_owner_are_limited(broadcasts: Broadcasts) -> None:
     broadcast = await find(broadcasts, Counter())
     for _ in range(module.MAX_OF_OWNER):
-        broadcasts.view(broadcast, "overlay", broadcast.position)
+        broadcasts.view("overlay", {broadcast: broadcast.position})
     with pytest.raises(RateLimitError):
-        broadcasts.view(broadcast, "overlay", broadcast.position)
-    broadcasts.view(broadcast, "another organization", broadcast.position)
+        broadcasts.view("overlay", {broadcast: broadcast.position})
+    broadcasts.view("another organization", {broadcast: broadcast.position})
 
 
 async def test_closing_ends_all_streams_and_admits_no_new_ones(broadcasts: Broadcasts) -> None:
     broadcast = await find(broadcasts, Counter())
-    viewer = broadcasts.view(broadcast, "org", broadcast.position)
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
     broadcasts.close()
     assert await viewer.next(5) is None
     with pytest.raises(UnavailableError):
-        broadcasts.view(broadcast, "org", "")
+        broadcasts.view("org", {broadcast: ""})
+
+
+async def test_time_is_sent_at_the_beginning_and_regularly(
+    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEAT_S", 0.05)
+    broadcast = await find(broadcasts, Counter())
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
+    assert [await viewer.next(5) for _ in range(3)] == [b"event: time\ndata: 1234\n\n"] * 3
 
 
 async def test_viewer_without_news_returns_after_a_while(broadcasts: Broadcasts) -> None:
     broadcast = await find(broadcasts, Counter())
-    assert await broadcasts.view(broadcast, "org", broadcast.position).next(0.05) == b""
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
+    await viewer.next(0.05)  # the time
+    assert await viewer.next(0.05) == b""
 
 
-def test_fragment_replaces_the_element_with_its_id() -> None:
-    assert swapped(b'<p id="a" class="b">x id="c"</p>') == b'<p hx-swap-oob="true" id="a" class="b">x id="c"</p>'
+async def test_viewer_follows_several_subjects_from_their_positions(broadcasts: Broadcasts) -> None:
+    subjects = Counter(), Counter()
+    first = await broadcasts.find("n0", "org", lambda: subjects[0])
+    second = await broadcasts.find("n1", "org", lambda: subjects[1])
+    viewer = broadcasts.view("org", {first: first.position, second: ""}, gone=["match/srv_x"])
+    opening = await viewer.next(5)
+    assert opening is not None
+    assert opening.split(b"\n\n")[:2] == [
+        b"event: gone\ndata: match/srv_x",
+        frame("n1", second.position, b"all 0").strip(),
+    ]
+    assert b"event: n0" not in opening
+    subjects[0].number = 1
+    assert await viewer.next(5) == frame("n0", first.position, b"changed to 1")
+    assert len(broadcasts.readers) == 1
+    viewer.close()
+    assert not first.viewers | second.viewers
+    assert len(broadcasts.readers) == 0
+
+
+def test_fragment_changes_the_element_with_its_id() -> None:
+    assert swapped(b'<p id="a" class="b">x id="c"</p>') == b'<p data-swap="content" id="a" class="b">x id="c"</p>'
 
 
 def test_lines_of_a_fragment_become_lines_of_an_event() -> None:
-    assert frame("b.1", b"<p>\none\r\n\n</p>") == b"id: b.1\ndata: <p>\ndata: one\ndata: </p>\n\n"
+    event = frame("wall", "b.1", b"<p>\none\r\n\n</p>")
+    assert event == b"event: wall\nid: b.1\ndata: <p>\ndata: one\ndata: </p>\n\n"
 
 
 async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(
@@ -204,7 +241,7 @@ async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(
     subject = Slow()
     broadcast = await find(broadcasts, subject)
     await is_reading.wait()
-    viewer = broadcasts.view(await find(broadcasts, subject), "org", broadcast.position)
+    viewer = broadcasts.view("org", {await find(broadcasts, subject): broadcast.position})
     may_go_on.set()
     await asyncio.sleep(0.05)
     subject.number = 1

@@ -23,9 +23,10 @@ def applied(page: dict[str, bytes], changes: bytes) -> dict[str, bytes]:
     """Do what a browser does with the changes."""
     shown = dict(page)
     pattern = (
-        rb'<div id="card-(?P<gone>\w)" hx-swap-oob="delete"></div>'
-        rb'|<article hx-swap-oob="true" id="card-(?P<same>\w)">(?P<content>.)</article>'
-        rb'|<div hx-swap-oob="(?P<where>[^"]*)">(?P<card><article id="card-(?P<new>\w)">.</article>)</div>'
+        rb'<i id="card-(?P<gone>\w)" data-swap="removed"></i>'
+        rb'|<article data-swap="content" id="card-(?P<same>\w)">(?P<content>.)</article>'
+        rb'|<div data-swap="(?P<how>before|last)" data-target="(?P<target>[^"]*)">'
+        rb'(?P<card><article id="card-(?P<new>\w)">.</article>)</div>'
     )
     position = 0
     for found in re.finditer(pattern, changes):
@@ -38,10 +39,10 @@ def applied(page: dict[str, bytes], changes: bytes) -> dict[str, bytes]:
             assert key in shown
             shown[key] = b'<article id="card-%s">%s</article>' % (found["same"], found["content"])
         else:
-            key, where = found["new"].decode(), found["where"].decode()
-            order = [one for one in shown if one != key]
-            assert key not in shown
-            index = len(order) if where == "beforeend:#cards" else order.index(where.removeprefix("beforebegin:#card-"))
+            key, target = found["new"].decode(), found["target"].decode()
+            order = [one for one in shown if one != key]  # a card that is shown already moves
+            assert found["how"] == b"before" or target == "cards"
+            index = len(order) if target == "cards" else order.index(target.removeprefix("card-"))
             items = [(one, shown[one]) for one in order]
             items.insert(index, (key, found["card"]))
             shown = dict(items)
@@ -66,4 +67,4 @@ def test_only_the_card_that_changed_is_sent() -> None:
 
 def test_card_that_moves_to_the_top_is_the_only_one_that_moves() -> None:
     changes = card_changes(cards(["a", "b", "c", "d"]), cards(["d", "a", "b", "c"]))
-    assert changes.count(b'hx-swap-oob="delete"') == changes.count(b"beforebegin:") == 1
+    assert changes == b'<div data-swap="before" data-target="card-a">%s</div>' % cards(["d"])["d"]

@@ -1,6 +1,6 @@
 "use strict";
-// Times in the reader's time zone, counters that run, copy buttons, search on the page, and what to show if the stream
-// of a page is cut. Everything else is done by the server; pages can be read without this file.
+// Times in the reader's time zone, counters that run, copy buttons, search on the page. Everything else is done by the
+// server; pages can be read without this file. Functions with a `root` also prepare fragments before they are shown.
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -14,7 +14,7 @@
     return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
   }
 
-  let isSending = false;
+  let live = null, isSending = false, isTyped = false;
 
   function prepare(root) {
     for (const time of root.querySelectorAll("time.local:not([data-done])")) {
@@ -28,22 +28,28 @@
     for (const control of root.querySelectorAll("[data-copy][hidden], [data-filter][hidden]")) control.hidden = false;
     const label = document.getElementById("sound-label");
     if (label) label.hidden = false;
-    const next = root.querySelector("[data-open]");
+  }
+
+  function openNext() {
+    const next = document.querySelector("[data-open]");
     // Not reload(): the page may be the answer to a form. Not while a form is sent: its answer is what people wait for.
     if (next && !isSending) location.replace(next.dataset.open);
   }
 
-  function run() {
-    const now = Date.now();
-    for (const counter of document.querySelectorAll("time[data-since]")) counter.textContent = duration(now - counter.dataset.since);
-    for (const counter of document.querySelectorAll("time[data-until]")) counter.textContent = duration(counter.dataset.until - now);
+  // Texts are compared first: a selection ends where a text is set.
+  function show(element, text) { if (element.textContent !== text) element.textContent = text; }
+
+  function run(root) {
+    const now = live.now();
+    for (const counter of root.querySelectorAll("time[data-since]")) show(counter, duration(now - counter.dataset.since));
+    for (const counter of root.querySelectorAll("time[data-until]")) show(counter, duration(counter.dataset.until - now));
   }
 
-  function filter() {
+  function filter(root) {
     const field = document.querySelector("[data-filter]");
     if (!field) return;
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const one of document.querySelectorAll(`${field.dataset.filter} [data-text]`)) {
+    for (const one of root.querySelectorAll("[data-text]")) {
       const text = one.dataset.text.toLowerCase();
       one.hidden = !words.every((word) => text.includes(word));
     }
@@ -57,7 +63,10 @@
     const count = Number(mark.dataset.attention);
     document.title = count ? `(${count}) ${title}` : title;
     const sound = document.getElementById("sound");
-    if (attention !== null && count > attention && sound && sound.checked) beep();
+    if (attention !== null && count > attention) {
+      document.getElementById("announcement").textContent = mark.textContent;
+      if (sound && sound.checked) beep();
+    }
     attention = count;
   }
 
@@ -70,12 +79,15 @@
     tone.onended = () => audio.close();
   }
 
-  function feedFilter() {
-    const feed = document.getElementById("feed");
-    if (!feed) return;
-    while (feed.children.length > 300) feed.lastElementChild.remove();  // as many as the server sends
+  function feedFilter(root) {
+    if (!document.querySelector("[data-kind-filter]")) return;
     const shown = new Set([...document.querySelectorAll("[data-kind-filter]:checked")].map((box) => box.dataset.kindFilter));
-    for (const item of feed.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
+    for (const item of root.querySelectorAll("[data-kind]")) item.hidden = !shown.has(item.dataset.kind);
+  }
+
+  function shortenFeed() {
+    const feed = document.getElementById("feed");
+    while (feed && feed.children.length > 300) feed.lastElementChild.remove();  // as many as the server sends
   }
 
   // Parts of a form that belong to one choice are shown with it.
@@ -86,21 +98,23 @@
     }
   }
 
-  function streamState(isOpen) {
-    const state = document.getElementById("stream-state");
-    if (state) state.hidden = isOpen;
-  }
+  function dress(root) { prepare(root); run(root); filter(root); feedFilter(root); }
 
-  function refresh() { prepare(document); run(); filter(); feedFilter(); alarm(); }
+  function updated() { openNext(); shortenFeed(); alarm(); }
 
   document.addEventListener("DOMContentLoaded", () => {
-    refresh();
+    live = new LivePage({ prepare: dress, updated, isInUse: () => isSending || isTyped });
+    dress(document);
+    updated();
     formParts();
-    setInterval(run, 1000);
+    setInterval(() => run(document), 1000);
     document.addEventListener("submit", () => { isSending = true; });
-    document.addEventListener("input", (event) => { if (event.target.matches("[data-filter]")) filter(); });
+    document.addEventListener("input", (event) => {
+      if (event.target.matches("[data-filter]")) filter(document);
+      else if (event.target.form?.method === "post") isTyped = true;
+    });
     document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(); });
-    document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(); });
+    document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(document); });
     document.addEventListener("click", async (event) => {
       const button = event.target.closest("[data-copy]");
       if (!button) return;
@@ -112,9 +126,5 @@
       }
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
-    document.body.addEventListener("htmx:sseOpen", () => streamState(true));
-    document.body.addEventListener("htmx:sseError", () => streamState(false));
-    document.body.addEventListener("htmx:sseClose", () => streamState(false));
-    document.body.addEventListener("htmx:sseMessage", refresh);
   });
 })();

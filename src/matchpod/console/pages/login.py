@@ -80,8 +80,8 @@ def _too_often(error: RateLimitError, path: str) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return the path if it is one of our pages, else the first page: a link must not lead to other sites."""
-    is_own = (path == HOME or path.startswith(f"{HOME}/")) and path.isascii() and path.isprintable()
+    """Return the path, with its query, if it is one of our pages, else the first page: never lead to other sites."""
+    is_own = (path == HOME or path.startswith((f"{HOME}/", f"{HOME}?"))) and path.isascii() and path.isprintable()
     return path if is_own and "\\" not in path and not path.startswith(f"{HOME}/login") else HOME
 
 

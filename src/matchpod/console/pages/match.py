@@ -13,11 +13,13 @@ from matchpod.console.match_actions import ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
 from matchpod.console.match_view import MatchServices, MatchView
 from matchpod.console.rendering import HEADERS, NOT_STORED
-from matchpod.console.streams import stream_of
 from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
-from matchpod.web.endpoint import EventStream, PartedResponse, Response
+from matchpod.web.endpoint import PartedResponse, Response
+
+KIND: Final = "match"
+"""The first part of the name of a match in streams; the second is the id of its server."""
 
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
@@ -25,11 +27,6 @@ _ROUND: Final = re.compile(r"[0-9]{1,3}")
 async def show(visit: Visit) -> Response:
     """Show a match."""
     return await _page(visit)
-
-
-async def stream(visit: Visit) -> EventStream:
-    """Send what changes on the page of a match."""
-    return stream_of(visit, await _broadcast(visit))
 
 
 async def act(visit: Visit) -> Response:
@@ -43,7 +40,7 @@ async def act(visit: Visit) -> Response:
         raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
     done = await action.perform(visit, match)
     with suppress(MatchpodError):  # it is done; the page follows within a second
-        await (await _broadcast(visit)).refresh()
+        await (await broadcast_of(visit, server_id)).refresh()
     if done.revealed is not None:
         return await _page(visit, revealed=done.revealed)
     return visit.done(f"/console/matches/{match.server_id}", done.notice)
@@ -86,19 +83,19 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
 
 
 async def _viewed(visit: Visit) -> tuple[Broadcast, MatchView]:
-    broadcast = await _broadcast(visit)
+    broadcast = await broadcast_of(visit, visit.call.params[0])
     view = broadcast.subject
     if not isinstance(view, MatchView):
         raise TypeError(f"{type(view).__name__} is no view of a match")
     return broadcast, view
 
 
-async def _broadcast(visit: Visit) -> Broadcast:
+async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
+    """Return the broadcast of a match; ForbiddenError or NotFoundError if the person may not see it."""
     deps, principal = visit.deps, visit.principal
-    server_id = visit.call.params[0]
     services = MatchServices(
         details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
     )
     # People with the same rights in the same organization see the same page.
-    key = f"match {server_id} of {principal.org_id} {principal.may_create}"
-    return await deps.broadcasts.find(key, partial(MatchView, services, principal, server_id))
+    owner = f"{principal.org_id} {principal.may_create}"
+    return await deps.broadcasts.find(f"{KIND}/{server_id}", owner, partial(MatchView, services, principal, server_id))

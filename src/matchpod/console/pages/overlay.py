@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from matchpod.console.broadcasts import Broadcast
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.match_view import MatchServices
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import page
-from matchpod.console.streams import position_of
+from matchpod.console.streams import positions_of
 from matchpod.core.errors import NotFoundError
 from matchpod.service.overlays import Overlay
 from matchpod.service.principals import Principal, Role, Scope
 from matchpod.web.endpoint import Call, Credential, EventStream, Response
+
+NAME: Final = "overlay"
+"""The name of the overlay in its stream."""
 
 
 async def show(deps: ConsoleDeps, call: Call) -> Response:
@@ -25,7 +29,8 @@ async def show(deps: ConsoleDeps, call: Call) -> Response:
 async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
     """Send what changes on the overlay, until its token is ended."""
     overlay = await _find(deps, call)
-    frames = deps.broadcasts.view(await _broadcast(deps, overlay), f"overlay {overlay.server_id}", position_of(call))
+    position = positions_of(call).get(NAME, "")
+    frames = deps.broadcasts.view(f"overlay {overlay.server_id}", {await _broadcast(deps, overlay): position})
     credential = Credential(id=deps.overlays.id_of(call.params[0]), still_valid=deps.overlays.valid_tokens)
     return EventStream(call=call, frames=frames, credential=credential)
 
@@ -45,4 +50,4 @@ async def _broadcast(deps: ConsoleDeps, overlay: Overlay) -> Broadcast:
         org_id=overlay.org_id, key_id="overlay", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ})
     )
     create = partial(OverlayView, services, reader, overlay.server_id)
-    return await deps.broadcasts.find(f"overlay {overlay.server_id}", create)
+    return await deps.broadcasts.find(NAME, overlay.server_id, create)

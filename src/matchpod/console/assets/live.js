@@ -1,0 +1,111 @@
+"use strict";
+// Keeps a page as the service shows it: follows its stream while the page is visible, says when the connection is lost,
+// keeps the clock of the service, and leads to the log-in when the session has ended.
+
+const REPEAT_MS = 10_000;
+const WORKER_SILENT_MS = 20_000;  // longer than the stream itself waits
+
+class LivePage {
+  constructor({ prepare, updated, isInUse }) {
+    this.prepare = prepare;
+    this.updated = updated;
+    this.isInUse = isInUse;
+    const shown = document.querySelector("[data-follow]"), session = document.body.dataset.session;
+    this.isOverlay = Boolean(shown?.dataset.stream);
+    this.name = shown?.dataset.follow ?? "";
+    this.position = shown?.dataset.position ?? "";
+    this.address = this.isOverlay ? `${shown.dataset.stream}?` : `/console/stream?session=${session}&`;
+    this.offsetMs = Number(document.documentElement.dataset.now) - Date.now();
+    this.updatedMs = this.now();
+    this.formatter = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+    if (!this.isOverlay && !session) return;
+    document.addEventListener("visibilitychange", () => this.visibilityChanged());
+    addEventListener("pagehide", () => this.leave());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.visibilityChanged(); });
+    setInterval(() => this.check(), 1000);
+    this.visibilityChanged();
+  }
+
+  now() { return Date.now() + this.offsetMs; }
+
+  visibilityChanged() {
+    if (document.visibilityState === "hidden") this.leave();
+    else if (!this.isFollowing) this.follow();
+  }
+
+  follow() {
+    this.isFollowing = true;
+    this.heardAt = performance.now();
+    this.send = connectTab(STREAM_SCRIPT, (message) => this.receive(message), { isShared: !this.isOverlay });
+    this.repeat();
+  }
+
+  repeat() {
+    this.saidAt = performance.now();
+    this.send({ address: this.address, name: this.name, position: this.position });
+  }
+
+  leave() {
+    if (!this.isFollowing) return;
+    this.isFollowing = false;
+    this.send({ address: this.address, isLeaving: true });
+  }
+
+  check() {
+    if (!this.isFollowing) return;
+    if (performance.now() - this.saidAt > REPEAT_MS) this.repeat();
+    if (performance.now() - this.heardAt > WORKER_SILENT_MS) {
+      this.showLost();
+      this.leave();
+      this.follow();
+    }
+  }
+
+  receive(message) {
+    if (!this.isFollowing) return;
+    this.heardAt = performance.now();
+    if (message.kind === "lost") this.showLost();
+    else if (message.kind === "ended") this.sessionEnded();
+    else if (message.kind === "gone") setTimeout(() => location.reload(), 1000);
+    else if (message.kind === "changes") {
+      this.position = message.position;
+      applyFragments(message.html, this.prepare);
+      this.updated();
+    } else {
+      const offsetMs = message.ms - Date.now();
+      if (Math.abs(offsetMs - this.offsetMs) > 300) this.offsetMs = offsetMs;  // less is the time on the way
+      this.updatedMs = this.now();
+      this.say("");
+    }
+  }
+
+  showLost() {
+    if (this.isOverlay) this.say("no data");
+    else if (this.name) {
+      const last = this.formatter.format(new Date(this.updatedMs));
+      this.say(`This page is not being updated. The last update was at ${last}. Trying to connect again …`);
+    }
+  }
+
+  say(text) {
+    const banner = document.getElementById("connection");
+    if (banner.textContent !== text) banner.textContent = text;
+  }
+
+  sessionEnded() {
+    this.leave();
+    if (this.isOverlay) return;
+    const [kind, id] = this.name.split("/");  // the address of a match may be that of the last form
+    const path = kind === "match" ? `/console/matches/${id}` : location.pathname;
+    const login = `/console/login?next=${encodeURIComponent(path + location.search)}`;
+    if (!this.isInUse()) {
+      location.replace(login);
+      return;
+    }
+    this.say("You are logged out. What you have typed is still here, but cannot be sent. ");
+    const link = document.createElement("a");
+    link.href = login;
+    link.textContent = "Log in again";
+    document.getElementById("connection").append(link);
+  }
+}
