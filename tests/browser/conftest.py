@@ -14,6 +14,7 @@ from matchpod.service.principals import Role, Scope
 from tests.browser import chromium
 from tests.browser.chromium import Faults
 from tests.browser.console_service import ConsoleService
+from tests.browser.proxy import CuttableProxy
 
 OWNER, MEMBER, STRANGER = "owner", "member", "stranger"
 
@@ -79,6 +80,12 @@ class Pages:
             page.goto(path)
         return page
 
+    def open_tab(self, page: Page, path: str) -> Page:
+        """Open a page in another tab of the same browser."""
+        tab = page.context.new_page()
+        tab.goto(path)
+        return tab
+
     def cookie_of(self, key: str) -> str:
         """Log in without a browser; return the value of the cookie."""
         form, headers = {"key": key}, {"Sec-Fetch-Site": "same-origin"}
@@ -100,6 +107,14 @@ def pages(browser: Browser, service: ConsoleService, keys: Mapping[str, str]) ->
     opened = Pages(browser, service, keys)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def proxy(service: ConsoleService) -> Iterator[CuttableProxy]:
+    """A network between the browser and the service."""
+    created = CuttableProxy(service.running.port)
+    yield created
+    created.close()
 
 
 def path_of(page: Page) -> str:

@@ -62,6 +62,7 @@ class ConsoleService:
         self.hostile: list[str] = []
         self.ended_id = ""
         self._created_s = 0.0
+        self._posted: dict[str, int] = {}
 
     @property
     def url(self) -> str:
@@ -159,7 +160,7 @@ class ConsoleService:
         self.post_log(self.hostile[0], *_joining_lines())
 
     def post_log(self, server_id: str, *lines: str) -> None:
-        """Send lines as the server of a match, far after what it has sent itself."""
+        """Send lines as the server of a match, far after what it has sent itself; a later post follows the earlier."""
 
         async def read_token(resources: Resources) -> str:
             row = await servers.get(resources.db, server_id)
@@ -167,7 +168,8 @@ class ConsoleService:
             return open_tokens(row, resources.vault).log
 
         body = "".join(f"{line}\n" for line in lines).encode()
-        begin = 10_000_000
+        begin = self._posted.get(server_id, 10_000_000)
+        self._posted[server_id] = begin + len(body)
         headers = {"X-LogBytes-BeginOffset": str(begin), "X-LogBytes-EndOffset": str(begin + len(body))}
         address = IngestUrls(self.url).logs(self.with_resources(read_token))
         assert httpx.post(address, content=body, headers=headers).status_code == 200
@@ -175,6 +177,13 @@ class ConsoleService:
 
 def _access(resources: Resources) -> Access:
     return Access(db=resources.db, clock=resources.clock, vault=resources.vault)
+
+
+def lines_of_chat(text: str) -> list[str]:
+    """Return what a server logs when its first listed player joins and writes this."""
+    who = f"{PLAYER_NAMES[0]}<2><[U:1:{FIRST_ACCOUNT}]>"
+    stamp = "11/17/2026 - 12:00:01.000 - "
+    return [f'{stamp}"{who}<>" entered the game', f'{stamp}"{who}<CT>" say "{text}"']
 
 
 def _joining_lines() -> list[str]:

@@ -8,13 +8,18 @@ from contextlib import suppress
 
 
 class CuttableProxy:
-    """Forwards connections to a port; `cut` closes all of them and rejects new ones until `restore`."""
+    """Forwards connections to a port.
+
+    `cut` closes all of them and rejects new ones until `restore`. After `stall`, nothing passes, but no connection is
+    closed; `restore` lets new ones pass, and those from before stay dead.
+    """
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
-        self._is_cut = False
+        self._dead: set[socket.socket] = set()
+        self._is_cut = self._is_stalled = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -31,14 +36,22 @@ class CuttableProxy:
             for one in self._open:
                 _shut(one)
 
+    def stall(self) -> None:
+        """Forward nothing, without closing any connection."""
+        with self._lock:
+            self._is_stalled = True
+            self._dead |= self._open
+
     def restore(self) -> None:
         """Forward connections again."""
         with self._lock:
-            self._is_cut = False
+            self._is_cut = self._is_stalled = False
 
     def close(self) -> None:
         """Stop listening."""
         self.cut()
+        for one in tuple(self._dead):
+            _shut(one)
         _shut(self._listener)
         self._listener.close()
 
@@ -52,6 +65,9 @@ class CuttableProxy:
                 if self._is_cut:
                     client.close()
                     continue
+                if self._is_stalled:
+                    self._dead.add(client)
+                    continue
                 server = socket.create_connection(("127.0.0.1", self._target_port))
                 self._open |= {client, server}
             for source, target in ((client, server), (server, client)):
@@ -60,7 +76,8 @@ class CuttableProxy:
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
-                target.sendall(data)
+                if source not in self._dead:
+                    target.sendall(data)
         _shut(target)
         with self._lock:
             self._open.discard(source)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Pages
@@ -15,14 +12,6 @@ from tests.e2e.service.running_service import wait_until
 MATCH_MS = 180_000
 """Longer than a short match takes on a slow machine."""
 NOTICE = "This page is not being updated."
-
-
-@pytest.fixture
-def proxy(service: ConsoleService) -> Iterator[CuttableProxy]:
-    """A network between the browser and the service."""
-    created = CuttableProxy(service.running.port)
-    yield created
-    created.close()
 
 
 def mark(page: Page) -> None:

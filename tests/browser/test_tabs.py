@@ -1,0 +1,149 @@
+"""Many tabs of one browser share one stream, which is never in the way of a link or a form."""
+
+from __future__ import annotations
+
+import re
+import sys
+from time import monotonic
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Pages, path_of
+from tests.browser.console_service import ConsoleService, lines_of_chat
+from tests.e2e.service.running_service import wait_until
+
+TABS = 20
+LATE_S = 3.0
+"""Far less than the 25 s that a form took behind six streams; the machine may be busy."""
+SET_VISIBLE = """(state) => {
+  Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+WITHOUT_SHARED_WORKER = "delete window.SharedWorker"
+
+
+def open_streams(service: ConsoleService) -> int:
+    """Return the number of open streams of the service."""
+    found = re.search(rb"^matchpod_streams (\d+)", service.running.call("GET", "/metrics").raw, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def wait_for_streams(service: ConsoleService, number: int) -> None:
+    wait_until(lambda: open_streams(service) == number or None, f"{number} open streams", within_s=60)
+
+
+@pytest.fixture(autouse=True)
+def no_other_streams(service: ConsoleService, pages: Pages) -> None:
+    """Wait until the browsers of earlier tests are gone."""
+    wait_for_streams(service, 0)
+
+
+def test_every_action_is_quick_with_many_tabs(
+    pages: Pages, service: ConsoleService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server_id = service.create_open_match("watched by many")
+    addresses = [
+        "/console",
+        f"/console/matches/{server_id}",
+        f"/console/matches/{service.hostile[0]}",
+        "/console/matches",
+    ]
+    first = pages.open(addresses[0])
+    times: dict[str, float] = {}
+    tabs = [first]
+    for number in range(1, TABS):
+        began = monotonic()
+        tabs.append(pages.open_tab(first, addresses[number % len(addresses)]))
+        times[f"tab {number + 1}"] = monotonic() - began
+    wait_for_streams(service, 1)
+    times |= {"confirmed": _cancel(tabs[1]), "link": _follow_link(tabs[2])}
+    slowest = max(times, key=lambda one: times[one])
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{TABS} tabs: slowest {slowest} {times[slowest]:.2f} s, cancel {times['confirmed']:.2f} s\n"
+        )
+    assert times[slowest] < LATE_S
+    for tab in tabs[5::4]:
+        expect(tab.locator("#heading")).to_contain_text("canceled")
+    other_id = service.create_open_match("seen in all tabs")
+    for tab in tabs[0::4]:
+        expect(tab.locator(f"#card-{other_id}")).to_be_visible()
+    assert open_streams(service) == 1
+    service.running.cancel(other_id)
+
+
+def _cancel(page: Page) -> float:
+    page.bring_to_front()
+    page.locator("summary", has_text="Cancel the match").click()
+    page.get_by_role("button", name="Cancel the match").click()
+    expect(page.locator("#heading")).to_contain_text("canceled")
+    return _loaded_s(page)
+
+
+def _follow_link(page: Page) -> float:
+    page.bring_to_front()
+    page.get_by_role("link", name="Live", exact=True).click()
+    page.wait_for_url("**/console")
+    return _loaded_s(page)
+
+
+def _loaded_s(page: Page) -> float:
+    """Return the seconds from the click until the page was there, with redirects and the wait for a connection."""
+    times = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd / 1000"
+    page.wait_for_function(f"{times} > 0")
+    return float(page.evaluate(times))
+
+
+def test_hidden_tabs_have_no_stream_and_catch_up(pages: Pages, service: ConsoleService) -> None:
+    first = pages.open()
+    second = pages.open_tab(first, "/console")
+    wait_for_streams(service, 1)
+    second.evaluate(SET_VISIBLE, "hidden")
+    server_id = service.create_open_match("while a tab was hidden")
+    expect(first.locator(f"#card-{server_id}")).to_be_visible()
+    expect(second.locator(f"#card-{server_id}")).to_have_count(0)
+    first.evaluate(SET_VISIBLE, "hidden")
+    wait_for_streams(service, 0)
+    second.evaluate(SET_VISIBLE, "visible")
+    expect(second.locator(f"#card-{server_id}")).to_be_visible()
+    first.evaluate(SET_VISIBLE, "visible")
+    service.running.cancel(server_id)
+    other_id = service.create_open_match("while both were visible")
+    for tab in (first, second):
+        expect(tab.locator(f"#card-{other_id}")).to_have_count(1)
+    first.close()
+    second.close()
+    wait_for_streams(service, 0)
+    service.running.cancel(other_id)
+
+
+def test_feed_of_a_tab_that_comes_back_has_each_line_once(pages: Pages, service: ConsoleService) -> None:
+    first = pages.open(f"/console/matches/{service.hostile[0]}")
+    second = pages.open_tab(first, f"/console/matches/{service.hostile[0]}")
+    expect(first.locator("#feed li").first).to_be_visible()
+    first.evaluate(SET_VISIBLE, "hidden")
+    service.post_log(service.hostile[0], *lines_of_chat("once"))
+    expect(second.get_by_text("once", exact=True)).to_have_count(1)
+    first.evaluate(SET_VISIBLE, "visible")
+    expect(first.get_by_text("once", exact=True)).to_have_count(1)
+    assert first.locator("#feed li").count() == second.locator("#feed li").count()
+
+
+def test_browser_without_shared_workers_has_a_stream_per_visible_tab(pages: Pages, service: ConsoleService) -> None:
+    first = pages.open(None)
+    first.context.add_init_script(WITHOUT_SHARED_WORKER)
+    first.goto("/console")
+    wait_for_streams(service, 1)
+    second = pages.open_tab(first, "/console")
+    wait_for_streams(service, 2)
+    first.evaluate(SET_VISIBLE, "hidden")
+    wait_for_streams(service, 1)
+    server_id = service.create_open_match("without shared workers")
+    expect(second.locator(f"#card-{server_id}")).to_be_visible()
+    expect(first.locator(f"#card-{server_id}")).to_have_count(0)
+    first.evaluate(SET_VISIBLE, "visible")
+    expect(first.locator(f"#card-{server_id}")).to_be_visible()
+    service.running.cancel(server_id)
+    assert path_of(first) == "/console"
