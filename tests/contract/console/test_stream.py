@@ -108,7 +108,7 @@ async def test_pages_of_another_session_are_not_followed(site: ConsoleSite) -> N
 
 
 async def test_log_in_keeps_address_and_query(site: ConsoleSite) -> None:
-    asked = "/console/matches?status=live&search=a%26b"
+    asked = "/console/matches?status=running&externalMatchId=a%26b"
     to_login = (await site.request("GET", asked)).headers["location"]
     found = await site.request("GET", to_login, who=OWNER)
     assert (found.status_code, found.headers["location"]) == (303, asked)

@@ -13,6 +13,7 @@
 const SILENT_MS = 15_000;      // no event for this long: the connection is dead
 const OPENING_MS = 4_000;      // no answer for this long: try again
 const ASLEEP_MS = 5_000;       // a second that takes this long: the machine slept
+const MAX_REQUESTS = 4;        // at a time, while the connection is dead
 const LONGEST_PAUSE_MS = 3_000;
 const REJECTED_PAUSE_MS = 30_000;
 const TAB_GONE_MS = 30_000;
@@ -23,6 +24,7 @@ class UpdateStream {
     this.address = address;
     this.tell = tell;
     this.pages = new Map();
+    this.requests = new Set();
     this.failures = 0;
     this.ticked = Date.now();
     this.timer = setInterval(() => this.check(), 1000);
@@ -35,32 +37,64 @@ class UpdateStream {
 
   close() {
     clearInterval(this.timer);
-    clearTimeout(this.retry);
-    this.request?.abort();
+    this.giveUp();
   }
 
-  async connect() {
+  connect() {
+    this.giveUp();
+    this.request();
+  }
+
+  giveUp(kept) {
     clearTimeout(this.retry);
-    this.request?.abort();
-    const request = this.request = new AbortController();
-    this.isOpen = false;
-    this.rest = "";
+    this.isOpen = Boolean(kept);
     this.heardAt = performance.now();
+    for (const one of this.requests) if (one !== kept) this.abandon(one);
+  }
+
+  abandon(request) {
+    this.requests.delete(request);
+    request.abort();
+  }
+
+  async request() {
+    const request = new AbortController();
+    this.requests.add(request);
+    const timer = setTimeout(() => this.unanswered(request), OPENING_MS);
     const listed = [...this.pages].map(([name, position]) => `${name}:${position}`).join(",");
     let pauseMs = 0;
     try {
       const options = { signal: request.signal, cache: "no-store", headers: { Accept: "text/event-stream" } };
       const response = await fetch(`${this.address}pages=${encodeURIComponent(listed)}`, options);
-      if (response.status === 200) await this.read(response.body.getReader(), request);
-      else pauseMs = this.rejected(response);
+      clearTimeout(timer);
+      if (response.status === 200) {
+        this.giveUp(request);
+        await this.read(response.body.getReader(), request);
+      } else pauseMs = this.rejected(response);
     } catch {
       // The connection was lost or could not be opened, which is handled like its end.
     }
-    if (request.signal.aborted || pauseMs === null) return;
+    clearTimeout(timer);
+    if (this.requests.delete(request) && !this.requests.size && pauseMs !== null) this.connectAfter(pauseMs);
+  }
+
+  connectAfter(pauseMs) {
+    this.isOpen = false;
     this.failures += 1;
     if (this.failures > 1) this.tell({ kind: "lost" });
-    const backoffMs = Math.min(LONGEST_PAUSE_MS, 125 * 2 ** this.failures);
-    this.retry = setTimeout(() => this.connect(), Math.max(pauseMs, backoffMs * (0.5 + Math.random() / 2)));
+    const backoffMs = Math.min(LONGEST_PAUSE_MS, 125 * 2 ** this.failures) * (0.5 + Math.random() / 2);
+    this.retry = setTimeout(() => this.connect(), Math.max(pauseMs, backoffMs));
+  }
+
+  unanswered(request) {
+    this.abandon(request);
+    this.lost();
+    if (!this.requests.size) this.request();
+  }
+
+  lost() {
+    this.isDead = true;
+    this.tell({ kind: "lost" });
   }
 
   rejected(response) {
@@ -74,11 +108,12 @@ class UpdateStream {
   }
 
   async read(reader, request) {
+    this.rest = "";
     const decoder = new TextDecoder();
     for (;;) {
       const { done, value } = await reader.read();
       if (done || request.signal.aborted) return;
-      this.isOpen = true;
+      this.isDead = false;
       this.failures = 0;
       this.heardAt = performance.now();
       const blocks = (this.rest + decoder.decode(value, { stream: true })).split("\n\n");
@@ -106,10 +141,11 @@ class UpdateStream {
   check() {
     const now = Date.now(), passed = now - this.ticked;  // performance.now() may stand still while the machine sleeps
     this.ticked = now;
-    const silent = performance.now() - this.heardAt;
-    if (passed <= ASLEEP_MS && silent <= (this.isOpen ? SILENT_MS : OPENING_MS)) return;
-    if (passed <= ASLEEP_MS || passed > SILENT_MS) this.tell({ kind: "lost" });
-    if (!this.request.signal.aborted) this.connect();
+    const isSilent = this.isOpen && performance.now() - this.heardAt > SILENT_MS;
+    if (isSilent || passed > SILENT_MS) this.lost();
+    if (isSilent || passed > ASLEEP_MS) this.connect();
+    // Browsers reuse idle connections, which are as dead as that of the stream was: ask on several, and keep the first.
+    else if (this.isDead && this.requests.size && this.requests.size < MAX_REQUESTS) this.request();
   }
 }
 
