@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from time import monotonic
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, Route, expect
 
-from tests.browser.conftest import Pages, path_of
+from tests.browser.conftest import Pages
 from tests.browser.console_service import ConsoleService, lines_of_chat
+from tests.browser.test_wall import is_marked, mark
 from tests.e2e.service.running_service import wait_until
 
 TABS = 20
@@ -146,4 +148,49 @@ def test_browser_without_shared_workers_has_a_stream_per_visible_tab(pages: Page
     first.evaluate(SET_VISIBLE, "visible")
     expect(first.locator(f"#card-{server_id}")).to_be_visible()
     service.running.cancel(server_id)
-    assert path_of(first) == "/console"
+
+
+def test_page_that_is_gone_is_loaded_again(pages: Pages, service: ConsoleService) -> None:
+    page = pages.open(None)
+    path = f"/console/matches/{service.hostile[0]}"
+
+    def change(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace('data-follow="match/', 'data-follow="match/x'))
+
+    page.route(f"**{path}", change, times=1)
+    page.goto(path)
+    mark(page)
+    expect(page.locator(f"[data-follow='match/{service.hostile[0]}']")).to_be_attached()
+    assert not is_marked(page)
+
+
+@pytest.mark.soak
+def test_tab_that_crashed_is_forgotten(pages: Pages, service: ConsoleService) -> None:
+    first = pages.open()
+    second = pages.open_tab(first, f"/console/matches/{service.hostile[0]}")
+    wait_for_streams(service, 1)
+    with suppress(Error):
+        second.goto("chrome://crash")
+    first.evaluate(SET_VISIBLE, "hidden")
+    wait_for_streams(service, 0)
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        "class { constructor() { throw new Error('not allowed'); } }",
+        "class extends SharedWorker { constructor() { super('/console/none.js'); } }",
+    ],
+)
+def test_tab_holds_its_own_stream_if_the_worker_does_not_start(
+    pages: Pages, service: ConsoleService, worker: str
+) -> None:
+    pages.faults.expect("/console/none.js")
+    page = pages.open(None)
+    page.context.add_init_script(f"window.SharedWorker = {worker}")
+    page.goto("/console")
+    wait_for_streams(service, 1)
+    server_id = service.create_open_match("without a worker")
+    expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    service.running.cancel(server_id)

@@ -20,7 +20,7 @@ from matchpod.service.history.stream_readers import OpenReaders, StreamReader
 
 TICK_S: Final = 1.0
 BEAT_S: Final = 5.0
-"""Pages tell people that the connection is lost after three times this."""
+"""Pages tell people that they are not updated after three times this."""
 MAX_VIEWERS: Final = 5_000
 MAX_OF_OWNER: Final = 500
 """Streams of one organization, and of the overlay of one match."""
@@ -102,8 +102,10 @@ class Viewer(StreamReader):
             frames, self._numbers[one] = one.after(number)
             found.append(frames)
         if now_s >= self._beats_at:
-            self._beats_at = now_s + BEAT_S
-            found.append(b"event: time\ndata: %d\n\n" % self._broadcasts.now_ms())
+            is_current = all(one.is_current(now_s) for one in self._numbers)
+            self._beats_at = now_s + (BEAT_S if is_current else TICK_S)
+            if is_current:  # otherwise the pages have to notice that they are old
+                found.append(b"event: time\ndata: %d\n\n" % self._broadcasts.now_ms())
         return b"".join(found)
 
     def _leave(self) -> None:
@@ -127,7 +129,7 @@ class Broadcast:
         self._everything: bytes | None = None
         self._task: asyncio.Task[None] | None = None
         self._reading = asyncio.Lock()
-        self._is_read = False
+        self._read_at: float | None = None
 
     @property
     def position(self) -> str:
@@ -153,11 +155,11 @@ class Broadcast:
 
     async def ready(self) -> None:
         """Read the subject, unless it is being read every second already; then read it every second."""
-        if not self._is_read:
+        if self._read_at is None:
             async with self._reading:
-                if not self._is_read:
+                if self._read_at is None:
                     await self.subject.changes()
-                    self._is_read = True
+                    self._read_at = asyncio.get_running_loop().time()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"broadcast {self.key}")
 
@@ -165,8 +167,13 @@ class Broadcast:
         """Read the subject now, and send what has changed: something was just done to it."""
         async with self._reading:
             changed = await self.subject.changes()
+            self._read_at = asyncio.get_running_loop().time()
             if changed:
                 self._publish(changed)
+
+    def is_current(self, now_s: float) -> bool:
+        """False if the subject could not be read for a while: what pages show is old."""
+        return self._read_at is not None and now_s - self._read_at <= BEAT_S
 
     def stop(self) -> None:
         """Stop reading."""

@@ -36,7 +36,7 @@ class LivePage {
   follow() {
     this.isFollowing = true;
     this.heardAt = performance.now();
-    this.send = connectTab(STREAM_SCRIPT, (message) => this.receive(message), { isShared: !this.isOverlay });
+    this.send ??= connectTab(STREAM_SCRIPT, (message) => this.receive(message), { isShared: !this.isOverlay });
     this.repeat();
   }
 
@@ -57,6 +57,7 @@ class LivePage {
     if (performance.now() - this.heardAt > WORKER_SILENT_MS) {
       this.showLost();
       this.leave();
+      this.send = null;  // the worker may have crashed
       this.follow();
     }
   }

@@ -247,13 +247,19 @@ function connectTab(script, receive, { isShared }) {
     return (message) => groups.receive(tab, message);
   };
   if (!isShared || !self.SharedWorker) return own();
+  let send, sent;
   try {
     const worker = new SharedWorker(script);
     worker.port.onmessage = (event) => receive(event.data);
-    return (message) => worker.port.postMessage(message);
+    worker.onerror = () => {  // it could not be loaded
+      send = own();
+      send(sent);
+    };
+    send = (message) => worker.port.postMessage(message);
   } catch {
-    return own();  // not allowed here
+    send = own();  // not allowed here
   }
+  return (message) => send(sent = message);
 }
 
 const STREAM_SCRIPT = self.document?.currentScript?.src;
