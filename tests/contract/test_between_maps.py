@@ -13,10 +13,11 @@ import pytest
 from matchpod.console.match_view import MatchServices, MatchView
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import fragment
-from matchpod.console.wall import PARTS, counts_of
+from matchpod.console.wall import PARTS
 from matchpod.core.progress import PublicPhase
 from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
 from matchpod.service import overview as overview_module
 from matchpod.service.history.reading import History
@@ -26,11 +27,10 @@ from matchpod.service.history.streams import Streams
 from matchpod.service.match_details import MatchDetails
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.overview import Overview, WallMatch, WallTotals
+from matchpod.service.overview import Overview, WallMatch
 from matchpod.service.regions import Regions
 from matchpod.storage import history, servers
 from matchpod.storage import organization_events as stored_events
-from matchpod.storage.open_servers import EndedCounts
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_matches import OWNER, World
@@ -108,7 +108,8 @@ class Series:
             live=LocalMatches(),
             remote=remote_matches(self.db),
         )
-        (found,) = await overview.matches(self.row.org_id)
+        (found,) = (await overview.cards(self.row.org_id)).cards
+        assert isinstance(found, WallMatch)
         return found
 
 
@@ -175,9 +176,7 @@ async def test_wall_does_not_wait_for_players_who_are_all_here(db: Database) -> 
     text = fragment(PARTS, "card", found).decode()
     assert "</span>starting" in text
     assert "waiting" not in text
-    totals = WallTotals(ended=EndedCounts(ended=0, failed=0), given_up=(), regions=())
-    counts = {name: number for name, number, _ in counts_of([found], totals)}
-    assert (counts["in play"], counts["waiting for players"]) == (1, 0)
+    assert group_of_open(found.card.phase, found.card.waiting_for, 0) is WallGroup.IN_PLAY
 
 
 async def test_page_and_overlay_show_the_next_map(db: Database) -> None:

@@ -1,4 +1,4 @@
-"""Matches in progress are read with all that their page needs, and recent ends are counted."""
+"""Matches in progress are read with all that their page needs, and recent ends are found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
 from matchpod.storage import open_servers, servers
-from matchpod.storage.open_servers import EndedCounts
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
@@ -55,21 +54,22 @@ async def test_match_is_no_longer_open_once_it_has_ended(db: Database) -> None:
     assert await open_servers.open_of(db, "org_1") == []
 
 
-async def test_ends_are_counted_from_a_time_on(db: Database) -> None:
-    failed = Outcome(at_ms=NOW_MS, reason=CancelReason.SERVER_FAILED, failure=Failure.START_FAILED)
+async def test_finished_matches_are_found_from_a_time_on(db: Database) -> None:
     outcomes = [
-        Outcome(at_ms=NOW_MS - HOUR_MS - 1, reason=CancelReason.SERVER_LOST),
-        Outcome(at_ms=NOW_MS - HOUR_MS, reason=CancelReason.CANCELED_BY_USER),
+        Outcome(at_ms=NOW_MS - HOUR_MS - 1),
+        Outcome(at_ms=NOW_MS - HOUR_MS),
         Outcome(at_ms=NOW_MS),
-        failed,
+        Outcome(at_ms=NOW_MS, reason=CancelReason.SERVER_FAILED, failure=Failure.START_FAILED),
+        Outcome(at_ms=NOW_MS),
     ]
     rows = [server(f"srv_{number}") for number in range(6)]
-    rows[5] = server("srv_5", org_id="org_2")
+    rows[4] = server("srv_4", org_id="org_2")
     await create(db, *rows)
-    for row, outcome in zip([*rows[:4], rows[5]], [*outcomes, failed], strict=True):
+    for row, outcome in zip(rows, outcomes, strict=False):
         await end(db, row, outcome)
-    assert await open_servers.count_ended(db, "org_1", NOW_MS - HOUR_MS) == EndedCounts(ended=3, failed=1)
-    assert await open_servers.count_ended(db, "org_1", 0) == EndedCounts(ended=4, failed=2)
-    assert await open_servers.count_ended(db, "org_3", 0) == EndedCounts(ended=0, failed=0)
-    assert [row.id for row in await open_servers.open_of(db, "org_1")] == ["srv_4"]
+    assert await open_servers.finished_ids(db, "org_1", NOW_MS - HOUR_MS, limit=9) == ["srv_2", "srv_1"]
+    assert await open_servers.finished_ids(db, "org_1", 0, limit=2) == ["srv_2", "srv_1"]
+    assert await open_servers.finished_ids(db, "org_3", 0, limit=9) == []
+    assert {row.id for row in await open_servers.summaries_of(db, ["srv_2", "srv_4", "srv_9"])} == {"srv_2", "srv_4"}
+    assert [row.id for row in await open_servers.open_of(db, "org_1")] == ["srv_5"]
     assert await servers.open_ids(db) == {row.id for row in rows}

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
 from matchpod.core.progress import PublicPhase, WaitingFor
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database
+from matchpod.core.wall_groups import WallGroup
+from matchpod.ports import Database, Statement
 from matchpod.service import overview as module
+from matchpod.service.acknowledgements import Acknowledgements
+from matchpod.service.audit import Audit
+from matchpod.service.end_match import end_match
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.overview import Overview, WallMatch, count_urgent
+from matchpod.service.overview import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.regions import Regions
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
+from tests.contract.test_audited_acts import PERSON
 from tests.contract.test_remote_matches import create_match, expected_state, middle, remote_matches, store
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
+DAY_MS = 24 * 60 * 60 * 1000
 RUNNING = {"phase": ServerPhase.RUNNING, "status": ServerStatus.RUNNING}
 
 
@@ -42,15 +53,34 @@ class World:
         self.clock.at_ms = row.created_at_ms
         return row
 
-    async def matches(self, org_id: str) -> list[WallMatch]:
-        overview = Overview(
+    def overview(self) -> Overview:
+        return Overview(
             db=self.db,
             clock=self.clock,
             regions=Regions([], self.db),
             live=self.live,
             remote=remote_matches(self.db),
         )
-        return await overview.matches(org_id)
+
+    async def matches(self, org_id: str) -> list[WallMatch]:
+        """The open matches."""
+        return [one for one in (await self.overview().cards(org_id)).cards if isinstance(one, WallMatch)]
+
+    async def end(self, row: ServerRow, reason: CancelReason | None = None, *, is_released: bool = True) -> None:
+        """End a match now."""
+        result = b"{}" if reason is None else None
+        outcome = Outcome(at_ms=self.clock.at_ms, reason=reason)
+        await self.db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{row.id}"))
+        if is_released:
+            await self.release(row)
+
+    async def release(self, row: ServerRow) -> None:
+        await self.db.write([Statement("UPDATE servers SET phase = 'released' WHERE id = :id", {"id": row.id})])
+
+    async def ended(self, known: Mapping[str, WallCard] = MappingProxyType({})) -> list[EndedMatch]:
+        """The matches that ended."""
+        found = (await self.overview().cards("org_1", known)).cards
+        return [one for one in found if isinstance(one, EndedMatch)]
 
 
 @pytest.fixture
@@ -103,7 +133,73 @@ async def test_most_urgent_match_is_first_and_others_are_in_the_order_of_their_c
     found = await world.matches(first.org_id)
     assert [one.server_id for one in found] == [third.id, first.id, second.id]
     assert [reason.kind for reason in found[0].attention] == ["silence"]
-    assert count_urgent(found) == 1
+    assert [one.group for one in found] == [WallGroup.ATTENTION, WallGroup.WAITING, WallGroup.WAITING]
+
+
+async def test_match_without_a_result_stays_until_it_is_acknowledged(world: World) -> None:
+    rows = [await world.create(**RUNNING) for _ in range(3)]
+    for row, reason in zip(rows, (CancelReason.SERVER_LOST, CancelReason.CANCELED_BY_USER), strict=False):
+        await world.end(row, reason)
+    world.clock.at_ms += 30 * DAY_MS
+    lost, canceled = await world.ended()
+    assert (lost.server_id, lost.group, lost.item.error) == (
+        rows[0].id,
+        WallGroup.FAILED,
+        "The server stopped responding, or its process ended.",
+    )
+    assert (canceled.server_id, canceled.group) == (rows[1].id, WallGroup.CANCELED)
+    assert lost.players == recorded().settings.roster
+    audit = Audit(db=world.db, clock=world.clock)
+    assert (
+        await Acknowledgements(db=world.db, clock=world.clock, audit=audit).acknowledge(PERSON, [lost.server_id]) == 1
+    )
+    assert [one.server_id for one in await world.ended()] == [rows[1].id]
+    assert [one.server_id for one in await world.matches("org_1")] == [rows[2].id]
+
+
+async def test_finished_match_stays_for_ten_minutes(world: World) -> None:
+    row = await world.create(**RUNNING)
+    await world.end(row)
+    (found,) = await world.ended()
+    assert (found.server_id, found.group) == (row.id, WallGroup.FINISHED)
+    world.clock.at_ms += FINISHED_MS
+    assert len(await world.ended()) == 1
+    world.clock.at_ms += 1
+    assert await world.ended() == []
+
+
+async def test_ended_match_is_read_again_until_its_server_is_released(world: World) -> None:
+    row = await world.create(**RUNNING)
+    await world.end(row, CancelReason.SERVER_LOST, is_released=False)
+    (ending,) = await world.ended()
+    await world.release(row)
+    (released,) = await world.ended({row.id: ending})
+    assert (ending.is_final, released.is_final) == (False, True)
+    await world.db.write([Statement("UPDATE servers SET region = 'moved'")])
+    assert await world.ended({row.id: released}) == [released]
+
+
+async def test_open_match_needs_attention_before_those_that_failed(world: World) -> None:
+    rows = [await world.create(**RUNNING) for _ in range(3)]
+    await world.end(rows[0], CancelReason.SERVER_LOST)
+    for row in rows[1:]:
+        world.live.add(LocalMatch(row.id, Fold.begin(row, 1.0), 0))
+    silent = world.live.get(rows[2].id)
+    assert silent is not None
+    silent.fold.heard_ms = world.clock.at_ms - 20_000
+    cards = (await world.overview().cards("org_1")).cards
+    assert [one.group for one in cards] == [WallGroup.ATTENTION, WallGroup.FAILED, WallGroup.WAITING]
+
+
+async def test_number_of_matches_without_a_result_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ENDED", 2)
+    for number in range(3):
+        row = await world.create(**RUNNING)
+        world.clock.at_ms += number
+        await world.end(row, CancelReason.SERVER_LOST)
+        found = await world.overview().cards("org_1")
+        assert found.older_ms == (None if number < 2 else found.cards[-1].ended_ms)  # type: ignore[union-attr]
+    assert [one.server_id for one in found.cards] == ["srv_3", "srv_2"]
 
 
 async def test_other_organizations_and_ended_matches_are_not_shown(world: World) -> None:

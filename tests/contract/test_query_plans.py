@@ -22,6 +22,7 @@ from matchpod.core.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import (
+    acknowledgements,
     audit_log,
     callback_lists,
     history,
@@ -32,6 +33,7 @@ from matchpod.storage import (
     region_statistics,
     servers,
 )
+from matchpod.storage.acknowledgements import Acknowledgement
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
 from matchpod.storage.server_lists import list_servers, maps_of_listed
@@ -69,6 +71,10 @@ MAPS_OF_DAY = MATCHES * MAPS_OF_MATCH // DAYS
 PAGE = 20
 LIVE_OF_MATCHES = 100
 """One match of this many has not ended."""
+FAILED_OF_MATCHES = 5
+"""One match of this many ended without a result."""
+UNACKNOWLEDGED_OF_MATCHES = 250
+"""One match of this many is not acknowledged."""
 BATCHES = 2_000
 BATCH_ITEMS = 3
 EVENTS = 5_000
@@ -141,11 +147,13 @@ async def fill(db: Database) -> None:
             "INSERT INTO servers (id, game_id, org_id, region, phase, status, match_phase, external_match_id, settings,"
             " log_token_hash,"
             " report_token_hash, plugin_match_id, created_at_ms, was_pending, next_at_ms, fence, tries, log_from_seq,"
-            " is_password_ours, ended_at_ms)"
+            " is_password_ours, ended_at_ms, reason, acknowledged_at_ms)"
             f" SELECT 'srv_' || n, 'x', {org_id}, CASE WHEN n % 3 = 0 THEN 'us' ELSE 'eu' END, CASE WHEN n % {LIVE_OF_MATCHES} = 0 THEN 'running' WHEN n % 10"
             f" = 1 THEN 'ending' ELSE 'released' END, {open_or} 'stopped' END, {open_or_live} 'ended' END, 'match ' || n,"
             f" CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, {sort_ms.format(MATCHES)}, 0, n, 0, 0, 0, 1,"
-            f" CASE WHEN n % {LIVE_OF_MATCHES} <> 0 THEN {sort_ms.format(MATCHES)} END FROM numbers",
+            f" CASE WHEN n % {LIVE_OF_MATCHES} <> 0 THEN {sort_ms.format(MATCHES)} END,"
+            f" CASE WHEN n % {FAILED_OF_MATCHES} = 1 THEN 'server_lost' END,"
+            f" CASE WHEN n % {FAILED_OF_MATCHES} = 1 AND n % {UNACKNOWLEDGED_OF_MATCHES} <> 1 THEN n END FROM numbers",
         ),
         *(
             one.sql.replace("WHERE id = :server_id", f"WHERE {'1 = 1' if number == 0 else ended}")
@@ -441,12 +449,46 @@ async def test_open_servers_are_read_by_the_index_of_live_matches(harness: datab
     assert cost.rows <= OPEN_SERVERS + MATCHES // 10, cost.plans
 
 
-async def test_ended_matches_are_counted_from_their_index_alone(harness: databases.Harness, db: Database) -> None:
+async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(
+    harness: databases.Harness, db: Database
+) -> None:
     since_ms = (FIRST_DAY + DAYS) * DAY_MS - DAY_MS // 24
-    assert (await open_servers.count_ended(db, ORG, since_ms)).ended > 0
-    cost = await cost_of(harness, partial(open_servers.count_ended, org_id=ORG, since_ms=since_ms))(db)
+    read = partial(open_servers.finished_ids, org_id=ORG, since_ms=since_ms, limit=100)
+    assert await read(db)
+    cost = await cost_of(harness, read)(db)
     assert cost.indexes == {"servers_ended"}, cost.plans
     assert cost.rows <= MATCHES // DAYS // 24 + 2, cost.plans
+
+
+async def test_matches_to_acknowledge_are_found_without_reading_others(
+    harness: databases.Harness, db: Database
+) -> None:
+    for limit in (5, 100):
+        read = partial(acknowledgements.unacknowledged_ids, org_id=ORG, limit=limit)
+        found = await read(db)
+        assert len(found) == min(limit, MATCHES // UNACKNOWLEDGED_OF_MATCHES)
+        cost = await cost_of(harness, read)(db)
+        assert cost.indexes == {"servers_unacknowledged"}, cost.plans
+        assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
+    for call in (
+        partial(acknowledgements.still_unacknowledged, org_id=ORG, server_ids=found),
+        partial(open_servers.summaries_of, server_ids=found),
+        partial(acknowledgements.of_server, server_id=found[0]),
+    ):
+        cost = await cost_of(harness, call)(db)
+        assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
+
+
+async def test_acknowledging_older_matches_reads_only_those_to_acknowledge(
+    harness: databases.Harness, db: Database
+) -> None:
+    given = Acknowledgement(acknowledged_at_ms=1, acknowledged_by="key_1")
+    change = acknowledgements.acknowledge(ORG, ["srv_1"], before_ms=1, given=given)
+    condition = change.sql.partition(" WHERE ")[2].removesuffix(" RETURNING id")
+    params = {name: value for name, value in change.params.items() if not name.startswith("acknowledged")}
+    cost = await cost_of(harness, methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))(db)
+    assert "servers_unacknowledged" in cost.indexes, cost.plans
+    assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
 
 
 async def test_matches_of_a_day_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:

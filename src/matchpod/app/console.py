@@ -7,6 +7,7 @@ from matchpod.app.resources import Resources
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps, ScenarioChoice
 from matchpod.console.doors import Doors
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.installation import Installation
 from matchpod.service.key_management import KeyManagement
@@ -34,6 +35,7 @@ def compose_console(
         sessions=ConsoleSessions(db=db, clock=clock, access=services.access, audit=audit),
         audit=audit,
         overview=Overview(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
+        acknowledgements=Acknowledgements(db=db, clock=clock, audit=audit),
         details=MatchDetails(db=db, clock=clock, regions=deps.regions, live=deps.live, remote=remote),
         overlays=Overlays(db=db, clock=clock, audit=audit),
         keys=KeyManagement(services.access),

@@ -17,6 +17,7 @@ WORDS: Final[Mapping[str, str]] = {
     Action.SESSION_ENDED: "ended a session",
     Action.MATCH_CREATED: "created a match",
     Action.MATCH_CANCELED: "canceled a match",
+    Action.MATCH_ACKNOWLEDGED: "acknowledged a match without a result",
     Action.PASSWORD_REVEALED: "revealed a password",
     Action.CALLBACK_REDELIVERED: "sent a callback again",
     Action.KEY_CREATED: "created a key",
@@ -34,6 +35,7 @@ WORDS: Final[Mapping[str, str]] = {
 _PAGES: Final[Mapping[str, str]] = {
     Action.MATCH_CREATED: "/console/matches/",
     Action.MATCH_CANCELED: "/console/matches/",
+    Action.MATCH_ACKNOWLEDGED: "/console/matches/",
     Action.PASSWORD_REVEALED: "/console/matches/",
     Action.OVERLAY_CREATED: "/console/matches/",
     Action.OVERLAYS_ENDED: "/console/matches/",

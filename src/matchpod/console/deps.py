@@ -8,6 +8,7 @@ import msgspec
 
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.doors import Doors
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.installation import Installation
@@ -33,6 +34,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     sessions: ConsoleSessions
     audit: Audit
     overview: Overview
+    acknowledgements: Acknowledgements
     details: MatchDetails
     overlays: Overlays
     keys: KeyManagement

@@ -44,6 +44,9 @@ def spans_of(match: MatchDetail) -> list[Span]:
     if ended_ms is not None:
         spans += [Span(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))]
         spans += _callback_spans(match)
+    if match.acknowledged is not None and match.acknowledged.who:
+        at_ms = match.acknowledged.at_ms
+        spans.append(Span(name="acknowledged", start_ms=at_ms, end_ms=at_ms, note=f"by {match.acknowledged.who}"))
     return spans
 
 

@@ -57,6 +57,11 @@ async def _cancel(visit: Visit, match: MatchDetail) -> Done:
     return Done(notice="canceled")
 
 
+async def _acknowledge(visit: Visit, match: MatchDetail) -> Done:
+    await visit.deps.acknowledgements.acknowledge(visit.principal, [match.server_id])
+    return Done(notice="acknowledged")
+
+
 async def _reveal(visit: Visit, match: MatchDetail) -> Done:
     server = await visit.deps.services.matches.get(visit.principal, match.server_id)
     if server.rcon_password is None:
@@ -86,6 +91,10 @@ def _is_open(match: MatchDetail) -> bool:
     return not match.has_ended
 
 
+def _is_unacknowledged(match: MatchDetail) -> bool:
+    return match.is_unacknowledged
+
+
 def _always(_: MatchDetail) -> bool:
     return True
 
@@ -108,6 +117,14 @@ ACTIONS: Final = (
         kind="danger",
         is_allowed=_is_open,
         perform=_cancel,
+    ),
+    MatchAction(
+        name="acknowledge",
+        title="Acknowledge …",
+        what="Removes the match from the wall of everyone in your organization. It stays in the list of matches.",
+        button="Acknowledge it",
+        is_allowed=_is_unacknowledged,
+        perform=_acknowledge,
     ),
     MatchAction(
         name="password",

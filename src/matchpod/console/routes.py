@@ -85,6 +85,7 @@ ROUTES: Final = (
     Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall),
+    Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
     Route("GET", "/console/stream", Who.PERSON, stream.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),

@@ -113,6 +113,7 @@ class Visit(msgspec.Struct, kw_only=True):
 
 NOTICES = {
     "canceled": "The match is canceled. Its server is being destroyed.",
+    "acknowledged": "Acknowledged. It is gone from the wall of everyone in your organization.",
     "redelivered": "The callback is being sent again.",
     "created": "The match was created.",
     "logged-out": "You are logged out.",

@@ -1,18 +1,21 @@
-"""The wall: all open matches of an organization, as fragments that are rendered once per change."""
+"""The wall: the matches of an organization in groups, as fragments that are rendered once per change."""
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections import Counter as Counts
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
+import msgspec
 from markupsafe import Markup
 
 from matchpod.console.broadcasts import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
-from matchpod.core.progress import PublicPhase
-from matchpod.service.overview import Overview, WallMatch, WallTotals, count_urgent
+from matchpod.core.wall_groups import WallGroup
+from matchpod.service.overview import EndedMatch, Overview, WallCard, WallCards, WallTotals
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
@@ -21,8 +24,33 @@ TOTALS_TICKS: Final = 5
 TURN: Final = 20
 """Cards that are rendered in one go, within a few milliseconds."""
 
-_PREPARING: Final = (PublicPhase.ALLOCATING,)
-_WAITING: Final = (PublicPhase.WAITING_FOR_PLAYERS,)
+ACKNOWLEDGED: Final = (WallGroup.FAILED, WallGroup.CANCELED)
+"""The groups whose matches stay until they are acknowledged."""
+
+
+NAMES: Final = {
+    WallGroup.ATTENTION: ("need attention", "bad"),
+    WallGroup.FAILED: ("failed or canceled", "bad"),
+    WallGroup.IN_PLAY: ("in play", "good"),
+    WallGroup.WAITING: ("waiting for players", ""),
+    WallGroup.STARTING: ("starting a server", ""),
+    WallGroup.QUEUED: ("waiting for a free server", ""),
+    WallGroup.CANCELED: ("canceled by hand", ""),
+    WallGroup.FINISHED: ("finished in the last 10 minutes", ""),
+}
+"""How the groups are called, and how their numbers are drawn."""
+
+URGENT: Final = (WallGroup.ATTENTION, WallGroup.FAILED)
+"""The groups that the title of the page counts."""
+
+
+class Counter(msgspec.Struct, frozen=True):
+    """The number of matches of a group, and how it is drawn if it is not 0."""
+
+    group: WallGroup
+    name: str
+    count: int
+    tone: str
 
 
 class Wall:
@@ -33,13 +61,15 @@ class Wall:
         self._org_id = org_id
         self._ticks = 0
         self._totals: WallTotals | None = None
-        self._matches: dict[str, WallMatch] = {}
+        self._matches: dict[str, WallCard] = {}
         self._cards: dict[str, bytes] = {}
         self._around: dict[str, bytes] = {}
+        self._headings: dict[WallGroup, tuple[tuple[Counter, tuple[str, ...]], bytes]] = {}
+        """The headings of groups with what they were drawn from."""
 
     @property
     def cards(self) -> Markup:
-        """The cards of all matches."""
+        """The cards of all matches, with the headings of their groups."""
         return Markup(b"".join(self._cards.values()).decode())
 
     def part(self, name: str) -> Markup:
@@ -48,43 +78,57 @@ class Wall:
 
     async def changes(self) -> bytes:
         """Read again, and return what has changed."""
-        matches = await self._overview.matches(self._org_id)
+        found = await self._overview.cards(self._org_id, self._matches)
         if self._totals is None or self._ticks % TOTALS_TICKS == 0:
             self._totals = await self._overview.totals(self._org_id)
         self._ticks += 1
-        changed = self._change_around(matches, self._totals)
-        return changed + await self._change_cards({one.server_id: one for one in matches})
+        changed = self._change_around(found, self._totals)
+        return changed + await self._change_cards(found.cards)
 
     def everything(self) -> bytes:
         """Return all fragments."""
         cards = b'<div id="cards" class="cards">' + b"".join(self._cards.values()) + b"</div>"
         return b"".join(swapped(one) for one in (*self._around.values(), cards))
 
-    def _change_around(self, matches: Sequence[WallMatch], totals: WallTotals) -> bytes:
+    def _change_around(self, found: WallCards, totals: WallTotals) -> bytes:
+        counters = count_groups(found.cards)
+        urgent = sum(one.count for one in counters if one.group in URGENT)
         around = {
-            "counters": fragment(PARTS, "counters", counts_of(matches, totals)),
-            "attention": fragment(PARTS, "attention", count_urgent(matches)),
-            "empty": fragment(PARTS, "empty", not matches),
+            "counters": fragment(PARTS, "counters", counters),
+            "attention": fragment(PARTS, "attention", urgent),
+            "older": fragment(PARTS, "older", found.older_ms),
+            "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
         }
         changed = [swapped(one) for name, one in around.items() if self._around.get(name) != one]
         self._around = around
         return b"".join(changed)
 
-    async def _change_cards(self, matches: dict[str, WallMatch]) -> bytes:
+    async def _change_cards(self, matches: Sequence[WallCard]) -> bytes:
         cards: dict[str, bytes] = {}
         rendered = 0
-        for key, one in matches.items():
-            if self._matches.get(key) == one:
-                cards[key] = self._cards[key]
-                continue
-            cards[key] = fragment(PARTS, "card", one)
-            rendered += 1
-            if rendered % TURN == 0:
-                await asyncio.sleep(0)  # log posts and callers go first
+        for counter, members in _grouped(matches):
+            cards[f"group-{counter.group}"] = self._heading(counter, members)
+            for one in members:
+                key = one.server_id
+                if self._matches.get(key) == one:
+                    cards[key] = self._cards[key]
+                    continue
+                cards[key] = fragment(PARTS, "ended_card" if isinstance(one, EndedMatch) else "card", one)
+                rendered += 1
+                if rendered % TURN == 0:
+                    await asyncio.sleep(0)  # log posts and callers go first
         changed = card_changes(self._cards, cards)
-        self._matches, self._cards = matches, cards
+        self._matches, self._cards = {one.server_id: one for one in matches}, cards
         return changed
+
+    def _heading(self, counter: Counter, members: Sequence[WallCard]) -> bytes:
+        """Return the heading of a group; the same one if nothing in it has changed."""
+        ids = tuple(one.server_id for one in members) if counter.group in ACKNOWLEDGED else ()
+        before = self._headings.get(counter.group)
+        if before is None or before[0] != (counter, ids):
+            before = self._headings[counter.group] = ((counter, ids), fragment(PARTS, "heading", counter, ids))
+        return before[1]
 
 
 def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
@@ -129,15 +173,14 @@ def _placed(card: bytes, before: str | None) -> bytes:
     return added(card, to="cards") if before is None else inserted(card, before=f"card-{before}")
 
 
-def counts_of(matches: Sequence[WallMatch], totals: WallTotals) -> list[tuple[str, int, str]]:
-    """Return the counters: name, number, and how it is drawn if it is not 0."""
-    phases = [one.card.phase for one in matches]
-    waiting, preparing = sum(one in _WAITING for one in phases), sum(one in _PREPARING for one in phases)
-    return [
-        ("need attention", count_urgent(matches), "bad"),
-        ("in play", len(phases) - waiting - preparing, "good"),
-        ("waiting for players", waiting, ""),
-        ("getting a server", preparing, ""),
-        ("ended in the last hour", totals.ended.ended, ""),
-        ("failed in the last hour", totals.ended.failed, "bad"),
-    ]
+def count_groups(cards: Sequence[WallCard]) -> list[Counter]:
+    """Return the counters of all groups, in the order of the wall."""
+    counts = Counts(one.group for one in cards)
+    return [Counter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
+
+
+def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[Counter, list[WallCard]]]:
+    """Yield the groups that have matches, each with them; the matches are in the order of the wall."""
+    counters = {counter.group: counter for counter in count_groups(cards)}
+    for group, members in groupby(cards, lambda one: one.group):
+        yield counters[group], list(members)

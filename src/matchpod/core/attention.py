@@ -102,6 +102,11 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
     return tuple(sorted(found, key=lambda reason: -reason.urgency))
 
 
+def urgency_of(reasons: Sequence[Attention]) -> int:
+    """Return the urgency of the first of `attention_of`, which is the highest; 0 if there is none."""
+    return int(reasons[0].urgency) if reasons else 0
+
+
 def _roster(now: Situation) -> Attention | None:
     until_ms = now.join_until_ms
     if now.phase not in _JOINING or not now.missing or until_ms is None:

@@ -40,6 +40,7 @@ class Action(StrEnum):
     SESSION_ENDED = "session_ended"
     MATCH_CREATED = "match_created"
     MATCH_CANCELED = "match_canceled"
+    MATCH_ACKNOWLEDGED = "match_acknowledged"
     PASSWORD_REVEALED = "password_revealed"
     CALLBACK_REDELIVERED = "callback_redelivered"
     KEY_CREATED = "key_created"

@@ -18,6 +18,7 @@ from matchpod.core.progress import PublicPhase, WaitingFor
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stored_settings import read_settings
 from matchpod.ports import Clock, Database
+from matchpod.service.acknowledgements import AcknowledgedBy, acknowledged_by
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callback_views import CallbackItem, callback_item
 from matchpod.service.endings import Ending, ending_of
@@ -73,11 +74,18 @@ class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
+    acknowledged: AcknowledgedBy | None
+    """Who acknowledged that it has no result; None if that was not done, or is not needed."""
 
     @property
     def has_ended(self) -> bool:
         """True once its outcome is stored; shortly before, its phase is `ended` already."""
         return self.ended_ms is not None
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """True if it ended without a result, and is not acknowledged."""
+        return self.has_ended and self.ending.reason is not None and self.acknowledged is None
 
 
 class MatchDetails:
@@ -104,6 +112,7 @@ class MatchDetails:
         if has_ended(row):
             outcome = await outbox.outcome_of(self._db, row.id)
             callbacks = await self._callbacks(row)
+        is_canceled = has_ended(row) and row.reason is not None
         situation = situation_of(row, card, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
         return MatchDetail(
@@ -125,6 +134,7 @@ class MatchDetails:
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
+            acknowledged=await acknowledged_by(self._db, row.id) if is_canceled else None,
         )
 
     @unavailable_on_outage

@@ -1,36 +1,44 @@
-"""Show all open matches of an organization at once, those that need attention first."""
+"""Show the matches of an organization at once: the open ones, those that ended without a result until they
+are acknowledged, and those that finished lately. Those that need attention come first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from matchpod.core.attention import Attention, attention_of
+from matchpod.core.attention import Attention, attention_of, urgency_of
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stored_settings import read_settings
+from matchpod.core.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callback_views import CallbackItem, callback_item
+from matchpod.service.history.match_lists import MatchItem, read_items
 from matchpod.service.match_details import read_card, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.regions import Regions, RegionView
 from matchpod.service.server_lists import StoredMaps, stored_maps
 from matchpod.storage import callback_lists
-from matchpod.storage.open_servers import EndedCounts, count_ended, open_of
-from matchpod.storage.servers import ServerRow
+from matchpod.storage.acknowledgements import unacknowledged_ids
+from matchpod.storage.open_servers import finished_ids, open_of, summaries_of
+from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000
-RECENT_MS: Final = HOUR_MS
-"""How long a match that ended is counted."""
+FINISHED_MS: Final = 10 * 60 * 1000
+"""How long a match with a result is shown."""
+MAX_ENDED: Final = 100
+"""Matches without a result that are shown, and as many with one; older ones follow when these are acknowledged."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 MAX_GIVEN_UP: Final = 20
@@ -58,17 +66,47 @@ class WallMatch(msgspec.Struct, frozen=True, kw_only=True):
     is_followed: bool
     """False if only the row of the match is known here: another replica follows its log."""
     attention: tuple[Attention, ...]
+    """The most urgent first."""
+    group: WallGroup
 
     @property
     def urgency(self) -> int:
         """The highest urgency of all reasons; 0 if there is none."""
-        return max((int(reason.urgency) for reason in self.attention), default=0)
+        return urgency_of(self.attention)
+
+
+class EndedMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
+
+    item: MatchItem
+    is_fast: bool
+    ended_ms: int
+    players: tuple[str, ...]
+    """The SteamIDs of the listed players."""
+    is_final: bool
+    """False while its server is being released, which may still complete its maps."""
+    group: WallGroup
+
+    @property
+    def server_id(self) -> str:
+        """The id of its server."""
+        return self.item.server_id
+
+
+WallCard = WallMatch | EndedMatch
+
+
+class WallCards(msgspec.Struct, frozen=True, kw_only=True):
+    """The matches of a wall, in its order."""
+
+    cards: tuple[WallCard, ...]
+    older_ms: int | None
+    """Matches without a result that ended before this are not shown, because there are too many; None if all are."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
     """What is shown beside the matches."""
 
-    ended: EndedCounts
     given_up: tuple[CallbackItem, ...]
     """Callbacks that were given up, newest first."""
     regions: tuple[RegionView, ...]
@@ -87,8 +125,20 @@ class Overview:
         self._remote = remote
 
     @unavailable_on_outage
-    async def matches(self, org_id: str) -> list[WallMatch]:
-        """The open matches, the most urgent first, then the oldest."""
+    async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
+        """All matches of the wall; those among `known`, by server id, that have ended are not read again."""
+        opened = await self._open(org_id)  # first, so that a match that ends meanwhile is not missed
+        now_ms = self._clock.now_ms()
+        failed = await unacknowledged_ids(self._db, org_id, limit=MAX_ENDED + 1)
+        finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=MAX_ENDED)
+        shown = failed[:MAX_ENDED]
+        ended = await self._ended([*shown, *finished], known)
+        every: list[WallCard] = [one for one in opened if one.server_id not in ended]
+        every += ended.values()
+        is_cut = len(failed) > MAX_ENDED and shown[-1] in ended
+        return WallCards(cards=tuple(sorted(every, key=_place)), older_ms=ended[shown[-1]].ended_ms if is_cut else None)
+
+    async def _open(self, org_id: str) -> list[WallMatch]:
         rows = await open_of(self._db, org_id)
         now_ms = self._clock.now_ms()
         others = [row.id for row in rows if row.status is ServerStatus.RUNNING and self._live.get(row.id) is None]
@@ -99,7 +149,20 @@ class Overview:
             found.append(self._match(row, card, maps.get(row.id), now_ms))
             if len(found) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
-        return sorted(found, key=lambda one: (-one.urgency, one.created_ms, one.server_id))
+        return found
+
+    async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
+        """The matches on these servers, by server id."""
+        found: dict[str, EndedMatch] = {}
+        for server_id in server_ids:
+            before = known.get(server_id)
+            if isinstance(before, EndedMatch) and before.is_final:
+                found[server_id] = before
+        new = [server_id for server_id in server_ids if server_id not in found]
+        rows = await summaries_of(self._db, new) if new else []
+        for row, item in zip(rows, await read_items(self._db, rows), strict=True):
+            found[row.id] = self._ended_match(row, item)
+        return found
 
     @unavailable_on_outage
     async def totals(self, org_id: str) -> WallTotals:
@@ -108,7 +171,6 @@ class Overview:
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=now_ms - GIVEN_UP_MS)
         _, given_up = await callback_lists.list_page(self._db, org_id, query)
         return WallTotals(
-            ended=await count_ended(self._db, org_id, now_ms - RECENT_MS),
             given_up=tuple(callback_item(row) for row in given_up),
             regions=tuple(await self._regions.views()),
         )
@@ -117,15 +179,29 @@ class Overview:
         is_known = is_remote or self._live.get(row.id) is not None
         return await read_card(row, live=self._live, remote=self._remote) if is_known else None
 
+    def _ended_match(self, row: ServerSummary, item: MatchItem) -> EndedMatch:
+        return EndedMatch(
+            item=item,
+            is_fast=self._is_fast(row.region),
+            ended_ms=row.ended_at_ms or row.created_at_ms,
+            players=tuple(player.steam_id for player in _roster(row.settings)),
+            is_final=row.phase is ServerPhase.RELEASED,
+            group=group_of_ended(item.reason),
+        )
+
+    def _is_fast(self, code: str) -> bool:
+        region = self._regions.get(code)
+        return region is not None and region.speed != 1.0
+
     def _match(self, row: ServerRow, card: MatchCard | None, maps: StoredMaps | None, now_ms: int) -> WallMatch:
-        settings, region = _settings(row.settings), self._regions.get(row.region)
+        settings = _settings(row.settings)
         shown = _row_card(row, maps) if card is None else card
         attention = attention_of(situation_of(row, card, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
         return WallMatch(
             server_id=row.id,
             external_match_id=row.external_match_id,
             region=row.region,
-            is_fast=region is not None and region.speed != 1.0,
+            is_fast=self._is_fast(row.region),
             match_type=settings.match_type,
             map_count=settings.series_format.length,
             team1=None if settings.team1 is None else settings.team1.name,
@@ -135,7 +211,15 @@ class Overview:
             card=msgspec.structs.replace(shown, heard_ms=None),
             is_followed=card is not None or row.status is not ServerStatus.RUNNING,
             attention=attention,
+            group=group_of_open(shown.phase, shown.waiting_for, urgency_of(attention)),
         )
+
+
+def _place(one: WallCard) -> tuple[int, int, int, str]:
+    """Where a match is on the wall: open ones by urgency and age, the last one that ended first."""
+    if isinstance(one, WallMatch):
+        return place_of(one.group), -one.urgency, one.created_ms, one.server_id
+    return place_of(one.group), 0, -one.ended_ms, one.server_id
 
 
 def _row_card(row: ServerRow, maps: StoredMaps | None) -> MatchCard:
@@ -172,8 +256,3 @@ def _settings(encoded: bytes) -> GameSettings:
 @lru_cache(MAX_DECODED)
 def _roster(encoded: bytes) -> tuple[RosterPlayer, ...]:
     return expected_roster(_settings(encoded))
-
-
-def count_urgent(matches: Sequence[WallMatch]) -> int:
-    """The number of matches that need attention now or soon."""
-    return sum(one.urgency > 1 for one in matches)

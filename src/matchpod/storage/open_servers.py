@@ -1,22 +1,15 @@
-"""Read the matches of an organization that are in progress, and count those that ended lately."""
+"""Read the matches of an organization that are in progress, and find those that finished lately."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from matchpod.core.server_status import OPEN_PHASES
 from matchpod.ports import Database
 from matchpod.storage import rows
-from matchpod.storage.servers import ServerRow
-
-
-class EndedCounts(msgspec.Struct, frozen=True):
-    """How many matches ended in a period."""
-
-    ended: int
-    """All of them, including those that failed."""
-    failed: int
-
+from matchpod.storage.servers import ServerRow, ServerSummary
 
 _PHASES = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
 _IS_OPEN = f"phase IN ({_PHASES}) AND phase <> 'released' AND phase <> 'ending'"
@@ -31,11 +24,17 @@ async def open_of(db: Database, org_id: str) -> list[ServerRow]:
     return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
 
 
-async def count_ended(db: Database, org_id: str, since_ms: int) -> EndedCounts:
-    """Count the matches of an organization that ended at or after a time."""
+async def finished_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
+    """Return the ids of the servers whose matches finished at or after a time, the last first."""
     found = await db.read(
-        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END), 0) FROM servers"
-        " WHERE org_id = :org_id AND ended_at_ms >= :since_ms",
-        {"org_id": org_id, "since_ms": since_ms},
+        "SELECT id FROM servers WHERE org_id = :org_id AND ended_at_ms >= :since_ms AND reason IS NULL"
+        " ORDER BY ended_at_ms DESC, id LIMIT :limit",
+        {"org_id": org_id, "since_ms": since_ms, "limit": limit},
     )
-    return EndedCounts(*msgspec.convert(found[0], tuple[int, int]))
+    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
+
+
+async def summaries_of(db: Database, server_ids: Sequence[str]) -> list[ServerSummary]:
+    """Return the servers with these ids, in any order."""
+    listed, params = rows.parameter_list("id", server_ids)
+    return await rows.read_all(db, ServerSummary, f"FROM servers WHERE id IN {listed}", params)

@@ -334,6 +334,16 @@ _INSTALLATION = (
     """,
 )
 
+# Matches that ended without a result are shown until they are acknowledged. Those that ended before this
+# migration count as acknowledged, so that they do not all appear at once.
+_ACKNOWLEDGEMENTS = (
+    "ALTER TABLE servers ADD COLUMN acknowledged_at_ms BIGINT",
+    "ALTER TABLE servers ADD COLUMN acknowledged_by TEXT",
+    "UPDATE servers SET acknowledged_at_ms = ended_at_ms WHERE reason IS NOT NULL",
+    "CREATE INDEX servers_unacknowledged ON servers (org_id, ended_at_ms DESC, id)"
+    " WHERE reason IS NOT NULL AND acknowledged_at_ms IS NULL",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -355,5 +365,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _CONSOLE,
     history_schema.START_SIDES,
     _INSTALLATION,
+    _ACKNOWLEDGEMENTS,
 )
 """The statements at index n migrate from version n to n + 1."""

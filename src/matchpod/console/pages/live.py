@@ -1,7 +1,9 @@
-"""Live: all open matches, those that need attention first."""
+"""Live: all open matches, and those that ended without a result; what needs attention comes first."""
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -9,12 +11,17 @@ from matchpod.console.broadcasts import Broadcast
 from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
-from matchpod.core.errors import ForbiddenError
+from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
+from matchpod.core.history_query import read_server_id
+from matchpod.service.overview import MAX_ENDED
 from matchpod.service.principals import Scope
 from matchpod.web.endpoint import Response
 
 NAME: Final = "wall"
 """The name of the wall in streams."""
+
+PATH: Final = "/console"
+_TIME: Final = re.compile(r"[0-9]{1,15}")
 
 
 async def wall(visit: Visit) -> Response:
@@ -26,6 +33,21 @@ async def wall(visit: Visit) -> Response:
     broadcast = await broadcast_of(visit)
     shown = broadcast.subject
     return visit.page("live.html", wall=shown, position=broadcast.position)
+
+
+async def acknowledge(visit: Visit) -> Response:
+    """Take matches that ended without a result off the wall: those in `matches`, and all that ended before a time."""
+    given = await visit.form()
+    server_ids, before = given.get("matches", "").split(), given.get("before", "")
+    if len(server_ids) > MAX_ENDED or not all(map(read_server_id, server_ids)):
+        raise InvalidParamsError(f"matches must be the ids of at most {MAX_ENDED} servers.")
+    if before and not _TIME.fullmatch(before):
+        raise InvalidParamsError("before must be a time in ms.")
+    before_ms = int(before) if before else None
+    await visit.deps.acknowledgements.acknowledge(visit.principal, server_ids, before_ms=before_ms)
+    with suppress(MatchpodError):  # it is done; the wall follows within a second
+        await (await broadcast_of(visit)).refresh()
+    return visit.done(PATH, "acknowledged")
 
 
 async def broadcast_of(visit: Visit) -> Broadcast:

@@ -80,12 +80,16 @@ class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
 async def read_page(db: Database, org_id: str, query: ServersQuery) -> MatchesPage:
     """Return a page of the matches of an organization, newest first."""
     total, found = await list_servers(db, org_id, query)
+    return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=await read_items(db, found))
+
+
+async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[MatchItem, ...]:
+    """Return the matches on these servers, in their order."""
     endings = await endings_of(db, [(row.id, row) for row in found])
     maps: defaultdict[str, list[MapRow]] = defaultdict(list)
     for one in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
         maps[one.server_id].append(one)
-    items = tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
-    return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=items)
+    return tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
 
 
 def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:

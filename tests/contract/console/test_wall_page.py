@@ -1,0 +1,203 @@
+"""The wall: matches without a result stay until they are acknowledged, and counters equal the cards."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+
+import pytest
+
+from matchpod.console.wall import Wall
+from matchpod.core.effects import CancelReason
+from matchpod.core.outcome import Outcome
+from matchpod.core.wall_groups import WallGroup
+from matchpod.service.end_match import end_match
+from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.overview import MAX_ENDED, Overview
+from matchpod.storage import acknowledgements, servers
+from tests.contract.console import console_site
+from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+site = console_site.site
+
+FORM = re.compile(r'<form class="acknowledge".*?name="(\w+)" value="([^"]*)".*?</form>')
+
+
+async def create_ended(
+    site: ConsoleSite, reason: CancelReason | None = CancelReason.SERVER_LOST, **given: object
+) -> str:
+    """Create a match and end it; return the id of its server."""
+    server_id = await site.create_match(OWNER, **given)
+    db = site.resources.db
+    row = await servers.get(db, server_id)
+    assert row is not None
+    outcome = Outcome(at_ms=site.resources.clock.now_ms(), reason=reason)
+    result = b"{}" if reason is None else None
+    await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"msg_{server_id}"))
+    return server_id
+
+
+async def read_wall(site: ConsoleSite, who: str = OWNER) -> str:
+    site.service.broadcasts.forget()
+    response = await site.request("GET", "/console", who=who)
+    assert response.status_code == 200
+    return response.text
+
+
+def card(text: str, server_id: str) -> str:
+    found = re.search(rf'<article id="card-{server_id}".*?</article>', text, re.DOTALL)
+    return "" if found is None else found[0]
+
+
+async def test_lost_match_stays_with_its_reason_and_can_be_acknowledged(site: ConsoleSite) -> None:
+    server_id = await create_ended(site, externalMatchId="final <1>")
+    shown = card(await read_wall(site), server_id)
+    assert 'class="card match ended failed"' in shown
+    assert "failed: the server was lost" in shown
+    assert "The server stopped responding, or its process ended." in shown
+    assert "final &lt;1&gt;" in shown
+    form = FORM.search(shown)
+    assert form is not None
+    assert form.groups() == ("matches", server_id)
+    response = await site.request("POST", "/console/acknowledge", who=ADMIN, form={"matches": server_id})
+    assert response.status_code == 303
+    assert response.headers["location"].startswith("/console")
+    assert not card(await read_wall(site), server_id)
+
+
+async def test_match_that_a_person_canceled_stays_too_but_quietly(site: ConsoleSite) -> None:
+    server_id = await site.create_match()
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+    shown = card(await read_wall(site), server_id)
+    assert 'class="card match ended canceled"' in shown
+    assert "urgency3" not in shown
+    assert FORM.search(shown) is not None
+
+
+async def test_finished_match_is_shown_without_a_button(site: ConsoleSite) -> None:
+    server_id = await create_ended(site, None)
+    shown = card(await read_wall(site), server_id)
+    assert "finished" in shown
+    assert FORM.search(shown) is None
+
+
+async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    walls = [other_wall(site) for _ in range(2)]
+    for wall in walls:
+        await wall.changes()
+        assert card(str(wall.cards), server_id)
+    await site.request("POST", "/console/acknowledge", who=OWNER, form={"matches": server_id})
+    for wall in walls:
+        assert f'<div id="card-{server_id}" hx-swap-oob="delete">'.encode() in await wall.changes()
+
+
+def other_wall(site: ConsoleSite) -> Wall:
+    """The wall as another process builds it."""
+    deps = site.service.supervisor._deps
+    remote = RemoteMatches(db=deps.db, regions=deps.regions, turns=deps.turns)
+    overview = Overview(db=deps.db, clock=deps.clock, regions=deps.regions, live=deps.live, remote=remote)
+    return Wall(overview, site.org_ids["ours"])
+
+
+async def test_all_of_a_group_are_acknowledged_at_once_but_none_that_was_not_shown(site: ConsoleSite) -> None:
+    ids = [await create_ended(site) for _ in range(3)]
+    heading = re.search(r'<div id="card-group-failed".*?</div>', await read_wall(site), re.DOTALL)
+    assert heading is not None
+    form = FORM.search(heading[0])
+    assert form is not None
+    assert set(form[2].split()) >= set(ids)
+    later = await create_ended(site)
+    await site.request("POST", "/console/acknowledge", who=OWNER, form={form[1]: form[2]})
+    text = await read_wall(site)
+    assert not any(card(text, server_id) for server_id in ids)
+    assert card(text, later)
+
+
+async def test_members_see_the_match_but_no_button(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    text = await read_wall(site, MEMBER)
+    assert card(text, server_id)
+    assert '<div class="read-only"' in text
+    assert '<div class="read-only"' not in await read_wall(site, OWNER)
+    response = await site.request("POST", "/console/acknowledge", who=MEMBER, form={"matches": server_id})
+    assert response.status_code == 403
+    assert card(await read_wall(site), server_id)
+
+
+async def test_matches_of_other_organizations_are_left_alone(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    assert not card(await read_wall(site, STRANGER), server_id)
+    await site.request("POST", "/console/acknowledge", who=STRANGER, form={"matches": server_id})
+    assert card(await read_wall(site), server_id)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"matches": "srv_1 x;"},
+        {"matches": "\x00"},
+        {"matches": " ".join(["srv_01m7f8tehzvcdw0xyvmavwn8nf"] * (MAX_ENDED + 1))},
+        {"before": "yesterday"},
+        {"before": "1" * 16},
+    ],
+)
+async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, str]) -> None:
+    await create_ended(site)
+    before = await acknowledgements.unacknowledged_ids(site.resources.db, site.org_ids["ours"], limit=99)
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+    assert response.status_code == 400
+    assert await acknowledgements.unacknowledged_ids(site.resources.db, site.org_ids["ours"], limit=99) == before
+
+
+async def test_older_matches_than_those_shown_can_be_acknowledged_too(
+    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("matchpod.service.overview.MAX_ENDED", 2)
+    for _ in range(4):
+        await create_ended(site)
+    text = await read_wall(site)
+    assert "Only the newest are shown." in text
+    older = re.search(r'<div id="older">.*?</form>', text, re.DOTALL)
+    assert older is not None
+    form = FORM.search(older[0])
+    assert form is not None
+    assert form[1] == "before"
+    await site.request("POST", "/console/acknowledge", who=OWNER, form={form[1]: form[2]})
+    text = await read_wall(site)
+    assert "Only the newest are shown." not in text
+    assert text.count('class="card match ended failed"') == 2
+
+
+async def test_match_page_has_the_button_and_says_who_acknowledged(site: ConsoleSite) -> None:
+    server_id = await create_ended(site)
+    path = f"/console/matches/{server_id}"
+    assert f'action="{path}/acknowledge"' in (await site.request("GET", path, who=OWNER)).text
+    assert f'action="{path}/acknowledge"' not in (await site.request("GET", path, who=MEMBER)).text
+    response = await site.request("POST", f"{path}/acknowledge", who=OWNER, form={})
+    assert response.status_code == 303
+    site.service.broadcasts.forget()
+    text = (await site.request("GET", path, who=MEMBER)).text
+    assert f"by {site.keys[OWNER].view.prefix}…" in html.unescape(text)
+    assert f'action="{path}/acknowledge"' not in (await site.request("GET", path, who=OWNER)).text
+    assert not card(await read_wall(site), server_id)
+
+
+async def test_counters_equal_the_cards_and_lead_to_them(site: ConsoleSite) -> None:
+    for reason in (CancelReason.SERVER_LOST, CancelReason.CANCELED_BY_OPERATOR, None):
+        await create_ended(site, reason)
+    await site.create_match()
+    text = await read_wall(site)
+    cards = Counter(re.findall(r'<(?:article id="card-srv|div id="card-(group))', text))
+    counters = re.findall(r"<dt>(.*?)</dt><dd>(\d+)</dd>", text.partition('id="counters"')[2].partition("</dl>")[0])
+    assert len(counters) == len(WallGroup)
+    assert sum(int(number) for _, number in counters) == cards[""]
+    assert cards["group"] == sum(number != "0" for _, number in counters)
+    for name, number in counters:
+        address = re.search(r'href="#(card-group-\w+)"', name)
+        assert (address is not None) == (number != "0")
+        if address is not None:
+            part = text.partition(f'<div id="{address[1]}"')[2].partition('<div id="card-group-')[0]
+            assert part.count('<article id="card-srv') == int(number)

@@ -1,0 +1,168 @@
+"""Matches without a result are found until they are acknowledged; who did it and when is stored and recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.errors import ForbiddenError
+from matchpod.core.outcome import Outcome
+from matchpod.ports import Database, Statement
+from matchpod.service.acknowledgements import AcknowledgedBy, Acknowledgements, acknowledged_by
+from matchpod.service.audit import Audit
+from matchpod.service.principals import Principal, Role, Scope
+from matchpod.storage import acknowledgements, api_keys
+from matchpod.storage.api_keys import ApiKey
+from matchpod.storage.migrate import migrate
+from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.servers import ServerRow
+from tests.contract import databases
+from tests.contract.test_access import ManualClock
+from tests.contract.test_audited_acts import PERSON, PROGRAM
+from tests.contract.test_open_servers import end
+from tests.contract.test_storage_servers import create, server
+from tests.vaults import VAULT
+
+harness = databases.harness
+
+NOW_MS = 1_800_000_000_000
+MEMBER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=frozenset(Scope))
+
+
+class World:
+    """Matches that ended one after the other, a millisecond apart."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.clock = ManualClock()
+        self.audit = Audit(db=db, clock=self.clock)
+        self.acknowledgements = Acknowledgements(db=db, clock=self.clock, audit=self.audit)
+
+    async def end_matches(self, *reasons: CancelReason | None, org_id: str = "org_1") -> list[str]:
+        """End a match with each reason; return the ids of their servers."""
+        rows: list[ServerRow] = []
+        for number, reason in enumerate(reasons):
+            rows.append(server(f"srv_{org_id}_{number}", org_id=org_id))
+            await create(self.db, rows[-1])
+            await end(self.db, rows[-1], Outcome(at_ms=NOW_MS + number, reason=reason))
+        return [row.id for row in rows]
+
+    async def left(self, org_id: str = "org_1") -> list[str]:
+        return await acknowledgements.unacknowledged_ids(self.db, org_id, limit=9)
+
+    async def acts(self) -> list[tuple[str, str, str, str]]:
+        items = await self.audit.page("org_1")
+        return sorted((item.actor, item.action, item.target, item.detail) for item in items)
+
+
+@pytest.fixture
+def world(db: Database) -> World:
+    return World(db)
+
+
+async def test_matches_without_a_result_are_found_the_last_first(world: World) -> None:
+    lost, _, canceled = await world.end_matches(CancelReason.SERVER_LOST, None, CancelReason.CANCELED_BY_USER)
+    await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
+    await create(world.db, server("srv_open"))
+    assert await world.left() == [canceled, lost]
+    assert await acknowledgements.unacknowledged_ids(world.db, "org_1", limit=1) == [canceled]
+
+
+async def test_acknowledged_match_is_gone_and_says_by_whom(world: World) -> None:
+    first, second = await world.end_matches(*[CancelReason.SERVER_LOST] * 2)
+    await world.db.write([api_keys.insert(key("key_1", "ada"))])
+    world.clock.at_ms = NOW_MS + 77
+    assert await world.acknowledgements.acknowledge(PERSON, [first]) == 1
+    assert await world.left() == [second]
+    assert await acknowledged_by(world.db, first) == AcknowledgedBy(at_ms=NOW_MS + 77, who="ada")
+    assert await acknowledged_by(world.db, second) is None
+    assert await world.acts() == [("ses_1", "match_acknowledged", first, "")]
+
+
+async def test_person_with_a_link_is_named_so(world: World) -> None:
+    (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
+    person = Principal(org_id="org_1", key_id="ses_2", role=Role.OWNER, scopes=frozenset(Scope), session_id="ses_2")
+    await world.acknowledgements.acknowledge(person, [lost])
+    found = await acknowledged_by(world.db, lost)
+    assert found is not None
+    assert found.who == "a link"
+
+
+async def test_several_are_acknowledged_at_once_each_with_its_record(world: World) -> None:
+    ids = await world.end_matches(*[CancelReason.SERVER_LOST] * 3)
+    assert await world.acknowledgements.acknowledge(PROGRAM, ids[:2]) == 2
+    assert await world.left() == [ids[2]]
+    assert await world.acts() == [("key_1", "match_acknowledged", server_id, "") for server_id in ids[:2]]
+
+
+async def test_second_acknowledgement_changes_and_records_nothing(world: World) -> None:
+    (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
+    assert await world.acknowledgements.acknowledge(PROGRAM, [lost]) == 1
+    first = await acknowledged_by(world.db, lost)
+    world.clock.at_ms += 1
+    assert await world.acknowledgements.acknowledge(PERSON, [lost]) == 0
+    assert await acknowledged_by(world.db, lost) == first
+    assert len(await world.acts()) == 1
+
+
+async def test_all_that_ended_before_a_time_are_acknowledged_but_none_that_ended_later(world: World) -> None:
+    ids = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
+    assert await world.acknowledgements.acknowledge(PERSON, [], before_ms=NOW_MS + 2) == 2
+    assert await world.left() == ids[:1:-1]
+    assert await world.acts() == [("ses_1", "match_acknowledged", "", "all that ended before 2027-01-15T08:00:00.002Z")]
+
+
+async def test_open_finished_unknown_and_other_matches_are_left_alone(world: World) -> None:
+    (finished,) = await world.end_matches(None)
+    (other,) = await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
+    await create(world.db, server("srv_open"))
+    assert await world.acknowledgements.acknowledge(PERSON, [finished, other, "srv_open", "srv_no"]) == 0
+    assert await world.acknowledgements.acknowledge(PERSON, [], before_ms=NOW_MS + 9) == 0
+    assert await world.left("org_2") == [other]
+    assert await world.acts() == []
+
+
+async def test_members_may_not_acknowledge(world: World) -> None:
+    (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
+    with pytest.raises(ForbiddenError):
+        await world.acknowledgements.acknowledge(MEMBER, [lost])
+    assert await world.left() == [lost]
+
+
+async def test_matches_that_ended_before_the_migration_are_not_shown(harness: databases.Harness) -> None:
+    """As an upgrade finds them: the columns and the index are removed, and the migration is applied again."""
+    async with harness.open_replicas() as (db, _):
+        world = World(db)
+        ended, finished = await world.end_matches(CancelReason.SERVER_LOST, None)
+        await db.write(
+            [
+                Statement("DROP INDEX servers_unacknowledged"),
+                Statement("ALTER TABLE servers DROP COLUMN acknowledged_at_ms"),
+                Statement("ALTER TABLE servers DROP COLUMN acknowledged_by"),
+                Statement("DELETE FROM schema_versions WHERE version = :version", {"version": VERSION}),
+            ]
+        )
+        assert await migrate(db, VAULT.seal) == len(MIGRATIONS)
+        assert await world.left() == []
+        assert await acknowledged_by(db, ended) == AcknowledgedBy(at_ms=NOW_MS, who="")
+        assert await acknowledged_by(db, finished) is None
+        (later,) = await world.end_matches(CancelReason.SERVER_LOST, org_id="org_3")
+        assert await world.left("org_3") == [later]
+
+
+VERSION = next(
+    number for number, statements in enumerate(MIGRATIONS, 1) if any("acknowledged_by" in sql for sql in statements)
+)
+
+
+def key(key_id: str, name: str) -> ApiKey:
+    return ApiKey(
+        id=key_id,
+        org_id="org_1",
+        name=name,
+        prefix="mp_",
+        key_hash=key_id,
+        role=Role.OWNER.value,
+        scopes=(),
+        created_at_ms=1,
+    )
