@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from matchpod.core.attention import SILENT_MS, Situation, attention_of
 from matchpod.core.effects import CancelReason
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_loss import LossLimits
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
@@ -60,3 +62,33 @@ async def test_server_that_hangs_alone_is_lost(db: Database) -> None:
         world.region.running["srv_2"].is_frozen = True
         assert (await world.outcome("srv_2")).reason == CancelReason.SERVER_LOST
         assert [(await world.row(name)).phase for name in ("srv_1", "srv_3")] == [ServerPhase.RUNNING] * 2
+
+
+async def test_people_are_warned_of_a_silent_server_while_its_console_is_still_asked(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "ASK_S", 120.0)
+    async with open_world(db) as world:
+        silent = world.start().deps.regions.silent
+        await world.create("srv_1", scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, "srv_1")
+        await world.until_driven("srv_1")
+        world.region.running["srv_1"].is_frozen = True
+
+        async def is_warned() -> bool:
+            since_ms = silent.since_ms("srv_1")
+            return since_ms is not None and world.clock.now_ms() - since_ms >= SILENT_MS
+
+        await world.until(is_warned, "the server is reported as silent")
+        row = await world.row("srv_1")
+        assert row.phase is ServerPhase.RUNNING
+        warned = attention_of(
+            Situation(now_ms=world.clock.now_ms(), phase=PublicPhase.LIVE, silent_ms=silent.since_ms("srv_1"))
+        )
+        assert [reason.kind for reason in warned] == ["silence"]
+        world.region.running["srv_1"].is_frozen = False
+
+        async def is_heard() -> bool:
+            return silent.since_ms("srv_1") is None
+
+        await world.until(is_heard, "the server is heard again")

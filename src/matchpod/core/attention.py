@@ -15,8 +15,9 @@ ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
 SILENT_MS: Final = 5_000
 """A server needs attention if neither its log nor its console was heard for this long. Long before it is lost."""
-UNHEARD_MS: Final = 15_000
-"""The same for its log alone: a server whose match is driven posts every few seconds, since its console is asked."""
+UNHEARD_MS: Final = 10_000
+"""The same for its log alone: a server whose match is driven posts every 7 s or so, since its console is asked. Not
+later than the earliest loss (`MATCHPOD_SILENCE_S` is at least 10): other replicas know only the log."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000

@@ -48,8 +48,8 @@ def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, mis
 @pytest.mark.parametrize(
     ("phase", "silent_ms", "expected"),
     [
-        (PublicPhase.LIVE, 14_999, []),
-        (PublicPhase.LIVE, 15_000, ["nothing heard for"]),
+        (PublicPhase.LIVE, 9_999, []),
+        (PublicPhase.LIVE, 10_000, ["nothing heard for"]),
         (PublicPhase.WAITING_FOR_PLAYERS, 75_000, ["nothing heard for"]),
         (PublicPhase.ALLOCATING, 75_000, []),
         (PublicPhase.ENDED, 75_000, []),

@@ -42,6 +42,10 @@ our log address is registered again."""
 ASK_S: Final = 3.0
 """Timeout of a question to the console."""
 
+WARN_S: Final = 1.0
+"""A quiet server that has not answered for this long is reported as silent, so that people are warned before the
+question times out. It is not lost any sooner."""
+
 FLEET_S: Final = 5.0
 """How long a fleet usually takes at most to look for a server."""
 
@@ -81,6 +85,7 @@ class LivenessProbe:
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._is_unanswered = False
+        self._is_reported = False
         self._silent = deps.regions.silent
 
     def log_received(self, at_ms: int) -> None:
@@ -127,22 +132,23 @@ class LivenessProbe:
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
         if self._silent_ms() >= QUIET_MS:
+            warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
                 await self._ask()
+                warning.cancel()
                 await self._renew_address()
             except ConsoleFaultError:
                 raise
             except (ConsoleError, TimeoutError) as exc:
                 self._is_unanswered = True
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
+            finally:
+                warning.cancel()
         return self._judge(fleet)
 
     def _judge(self, fleet: FleetReport) -> Judgment:
-        row, now_ms = self._lease.row, self._clock.now_ms()
-        together = 1
-        if self._is_unanswered:
-            silence = Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
-            together = self._silent.report(row.id, silence)
+        now_ms = self._clock.now_ms()
+        together = self._report_silence() if self._is_unanswered else 1
         unposted_ms = None if self._reregistered_ms is None else self._alive_ms - self._reregistered_ms
         signs = Signs(
             fleet=fleet,
@@ -154,6 +160,12 @@ class LivenessProbe:
             no_posts_ms=unposted_ms,
         )
         return judge_server(signs, self._silent.limits)
+
+    def _report_silence(self) -> int:
+        """Report the server as silent; return how many have fallen silent together."""
+        row, self._is_reported = self._lease.row, True
+        silence = Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
+        return self._silent.report(row.id, silence)
 
     async def _record_presence(self) -> None:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
@@ -205,8 +217,9 @@ class LivenessProbe:
 
     def _seen_alive(self, at_ms: int) -> None:
         self._alive_ms = max(self._alive_ms, at_ms)
-        if self._is_unanswered:
-            self._is_unanswered = False
+        self._is_unanswered = False
+        if self._is_reported:
+            self._is_reported = False
             self._silent.forget(self._lease.row.id)
 
     @contextmanager
