@@ -14,11 +14,12 @@ import httpx
 
 from matchpod.app.resources import Resources, open_resources
 from matchpod.service.access import Access
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.audit import Audit
 from matchpod.service.console_sessions import ConsoleSessions
 from matchpod.service.ingest_tokens import open_tokens
 from matchpod.service.ingest_urls import IngestUrls
-from matchpod.service.principals import NewKey, Role, Scope
+from matchpod.service.principals import NewKey, Principal, Role, Scope
 from matchpod.settings import load_settings
 from matchpod.storage import organizations, servers
 from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region, short_match
@@ -52,13 +53,13 @@ FIRST_ACCOUNT = int(players(1)[0]) - 76561197960265728
 
 
 class ConsoleService:
-    """The service, its people and its matches."""
+    """The service, its people and its matches; `more` are settings."""
 
-    def __init__(self, folder: Path, *, servers: int = SERVERS) -> None:
+    def __init__(self, folder: Path, *, servers: int = SERVERS, **more: str) -> None:
         ports = free_port_range(2 * servers)
         regions = region(FAST, ports[:servers], speed=30) + region(PATIENT, ports[servers:], speed=1)
         settings = {"callback_private": "allow", "max_creations_per_minute": "off", "max_live_matches": "off"}
-        self.running = RunningService(folder, regions=regions, settings=settings)
+        self.running = RunningService(folder, regions=regions, settings={**settings, **more})
         self.hostile: list[str] = []
         self.ended_id = ""
         self._created_s = 0.0
@@ -143,7 +144,20 @@ class ConsoleService:
         if time.monotonic() - self._created_s > KEPT_S:
             for server_id in self.hostile:
                 self.running.cancel(server_id)
+            self.acknowledge_all()
             self.create_hostile_matches()
+
+    def acknowledge_all(self) -> None:
+        """Take all matches without a result off the wall."""
+
+        async def acknowledge(resources: Resources) -> None:
+            audit = Audit(db=resources.db, clock=resources.clock, random_bytes=os.urandom)
+            service = Acknowledgements(db=resources.db, clock=resources.clock, audit=audit)
+            (org_id,) = (one.id for one in await organizations.list(resources.db) if one.name == "demo")
+            person = Principal(org_id=org_id, key_id="key_test", role=Role.OWNER, scopes=frozenset(Scope))
+            await service.acknowledge(person, [], before_ms=resources.clock.now_ms() + 1)
+
+        self.with_resources(acknowledge)
 
     def create_hostile_matches(self) -> None:
         """Create open matches with the worst texts that callers and players can send."""
@@ -155,6 +169,7 @@ class ConsoleService:
         }
         self.ended_id = self.create_open_match("canceled")
         self.running.cancel(self.ended_id)
+        self.acknowledge_all()
         self.hostile = [self.create_open_match(name, teams=teams) for name in HOSTILE_IDS]
         self.running.wait_for_status(self.hostile[0], "running")
         self.post_log(self.hostile[0], *_joining_lines())

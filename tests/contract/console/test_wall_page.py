@@ -60,8 +60,8 @@ async def test_lost_match_stays_with_its_reason_and_can_be_acknowledged(site: Co
     assert "final &lt;1&gt;" in shown
     form = FORM.search(shown)
     assert form is not None
-    assert form.groups() == ("matches", server_id)
-    response = await site.request("POST", "/console/acknowledge", who=ADMIN, form={"matches": server_id})
+    assert form.groups() == ("servers", server_id)
+    response = await site.request("POST", "/console/acknowledge", who=ADMIN, form={"servers": server_id})
     assert response.status_code == 303
     assert response.headers["location"].startswith("/console")
     assert not card(await read_wall(site), server_id)
@@ -89,7 +89,7 @@ async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: Consol
     for wall in walls:
         await wall.changes()
         assert card(str(wall.cards), server_id)
-    await site.request("POST", "/console/acknowledge", who=OWNER, form={"matches": server_id})
+    await site.request("POST", "/console/acknowledge", who=OWNER, form={"servers": server_id})
     for wall in walls:
         assert f'<div id="card-{server_id}" hx-swap-oob="delete">'.encode() in await wall.changes()
 
@@ -122,7 +122,7 @@ async def test_members_see_the_match_but_no_button(site: ConsoleSite) -> None:
     assert card(text, server_id)
     assert '<div class="read-only"' in text
     assert '<div class="read-only"' not in await read_wall(site, OWNER)
-    response = await site.request("POST", "/console/acknowledge", who=MEMBER, form={"matches": server_id})
+    response = await site.request("POST", "/console/acknowledge", who=MEMBER, form={"servers": server_id})
     assert response.status_code == 403
     assert card(await read_wall(site), server_id)
 
@@ -130,18 +130,18 @@ async def test_members_see_the_match_but_no_button(site: ConsoleSite) -> None:
 async def test_matches_of_other_organizations_are_left_alone(site: ConsoleSite) -> None:
     server_id = await create_ended(site)
     assert not card(await read_wall(site, STRANGER), server_id)
-    await site.request("POST", "/console/acknowledge", who=STRANGER, form={"matches": server_id})
+    await site.request("POST", "/console/acknowledge", who=STRANGER, form={"servers": server_id})
     assert card(await read_wall(site), server_id)
 
 
 @pytest.mark.parametrize(
     "form",
     [
-        {"matches": "srv_1 x;"},
-        {"matches": "\x00"},
-        {"matches": " ".join(["srv_01m7f8tehzvcdw0xyvmavwn8nf"] * (MAX_ENDED + 1))},
-        {"before": "yesterday"},
-        {"before": "1" * 16},
+        {"servers": "srv_1 x;"},
+        {"servers": "\x00"},
+        {"servers": " ".join(["srv_01m7f8tehzvcdw0xyvmavwn8nf"] * (MAX_ENDED + 1))},
+        {"ended_before": "yesterday"},
+        {"ended_before": "1" * 16},
     ],
 )
 async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, str]) -> None:
@@ -164,7 +164,7 @@ async def test_older_matches_than_those_shown_can_be_acknowledged_too(
     assert older is not None
     form = FORM.search(older[0])
     assert form is not None
-    assert form[1] == "before"
+    assert form[1] == "ended_before"
     await site.request("POST", "/console/acknowledge", who=OWNER, form={form[1]: form[2]})
     text = await read_wall(site)
     assert "Only the newest are shown." not in text

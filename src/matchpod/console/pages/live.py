@@ -36,13 +36,13 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Take matches that ended without a result off the wall: those in `matches`, and all that ended before a time."""
+    """Take matches that ended without a result off the wall: those on `servers`, and all that ended before a time."""
     given = await visit.form()
-    server_ids, before = given.get("matches", "").split(), given.get("before", "")
+    server_ids, before = given.get("servers", "").split(), given.get("ended_before", "")
     if len(server_ids) > MAX_ENDED or not all(map(read_server_id, server_ids)):
-        raise InvalidParamsError(f"matches must be the ids of at most {MAX_ENDED} servers.")
+        raise InvalidParamsError(f"servers must be the ids of at most {MAX_ENDED} servers.")
     if before and not _TIME.fullmatch(before):
-        raise InvalidParamsError("before must be a time in ms.")
+        raise InvalidParamsError("ended_before must be a time in ms.")
     before_ms = int(before) if before else None
     await visit.deps.acknowledgements.acknowledge(visit.principal, server_ids, before_ms=before_ms)
     with suppress(MatchpodError):  # it is done; the wall follows within a second
