@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase, WaitingFor
+from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.wall_groups import WallGroup
 from matchpod.ports import Database, Statement
@@ -96,12 +96,35 @@ async def test_match_without_a_server_shows_what_was_ordered(world: World) -> No
     assert found.attention == ()
 
 
-async def test_match_that_waits_for_a_server_needs_attention_after_a_minute(world: World) -> None:
-    row = await world.create(phase=ServerPhase.PENDING, status=ServerStatus.PENDING, pending_until_ms=1)
-    world.clock.at_ms = row.created_at_ms + 61_000
-    (found,) = await world.matches(row.org_id)
-    assert [reason.kind for reason in found.attention] == ["pending"]
-    assert found.card.waiting_for is WaitingFor.FREE_SERVER
+QUEUED = {"phase": ServerPhase.PENDING, "status": ServerStatus.PENDING, "pending_until_ms": 1}
+
+
+async def test_matches_that_wait_for_a_server_are_one_alert_of_their_region_after_a_minute(world: World) -> None:
+    rows = [await world.create(**QUEUED) for _ in range(3)]
+    other = await world.create(**QUEUED, region="other")
+    young = await world.create(**{**QUEUED, "created_at_ms": rows[0].created_at_ms + 50_000})
+    world.clock.at_ms = rows[0].created_at_ms + 59_000
+    assert (await world.overview().cards("org_1")).alerts == ()
+    world.clock.at_ms += 2_000
+    found = await world.overview().cards("org_1")
+    assert {one.group for one in found.cards} == {WallGroup.QUEUED}
+    assert [one.attention for one in await world.matches("org_1")] == [()] * 5
+    assert [(one.region, one.kind, one.count, one.since_ms) for one in found.alerts] == [
+        (rows[0].region, "pending", 4, rows[0].created_at_ms),
+        ("other", "pending", 1, other.created_at_ms),
+    ]
+    assert young.id in {one.server_id for one in found.cards}
+
+
+async def test_second_tries_are_one_alert_if_several_matches_of_a_region_need_them(world: World) -> None:
+    starting = {"phase": ServerPhase.ALLOCATING, "status": ServerStatus.ALLOCATING, "tries": 1}
+    await world.create(**starting)
+    found = await world.overview().cards("org_1")
+    assert ([one.group for one in found.cards], found.alerts) == ([WallGroup.ATTENTION], ())
+    await world.create(**starting)
+    found = await world.overview().cards("org_1")
+    assert [one.group for one in found.cards] == [WallGroup.STARTING] * 2
+    assert [(one.kind, one.count) for one in found.alerts] == [("tries", 2)]
 
 
 async def test_match_of_another_replica_is_read_from_its_log(world: World) -> None:

@@ -41,7 +41,7 @@ NAMES: Final = {
 """How the groups are called, and how their numbers are drawn."""
 
 URGENT: Final = (WallGroup.ATTENTION, WallGroup.FAILED)
-"""The groups that the title of the page counts."""
+"""The groups that the title of the page counts, with alerts of regions."""
 
 
 class Counter(msgspec.Struct, frozen=True):
@@ -92,10 +92,12 @@ class Wall:
 
     def _change_around(self, found: WallCards, totals: WallTotals) -> bytes:
         counters = count_groups(found.cards)
-        urgent = sum(one.count for one in counters if one.group in URGENT)
+        urgent = sum(one.count for one in counters if one.group in URGENT) + len(found.alerts)
+        regions = {one.code: one for one in totals.regions}
         around = {
             "counters": fragment(PARTS, "counters", counters),
             "attention": fragment(PARTS, "attention", urgent),
+            "alerts": fragment(PARTS, "alerts", [(one, regions.get(one.region)) for one in found.alerts]),
             "older": fragment(PARTS, "older", found.older_ms),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),

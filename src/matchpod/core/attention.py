@@ -23,6 +23,9 @@ PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
 """How long a player's call for an admin is shown."""
 CALL_WORD: Final = "!admin"
+PENDING: Final = "pending"
+TRIES: Final = "tries"
+"""Kinds whose cause is usually the region of the match."""
 
 _SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
 _JOINING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS)
@@ -147,15 +150,13 @@ def _pause(now: Situation) -> Attention | None:
 def _pending(now: Situation) -> Attention | None:
     if not _is_past(now, now.pending_ms, PENDING_MS):
         return None
-    return Attention(
-        urgency=Urgency.SOON, kind="pending", text="waiting for a free server for", since_ms=now.pending_ms
-    )
+    return Attention(urgency=Urgency.SOON, kind=PENDING, text="waiting for a free server for", since_ms=now.pending_ms)
 
 
 def _tries(now: Situation) -> Attention | None:
     if not now.tries or now.phase is not PublicPhase.ALLOCATING:
         return None
-    return Attention(urgency=Urgency.SOON, kind="tries", text=f"try {now.tries + 1} of starting a server")
+    return Attention(urgency=Urgency.SOON, kind=TRIES, text=f"try {now.tries + 1} of starting a server")
 
 
 def _callback(now: Situation) -> Attention | None:

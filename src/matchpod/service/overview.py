@@ -5,14 +5,15 @@ are acknowledged, and those that finished lately. Those that need attention come
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from matchpod.core.attention import Attention, attention_of, urgency_of
+from matchpod.core.attention import PENDING, TRIES, Attention, attention_of, urgency_of
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings, MatchType
@@ -44,6 +45,8 @@ GIVEN_UP_MS: Final = 24 * HOUR_MS
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Matches of other replicas whose log is read here; of the others only their row is shown."""
+REGIONAL: Final = {PENDING: 1, TRIES: 2}
+"""Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
 TURN: Final = 50
 """Matches that are summarized in one go, within a few milliseconds."""
 MAX_DECODED: Final = 2_000
@@ -96,10 +99,23 @@ class EndedMatch(msgspec.Struct, frozen=True, kw_only=True):
 WallCard = WallMatch | EndedMatch
 
 
+class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason to look at a region instead of the same reason at each of its matches."""
+
+    region: str
+    kind: str
+    """That of the attention."""
+    count: int
+    """The matches that it concerns."""
+    since_ms: int
+    """When the first of them was created."""
+
+
 class WallCards(msgspec.Struct, frozen=True, kw_only=True):
     """The matches of a wall, in its order."""
 
     cards: tuple[WallCard, ...]
+    alerts: tuple[RegionAlert, ...]
     older_ms: int | None
     """Matches without a result that ended before this are not shown, because there are too many; None if all are."""
 
@@ -133,10 +149,11 @@ class Overview:
         finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=MAX_ENDED)
         shown = failed[:MAX_ENDED]
         ended = await self._ended([*shown, *finished], known)
-        every: list[WallCard] = [one for one in opened if one.server_id not in ended]
-        every += ended.values()
+        calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
+        every: list[WallCard] = [*calm, *ended.values()]
         is_cut = len(failed) > MAX_ENDED and shown[-1] in ended
-        return WallCards(cards=tuple(sorted(every, key=_place)), older_ms=ended[shown[-1]].ended_ms if is_cut else None)
+        older_ms = ended[shown[-1]].ended_ms if is_cut else None
+        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 
     async def _open(self, org_id: str) -> list[WallMatch]:
         rows = await open_of(self._db, org_id)
@@ -213,6 +230,39 @@ class Overview:
             attention=attention,
             group=group_of_open(shown.phase, shown.waiting_for, urgency_of(attention)),
         )
+
+
+def merge_causes(matches: Sequence[WallMatch]) -> tuple[list[WallMatch], tuple[RegionAlert, ...]]:
+    """Return the matches without the reasons that are those of their region, and one alert for each of these."""
+    affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in matches:
+        for reason in one.attention:
+            if reason.kind in REGIONAL:
+                affected[one.region, reason.kind].add(one.server_id)
+    found = {key for key, ids in affected.items() if len(ids) >= REGIONAL[key[1]]}
+    if not found:
+        return list(matches), ()
+    calm = [_without(one, found) for one in matches]
+    return calm, tuple(_alert(calm, *key, affected[key]) for key in sorted(found))
+
+
+def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
+    kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
+    if kept == one.attention:
+        return one
+    group = group_of_open(one.card.phase, one.card.waiting_for, urgency_of(kept))
+    return msgspec.structs.replace(one, attention=kept, group=group)
+
+
+def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Collection[str]) -> RegionAlert:
+    # Of a region without a free server, all matches wait, also those that have just begun to.
+    concerned = [
+        one.created_ms
+        for one in matches
+        if one.server_id in server_ids
+        or (kind == PENDING and one.region == region and one.card.waiting_for is WaitingFor.FREE_SERVER)
+    ]
+    return RegionAlert(region=region, kind=kind, count=len(concerned), since_ms=min(concerned))
 
 
 def _place(one: WallCard) -> tuple[int, int, int, str]:

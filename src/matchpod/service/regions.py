@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -36,6 +37,17 @@ UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for 
 """What callers are told while a fleet has a fault; the fault itself may contain names of machines."""
 
 
+class RegionCondition(StrEnum):
+    """Whether a new match gets a server in a region at once."""
+
+    ON = "on"
+    FULL = "full"
+    UNAVAILABLE = "not available"
+    """Its game servers cannot be used at present: new matches wait."""
+    OFF = "switched off"
+    """By an operator: new matches are rejected."""
+
+
 class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A region, as returned by the API."""
 
@@ -61,6 +73,14 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             " people; null if there is nothing."
         ),
     ]
+
+    @property
+    def condition(self) -> RegionCondition:
+        """Whether a new match gets a server there at once."""
+        if not self.is_active:
+            is_at_fault = self.notice is not None and self.notice.startswith(UNAVAILABLE)
+            return RegionCondition.UNAVAILABLE if is_at_fault else RegionCondition.OFF
+        return RegionCondition.FULL if self.ready == 0 else RegionCondition.ON
 
 
 class RegionState(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,16 +8,22 @@ from collections import Counter
 
 import pytest
 
+from matchpod.console.rendering import fragment
 from matchpod.console.wall import Wall
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
+from matchpod.core.server_loss import Silence
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.wall_groups import WallGroup
+from matchpod.ports import Value
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.overview import MAX_ENDED, Overview
-from matchpod.storage import acknowledgements, servers
+from matchpod.service.regions import Region, Regions
+from matchpod.storage import acknowledgements, region_flags, servers
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.test_matches import UnusedFleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -94,11 +100,12 @@ async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: Consol
         assert f'<div id="card-{server_id}" hx-swap-oob="delete">'.encode() in await wall.changes()
 
 
-def other_wall(site: ConsoleSite) -> Wall:
-    """The wall as another process builds it."""
+def other_wall(site: ConsoleSite, regions: Regions | None = None) -> Wall:
+    """The wall as another process builds it, perhaps with regions of its own."""
     deps = site.service.supervisor._deps
     remote = RemoteMatches(db=deps.db, regions=deps.regions, turns=deps.turns)
-    overview = Overview(db=deps.db, clock=deps.clock, regions=deps.regions, live=deps.live, remote=remote)
+    shown = regions or deps.regions
+    overview = Overview(db=deps.db, clock=deps.clock, regions=shown, live=deps.live, remote=remote)
     return Wall(overview, site.org_ids["ours"])
 
 
@@ -201,3 +208,50 @@ async def test_counters_equal_the_cards_and_lead_to_them(site: ConsoleSite) -> N
         if address is not None:
             part = text.partition(f'<div id="{address[1]}"')[2].partition('<div id="card-group-')[0]
             assert part.count('<article id="card-srv') == int(number)
+
+
+def sandbox(site: ConsoleSite, *slots: str, fault: str | None = None) -> Regions:
+    """The sandbox with these places for servers, all of them free."""
+    fleet = UnusedFleet()
+    fleet.slots, fleet.why_unusable = slots, fault
+    return Regions([Region(code="sandbox", name="", location="", fleet=fleet)], site.resources.db)
+
+
+async def test_region_without_a_free_server_is_one_line_with_the_number_of_matches(site: ConsoleSite) -> None:
+    db, now_ms = site.resources.db, site.resources.clock.now_ms()
+    ids = [await site.create_match() for _ in range(3)]
+    pending: dict[str, Value] = {"phase": ServerPhase.PENDING, "status": ServerStatus.PENDING, "created_at_ms": now_ms - 90_000}
+    await db.write([servers.change(server_id, 0, **pending) for server_id in ids])
+    for regions, is_on, condition, words in (
+        (sandbox(site), True, "full", "is full"),
+        (sandbox(site, "a", fault="host-7 is down"), True, "not available", "cannot start servers at present"),
+        (sandbox(site, "a"), False, "switched off", "is switched off"),
+        (sandbox(site, "a"), True, "", "has no server for new matches"),
+    ):
+        await region_flags.set_active(db, "sandbox", is_on)
+        wall = other_wall(site, regions)
+        await wall.changes()
+        text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("alerts")).split())
+        assert text.startswith(f"sandbox {words}: 3 matches wait for a free server, the first was created 1:3")
+        assert not any('class="reasons"' in card(str(wall.cards), server_id) for server_id in ids)
+        chips = re.findall(r'<span class="chip[^>]*>(.*?)</span>', wall.part("beside"))
+        assert chips == [one for one in [condition] if one]
+        assert "host-7" not in wall.part("beside")
+    for server_id in ids:
+        await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+
+
+async def test_silent_servers_of_a_region_are_shown_beside_the_matches(site: ConsoleSite) -> None:
+    regions = sandbox(site, "a")
+    regions.silent.report("srv_1", Silence(region="sandbox", host="", since_ms=1))
+    wall = other_wall(site, regions)
+    await wall.changes()
+    assert "1 server has given no sign of life since" in wall.part("beside")
+    assert ">silent servers</span>" in wall.part("beside")
+
+
+@pytest.mark.parametrize(("slots", "chip"), [((), "full"), (("a",), "on")])
+async def test_page_of_regions_says_which_are_full(site: ConsoleSite, slots: tuple[str, ...], chip: str) -> None:
+    (view,) = await sandbox(site, *slots).views()
+    assert f">{chip}</span>" in fragment("region_parts.html", "state_of", view).decode()
+    assert 'class="chip good">on</span>' in (await site.request("GET", "/console/regions", who=OWNER)).text

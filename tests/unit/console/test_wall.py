@@ -6,8 +6,16 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from matchpod.console.wall import card_changes
+from matchpod.console.rendering import fragment
+from matchpod.console.wall import PARTS, card_changes, count_groups
+from matchpod.core.attention import Attention, Urgency, urgency_of
+from matchpod.core.match_card import MatchCard
+from matchpod.core.model import MatchType
+from matchpod.core.progress import PublicPhase, WaitingFor
+from matchpod.core.wall_groups import WallGroup, group_of_open
+from matchpod.service.overview import WallMatch, merge_causes
 
 KEYS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
@@ -68,3 +76,81 @@ def test_only_the_card_that_changed_is_sent() -> None:
 def test_card_that_moves_to_the_top_is_the_only_one_that_moves() -> None:
     changes = card_changes(cards(["a", "b", "c", "d"]), cards(["d", "a", "b", "c"]))
     assert changes == b'<div data-swap="before" data-target="card-a">%s</div>' % cards(["d"])["d"]
+
+
+# --- counters -------------------------------------------------------------------------------------------------------
+
+REASONS = st.builds(
+    Attention,
+    urgency=st.sampled_from(Urgency),
+    kind=st.sampled_from(["pending", "tries", "call", "leads"]),
+    text=st.just("x"),
+)
+
+
+@st.composite
+def open_matches(draw: st.DrawFn) -> list[WallMatch]:
+    """Draw open matches in any state, with any reasons to look at them."""
+    found = []
+    for number in range(draw(st.integers(0, 12))):
+        attention = sorted(draw(st.lists(REASONS, max_size=3)), key=lambda reason: -reason.urgency)
+        phase, waiting_for = draw(st.sampled_from(PublicPhase)), draw(st.none() | st.sampled_from(WaitingFor))
+        card = replace(CARD, phase=phase, waiting_for=waiting_for)
+        group = group_of_open(phase, waiting_for, urgency_of(attention))
+        found.append(
+            WallMatch(
+                server_id=f"srv_{number}",
+                external_match_id=None,
+                region=draw(st.sampled_from("ab")),
+                is_fast=False,
+                match_type=MatchType.COMPETITIVE,
+                map_count=1,
+                team1=None,
+                team2=None,
+                created_ms=draw(st.integers(1, 9)),
+                card=card,
+                is_followed=True,
+                attention=tuple(attention),
+                group=group,
+            )
+        )
+    return found
+
+
+CARD = MatchCard(
+    phase=PublicPhase.LIVE,
+    map_name=None,
+    map_number=1,
+    maps_won=(0, 0),
+    score=None,
+    team1_side=None,
+    round=None,
+    live_ms=None,
+    waiting_for=None,
+    until_ms=None,
+    roster=(),
+    heard_ms=None,
+    paused_ms=None,
+    called_ms=None,
+    lost_rounds=0,
+    leads=0,
+)
+
+
+@given(open_matches())
+def test_counters_add_up_to_the_matches_and_flagged_cards_are_those_that_need_attention(
+    opened: list[WallMatch],
+) -> None:
+    calm, alerts = merge_causes(opened)
+    counters = count_groups(calm)
+    assert [one.group for one in counters] == list(WallGroup)
+    assert sum(one.count for one in counters) == len(calm) == len(opened)
+    flagged = [one for one in calm if b'class="reasons"' in fragment(PARTS, "card", one)]
+    assert len(flagged) == counters[0].count
+    assert all(one.group is WallGroup.ATTENTION for one in flagged)
+    # No reason is lost: it is on its card, or in the alert of its region.
+    merged = {(one.region, one.kind) for one in alerts}
+    for before, after in zip(opened, calm, strict=True):
+        gone = {(before.region, reason.kind) for reason in before.attention if reason not in after.attention}
+        assert gone <= merged
+    assert all(alert.count >= 1 for alert in alerts)
