@@ -220,7 +220,11 @@ def sandbox(site: ConsoleSite, *slots: str, fault: str | None = None) -> Regions
 async def test_region_without_a_free_server_is_one_line_with_the_number_of_matches(site: ConsoleSite) -> None:
     db, now_ms = site.resources.db, site.resources.clock.now_ms()
     ids = [await site.create_match() for _ in range(3)]
-    pending: dict[str, Value] = {"phase": ServerPhase.PENDING, "status": ServerStatus.PENDING, "created_at_ms": now_ms - 90_000}
+    pending: dict[str, Value] = {
+        "phase": ServerPhase.PENDING,
+        "status": ServerStatus.PENDING,
+        "created_at_ms": now_ms - 90_000,
+    }
     await db.write([servers.change(server_id, 0, **pending) for server_id in ids])
     for regions, is_on, condition, words in (
         (sandbox(site), True, "full", "is full"),
