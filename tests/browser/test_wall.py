@@ -107,8 +107,12 @@ def test_search_hides_other_matches_also_those_that_come_later(pages: Pages, ser
     server_id = service.create_open_match("something else")
     expect(page.locator(f"#card-{server_id}")).to_be_attached()
     expect(page.locator(f"#card-{server_id}")).to_be_hidden()
+    page.reload()
+    expect(search).to_have_value("7*7")
+    expect(page.locator("#cards > article:visible")).to_have_count(1)
     search.fill("")
     expect(page.locator(f"#card-{server_id}")).to_be_visible()
+    assert page.url.endswith("/console")
     service.running.cancel(server_id)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match_card import MatchCard
 from matchpod.core.progress import PublicPhase, WaitingFor
 from matchpod.core.server_status import ServerStatus
+from matchpod.core.text_rules import has_visible
 from matchpod.service.history.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
@@ -40,6 +41,24 @@ REASONS: Final[Mapping[CancelReason, str]] = {
     CancelReason.IDLE_TIMEOUT: "canceled: nothing happened for too long",
     CancelReason.MAX_DURATION_EXCEEDED: "canceled: it took too long",
 }
+
+
+class Named(Protocol):
+    """A match, or something of one."""
+
+    @property
+    def server_id(self) -> str:
+        """The id of its server."""
+
+    @property
+    def external_match_id(self) -> str | None:
+        """The id that its caller gave it."""
+
+
+def match_name(one: Named) -> str:
+    """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
+    given = one.external_match_id
+    return given if given is not None and has_visible(given) else one.server_id
 
 
 def waiting_words(card: MatchCard, is_followed: bool = True) -> str:

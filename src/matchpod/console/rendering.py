@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from matchpod.console.match_wording import standing, waiting_words
+from matchpod.console.match_wording import match_name, standing, waiting_words
 from matchpod.web.endpoint import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -157,6 +157,7 @@ def _templates() -> Environment:
         "duration": duration,
         "with_page": with_page,
         "with_code": with_code,
+        "match_name": match_name,
     }
     environment.globals |= {"asset": asset_path, "now": _now_ms, "waiting_words": waiting_words, "standing": standing}
     return environment

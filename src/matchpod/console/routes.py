@@ -84,7 +84,7 @@ ROUTES: Final = (
     Route("GET", "/console/login/{token}", Who.ANYONE, login.link),
     Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
-    Route("GET", "/console", Who.PERSON, live.wall),
+    Route("GET", "/console", Who.PERSON, live.wall, query=("search",)),
     Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
     Route("GET", "/console/stream", Who.PERSON, stream.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),

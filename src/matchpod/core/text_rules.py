@@ -37,6 +37,12 @@ MAX_COMPARED = 10
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of invisible characters, which some parsers misread: control, format, surrogate, separator."""
 
+_INVISIBLE = _UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
+"""Categories without a mark of their own: also spaces, characters that are not assigned, and marks on others."""
+
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and symbols that are drawn as nothing: fillers of Hangul, and the Braille pattern without dots."""
+
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
 """Characters that would end or expand a console command: the match plugin executes team names unquoted."""
 
@@ -66,6 +72,11 @@ def printable(text: str) -> str:
     """Return a caller's text in a form that is safe to quote in a message: short, printable and encodable."""
     cut = text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
     return "".join("\ufffd" if unicodedata.category(character) in _UNPRINTABLE else character for character in cut)
+
+
+def has_visible(text: str) -> bool:
+    """True if the text has a character that leaves a mark of its own, so that people can see and click it."""
+    return any(unicodedata.category(one) not in _INVISIBLE and one not in _BLANK for one in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import Wall
+from matchpod.core.callback_query import CallbacksQuery
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_loss import Silence
@@ -20,7 +21,7 @@ from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.overview import MAX_ENDED, Overview
 from matchpod.service.regions import Region, Regions
-from matchpod.storage import acknowledgements, region_flags, servers
+from matchpod.storage import acknowledgements, callback_lists, region_flags, servers
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 from tests.contract.test_matches import UnusedFleet
@@ -259,3 +260,34 @@ async def test_page_of_regions_says_which_are_full(site: ConsoleSite, slots: tup
     (view,) = await sandbox(site, *slots).views()
     assert f">{chip}</span>" in fragment("region_parts.html", "state_of", view).decode()
     assert 'class="chip good">on</span>' in (await site.request("GET", "/console/regions", who=OWNER)).text
+
+
+INVISIBLE = "\u3164 \u200b\u00a0"
+
+
+async def test_match_whose_id_cannot_be_seen_is_named_by_its_server_everywhere(site: ConsoleSite) -> None:
+    server_id = await create_ended(site, externalMatchId=INVISIBLE, callbackUrl="https://caller.example/")
+    opened = await site.create_match(externalMatchId=INVISIBLE)
+    wall = await read_wall(site)
+    for one in (server_id, opened):
+        assert f"<bdi>{one}</bdi>" in card(wall, one)
+    assert f'aria-label="Acknowledge {server_id}"' in card(wall, server_id)
+    found = await callback_lists.list_page(site.resources.db, site.org_ids["ours"], CallbacksQuery(server_id=server_id))
+    for path, name in (
+        (f"/console/matches/{server_id}", server_id),
+        (f"/console/matches/{opened}", opened),
+        ("/console/matches", opened),
+        (f"/console/deliveries?serverId={server_id}", server_id),
+        (f"/console/deliveries/{found[1][0].id}", server_id),
+    ):
+        text = (await site.request("GET", path, who=OWNER)).text
+        assert f"<bdi>{name}</bdi>" in text, path
+        assert f"<bdi>{INVISIBLE}</bdi>" not in text, path
+
+
+async def test_search_of_the_address_is_in_its_field(site: ConsoleSite) -> None:
+    response = await site.request("GET", "/console?search=%22%3E%3Cscript%3E+final&done=", who=OWNER)
+    assert response.status_code == 200
+    assert 'value="&#34;&gt;&lt;script&gt; final"' in response.text
+    for path in ("/console?search=%ff", f"/console?search={'x' * 400}"):
+        assert (await site.request("GET", path, who=OWNER)).status_code == 200

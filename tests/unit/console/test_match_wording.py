@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from matchpod.console import match_wording
-from matchpod.console.match_wording import standing, tone, waiting_words
+from matchpod.console.match_wording import match_name, standing, tone, waiting_words
 from matchpod.core.effects import CancelReason
 from matchpod.core.match_card import MatchCard
 from matchpod.core.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
@@ -110,3 +110,8 @@ def test_waiting_words_say_whom_a_match_waits_for(shown: MatchCard, words: str) 
 
 def test_presence_is_not_known_without_the_log() -> None:
     assert waiting_words(card(WAITING, NEVER, NEVER), is_followed=False) == "waiting for players"
+
+
+@pytest.mark.parametrize(("given", "name"), [("final", "final"), (None, "srv_1"), (" \u200b", "srv_1"), (" x", " x")])
+def test_match_is_named_by_what_can_be_seen(given: str | None, name: str) -> None:
+    assert match_name(msgspec.structs.replace(MATCH, external_match_id=given)) == name

@@ -194,3 +194,17 @@ def test_unprintable_characters_are_replaced_and_long_text_is_truncated() -> Non
     assert text_rules.printable("é b\n") == "é b\ufffd"
     assert text_rules.printable("x" * 65) == "x" * 64 + "…"
     assert text_rules.printable("\ud800") == "\ufffd"
+
+
+@pytest.mark.parametrize("text", ["a", " a ", "\u200b1", "é", "e\u0301", "日", "👍", ".", "\u202eabc"])
+def test_text_with_a_mark_is_visible(text: str) -> None:
+    assert text_rules.has_visible(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\u00a0", "\u3000 \u2003", "\u200b\u200d", "\u202e\u2066", "\ufeff", "\u00ad", "\u034f", "\u0301", "\ufe0f",
+     "\u115f", "\u3164\uffa0", "\u2800", "\u2028", "\ue000", "\U000e0041", "\u0378"],
+)  # fmt: skip
+def test_text_of_spaces_and_invisible_marks_is_not_visible(text: str) -> None:
+    assert not text_rules.has_visible(text)

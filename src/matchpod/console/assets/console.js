@@ -45,6 +45,14 @@
     for (const counter of root.querySelectorAll("time[data-until]")) show(counter, duration(counter.dataset.until - now));
   }
 
+  // The search is kept in the address, so that a reload or a link shows the same.
+  function keepSearch(field) {
+    const address = new URL(location.href);
+    if (field.value.trim()) address.searchParams.set(field.name, field.value);
+    else address.searchParams.delete(field.name);
+    history.replaceState(history.state, "", address);
+  }
+
   function filter(root) {
     const field = document.querySelector("[data-filter]");
     if (!field) return;
@@ -110,8 +118,10 @@
     setInterval(() => run(document), 1000);
     document.addEventListener("submit", () => { isSending = true; });
     document.addEventListener("input", (event) => {
-      if (event.target.matches("[data-filter]")) filter(document);
-      else if (event.target.form?.method === "post") isTyped = true;
+      if (event.target.matches("[data-filter]")) {
+        filter(document);
+        keepSearch(event.target);
+      } else if (event.target.form?.method === "post") isTyped = true;
     });
     document.addEventListener("change", (event) => { if (event.target.matches("select")) formParts(); });
     document.addEventListener("change", (event) => { if (event.target.matches("[data-kind-filter]")) feedFilter(document); });

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from matchpod.console.broadcasts import Broadcast
+from matchpod.console.filters import storable
 from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
@@ -21,6 +22,8 @@ NAME: Final = "wall"
 """The name of the wall in streams."""
 
 PATH: Final = "/console"
+MAX_SEARCH: Final = 300
+"""Characters of a search; an external id has at most 255."""
 _TIME: Final = re.compile(r"[0-9]{1,15}")
 
 
@@ -32,7 +35,9 @@ async def wall(visit: Visit) -> Response:
         raise ForbiddenError(READER_ONLY)
     broadcast = await broadcast_of(visit)
     shown = broadcast.subject
-    return visit.page("live.html", wall=shown, position=broadcast.position)
+    # The page's script hides what does not fit, here and in what comes later.
+    search = storable(visit.query().get("search", ""))[:MAX_SEARCH]
+    return visit.page("live.html", wall=shown, position=broadcast.position, search=search)
 
 
 async def acknowledge(visit: Visit) -> Response:
