@@ -73,7 +73,7 @@ class MapResult(msgspec.Struct, frozen=True, kw_only=True):
     """A map that was played."""
 
     detail: MapDetail
-    teams: list[tuple[str, list[StoredPlayer]]]
+    teams: list[tuple[Team | None, str, list[StoredPlayer]]]
     charts: list[tuple[str, Markup]]
 
 
@@ -127,12 +127,14 @@ async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:
         after = found[-1][0]
 
 
-def _by_team(players: Sequence[StoredPlayer], names: tuple[str, str]) -> list[tuple[str, list[StoredPlayer]]]:
+def _by_team(
+    players: Sequence[StoredPlayer], names: tuple[str, str]
+) -> list[tuple[Team | None, str, list[StoredPlayer]]]:
     if not any(player.team for player in players):
-        return [("All players", list(players))]
+        return [(None, "All players", list(players))]
     titles = {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
-    teams = [(title, [player for player in players if player.team is team]) for team, title in titles.items()]
-    return [(title, found) for title, found in teams if found]
+    teams = [(team, title, [player for player in players if player.team is team]) for team, title in titles.items()]
+    return [one for one in teams if one[2]]
 
 
 def _charts(

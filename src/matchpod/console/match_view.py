@@ -17,7 +17,7 @@ from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.rendering import fragment
-from matchpod.core.model import MatchType
+from matchpod.core.model import MatchType, Side, Team
 from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
 from matchpod.core.result_shapes import StoredPlayer
 from matchpod.core.round_shapes import StoredRound
@@ -55,6 +55,15 @@ class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
     matches: Matches
     history: History
     now_ms: Callable[[], int]
+
+
+class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):
+    """The listed players of a team; those of a match without teams have none."""
+
+    team: Team | None
+    name: str
+    side: Side | None
+    players: list[RosterPlayer]
 
 
 class MatchView:
@@ -178,16 +187,16 @@ class MatchView:
         is_scored = settings.match_type is not MatchType.DEATHMATCH
         shown = match if card is None else replace(match, card=replace(card, heard_ms=None))
         heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
-        roster = expected_roster(settings) if card is None else card.roster
+        roster = _with_names(expected_roster(settings) if card is None else card.roster, self._players)
         news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
             "ended": self._part("ended", news),
-            "heading": self._part("heading", shown, score_of(match), is_scored),
+            "heading": self._part("heading", shown, team_names(match), score_of(match), is_scored),
             "heard": self._part("heard", heard_ms),
             "strip": self._strip(self._rounds, team_names(match), match.has_ended)
             if is_scored
             else b'<i id="strip"></i>',
-            "roster": self._part("roster", _with_names(roster, self._players), self._players, card is not None),
+            "roster": self._part("roster", roster_teams(match, roster), self._players, card is not None),
             "actions": self._actions(match),
             "lifecycle": self._lifecycle(spans_of(match)),
         }
@@ -239,6 +248,20 @@ def team_names(match: MatchDetail) -> tuple[str, str]:
     """Return the names of the teams."""
     team1, team2 = match.settings.team1, match.settings.team2
     return (team1.name if team1 else None) or "Team 1", (team2.name if team2 else None) or "Team 2"
+
+
+def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterTeam]:
+    """Return the players by team, each team with its name and the side that it plays on now."""
+    side = None if match.card is None else match.card.team1_side
+    names = team_names(match)
+    teams = [
+        RosterTeam(team=Team.TEAM1, name=names[0], side=side, players=[]),
+        RosterTeam(team=Team.TEAM2, name=names[1], side=side and side.other, players=[]),
+        RosterTeam(team=None, name="", side=None, players=[]),
+    ]
+    for player in roster:
+        next(one for one in teams if one.team is player.team).players.append(player)
+    return [one for one in teams if one.players]
 
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:

@@ -43,6 +43,15 @@ async def test_match_without_a_server_is_shown(site: ConsoleSite) -> None:
     assert "Show the RCON password" not in page.text  # it has no server yet
 
 
+async def test_players_are_listed_under_the_name_of_their_team(site: ConsoleSite) -> None:
+    page = await site.request("GET", f"/console/matches/{await new_match(site)}", who=OWNER)
+    roster = page.text[page.text.index('id="roster"') :]
+    heads = re.findall(r'<th scope="rowgroup"[^>]*>.*?>([AB])</span> <bdi class="name">(.*?)</bdi>', roster)
+    assert heads == [("A", "Reds &amp; Co"), ("B", "Blues")]
+    first, second = roster.index("76561198000000001"), roster.index("76561198000000002")
+    assert roster.index("Reds &amp; Co") < first < roster.index("Blues") < second
+
+
 async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None:
     server_id = await new_match(site)
     page = await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)

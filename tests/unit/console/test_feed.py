@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from typing import Any
 
@@ -115,3 +116,12 @@ def test_winner_is_named() -> None:
 def test_player_without_a_name_is_shown_as_unlisted() -> None:
     unlisted = Person(steam_id=None, name="", team=None)
     assert "unlisted player" in text(PlayerConnectedItem(**AT, player=unlisted))
+
+
+def test_team_of_a_player_is_told_by_a_letter_with_its_name() -> None:
+    ann, ben = (
+        Person(steam_id=None, name=name, team=team) for name, team in (("Ann", Team.TEAM1), ("Ben", Team.TEAM2))
+    )
+    line = text(AssistItem(**AT, player=ann, victim=ben, flash=False))
+    assert re.search(r'<span class="mark team1" [^>]*>A</span> <bdi class="name">Ann</bdi>', line)
+    assert re.search(r'aria-label="Blues" title="Blues">B</span> <bdi class="name">Ben</bdi>', line)
