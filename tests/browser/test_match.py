@@ -58,7 +58,8 @@ def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleServ
     expect(page.locator("#roster").get_by_text(PLAYER_NAMES[0], exact=True)).to_be_visible()
     expect(page.locator("#feed").get_by_text(CHAT, exact=True).first).to_be_visible()
     expect(page.locator("#heading").get_by_text(TEAM1, exact=True)).to_be_visible()
-    expect(page.locator("#heading")).to_contain_text("a player asked for an admin")
+    expect(page.locator("#reasons")).to_contain_text("a player asked for an admin")
+    expect(page.locator("#announced")).to_have_text(re.compile("a player asked for an admin(;|$)"))  # without a counter
     assert page.locator("main img, main script, main svg[onload]").count() == 0
 
 

@@ -35,6 +35,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.match_details import MatchDetail, MatchDetails, MatchMap
 from matchpod.service.matches import Matches
 from matchpod.service.principals import Principal
+from matchpod.service.server_views import ServerView
 
 PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300
@@ -114,8 +115,8 @@ class MatchView:
         """Read again, and return what has changed."""
         services = self._services
         match = await services.details.get(self._principal, self._server_id)
-        if match.card is not None and self._connect is None and self._principal.may_create:
-            self._connect = (await services.matches.get(self._principal, self._server_id)).connect or None
+        if match.card is not None and self._connect is None:
+            self._connect = connect_line(await services.matches.get(self._principal, self._server_id))
         before = dict(self._seqs), set(self._complete), len(self._items)
         map_id = self._map_id
         try:
@@ -191,7 +192,11 @@ class MatchView:
         news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
             "ended": self._part("ended", news),
-            "heading": self._part("heading", shown, team_names(match), score_of(match), is_scored),
+            "announced": self._part("announced", tuple(reason.text for reason in match.attention)),
+            "reasons": self._part("reasons", match.attention),
+            "heading": self._part(
+                "heading", replace(shown, attention=()), team_names(match), score_of(match), is_scored
+            ),
             "heard": self._part("heard", heard_ms),
             "strip": self._strip(self._rounds, team_names(match), match.has_ended)
             if is_scored
@@ -217,12 +222,14 @@ class MatchView:
         return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
 
     def _actions(self, match: MatchDetail) -> bytes:
-        if not self._principal.may_create:
-            return b'<i id="actions"></i>'
         connect = None if match.has_ended else self._connect
-        choices = allowed_actions(match)
-        values = (match.server_id, match.has_ended, choices, connect)
-        return self._unless_same("actions", values, lambda: fragment(PARTS, "actions", match, choices, connect))
+        may_act = self._principal.may_create
+        choices = allowed_actions(match) if may_act else []
+        about = team_names(match), score_of(match)
+        values = (match.server_id, match.has_ended, about, choices, connect)
+        return self._unless_same(
+            "actions", values, lambda: fragment(PARTS, "actions", match, *about, choices, connect, may_act)
+        )
 
     def _unless_same(self, name: str, values: object, draw: Callable[[], bytes]) -> bytes:
         before = self._drawn.get(name)
@@ -242,6 +249,18 @@ class MatchView:
                 await asyncio.sleep(0)  # log posts and callers go first
         self._lines.extend(lines)
         return lines
+
+
+def connect_line(server: ServerView) -> str | None:
+    """Return the console command with which players connect, as far as the API gives it to the same key.
+
+    Keys that cannot create matches get the address without the password of the match.
+    """
+    if isinstance(server.connect, str):
+        return server.connect
+    if server.ip is None or server.port is None:
+        return None
+    return f"connect {f'[{server.ip}]' if ':' in server.ip else server.ip}:{server.port}"
 
 
 def team_names(match: MatchDetail) -> tuple[str, str]:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
-from matchpod.console.match_view import PARTS, RosterTeam
+import pytest
+from msgspec.structs import replace
+
+from matchpod.console.match_view import PARTS, RosterTeam, connect_line
 from matchpod.console.rendering import fragment
+from matchpod.core.attention import Attention, Urgency
 from matchpod.core.model import Side, Team
 from matchpod.core.progress import RosterPlayer
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.service.server_views import created_view
+from matchpod.storage.servers import ServerSummary
 
 
 def roster_team(team: Team, name: str, side: Side | None) -> RosterTeam:
@@ -20,3 +27,36 @@ def test_roster_says_which_side_each_team_plays_on() -> None:
     heads = re.findall(r'<bdi class="name">(\w+)</bdi> <span class="side (\w+)">(\w+)</span></th>', shown)
     assert heads == [("Owls", "t", "T"), ("Foxes", "ct", "CT")]
     assert "team1" not in re.sub(r'class="mark team1"', "", shown)  # a player has no colour of a team
+
+
+def test_attention_is_announced_without_the_counters_that_run() -> None:
+    reason = Attention(urgency=Urgency.NOW, kind="silent", text="nothing heard", since_ms=1_000)
+    assert b'data-since="1000"' in fragment(PARTS, "reasons", (reason,))
+    announced = fragment(PARTS, "announced", (reason.text, "player gone")).decode()
+    assert announced == '<p id="announced" class="sr" aria-live="assertive">nothing heard; player gone</p>'
+
+
+@pytest.mark.parametrize(
+    ("connect", "ip", "shown"),
+    [
+        ("connect 192.0.2.1:27015; password x", "192.0.2.1", "connect 192.0.2.1:27015; password x"),
+        (None, "192.0.2.1", "connect 192.0.2.1:27015"),
+        (None, "2001:db8::1", "connect [2001:db8::1]:27015"),
+        (None, None, None),
+    ],
+)
+def test_connect_line_is_what_the_api_gives(connect: str | None, ip: str | None, shown: str | None) -> None:
+    row = ServerSummary(
+        id="srv",
+        game_id="game",
+        org_id="org",
+        region="eu",
+        phase=ServerPhase.RUNNING,
+        status=ServerStatus.RUNNING,
+        ip=ip,
+        port=27015,
+        created_at_ms=1,
+        running_at_ms=2,
+        settings=b"",
+    )
+    assert connect_line(replace(created_view(row, rcon_password=None), connect=connect)) == shown

@@ -110,11 +110,25 @@
 
   function updated() { openNext(); shortenFeed(); alarm(); }
 
+  // A confirmation gets the focus when it opens; Escape closes it and gives the focus back.
+  function confirmations() {
+    document.addEventListener("toggle", ({ target }) => {
+      if (target.open && target.matches("details.action")) target.querySelector("form").focus();
+    }, true);
+    document.addEventListener("keydown", (event) => {
+      const opened = event.key === "Escape" && document.querySelector("details.action[open]");
+      if (!opened) return;
+      opened.open = false;
+      opened.querySelector("summary").focus();
+    });
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     live = new LivePage({ prepare: dress, updated, isInUse: () => isSending || isTyped });
     dress(document);
     updated();
     formParts();
+    confirmations();
     setInterval(() => run(document), 1000);
     document.addEventListener("submit", () => { isSending = true; });
     document.addEventListener("input", (event) => {

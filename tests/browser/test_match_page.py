@@ -1,0 +1,145 @@
+"""How the page of a match looks and is used: what stays in view, confirmations, failures, long names, small screens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import httpx
+import pytest
+from playwright.sync_api import FloatRect, Locator, Page, expect
+
+from tests.browser import chromium
+from tests.browser.conftest import MEMBER, Pages
+from tests.browser.console_service import FAST, ConsoleService
+from tests.e2e.service.running_service import cvars, players
+
+DESKTOP = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+NAMES = "Northern Lights Academy Red Squa", "W" * 32
+"""As long as a name may be: with spaces, and one word that is wider than a phone."""
+PASSWORD = "join-4711"
+
+
+@pytest.fixture(scope="module")
+def live_id(service: ConsoleService) -> Iterator[str]:
+    """A match of ten players with long names, which is live for minutes; the id of its server."""
+    listed = players(10, first=500)
+    teams = {f"team{n + 1}": {"name": NAMES[n], "players": listed[5 * n : 5 * n + 5]} for n in range(2)}
+    variables = cvars(15, "full_match", sim_seed=7)
+    settings = {
+        "matchType": "competitive",
+        "map": "de_mirage",
+        "serverPassword": PASSWORD,
+        "teams": teams,
+        "customCvars": variables,
+    }
+    created = service.running.create(settings, region=FAST, externalMatchId="in view " + "x" * 100)
+    server_id = str(created["serverId"])
+    yield server_id
+    service.running.cancel(server_id)
+
+
+def box_of(part: Locator) -> FloatRect:
+    box = part.bounding_box()
+    assert box is not None
+    return box
+
+
+def bottom_of(part: Locator) -> float:
+    box = box_of(part)
+    return box["y"] + box["height"]
+
+
+def open_live(pages: Pages, live_id: str, size: dict[str, int], who: str = "owner") -> Page:
+    page = pages.open(f"/console/matches/{live_id}", who=who, viewport=size)
+    expect(page.locator("#heading .state.live")).to_be_visible()
+    expect(page.locator("#actions .connect code")).to_contain_text("connect ")
+    expect(page.locator("#roster tbody tr:not(.team-row)")).to_have_count(10)
+    return page
+
+
+def scroll_down(page: Page) -> None:
+    page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    assert page.evaluate("window.scrollY") > 0
+
+
+def test_score_connect_line_and_actions_are_on_the_first_screen_and_stay(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, DESKTOP)
+    parts = [
+        page.locator(one) for one in ("#heading .score", "#heading .phase", "#actions .connect", "#actions .actions")
+    ]
+    for scroll in (False, True):
+        if scroll:
+            scroll_down(page)
+        for part in parts:
+            assert box_of(part)["y"] >= 0
+            assert bottom_of(part) <= DESKTOP["height"]
+    assert box_of(page.locator(".match-head"))["height"] < DESKTOP["height"] / 3
+    page.locator("#feed-title").evaluate("element => element.scrollIntoView()")
+    assert box_of(page.locator("#feed-title"))["y"] >= bottom_of(page.locator(".match-head"))
+
+
+def test_score_stays_on_a_phone_and_leaves_room(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, PHONE)
+    for part in ("#heading .score", "#actions .connect", "#actions .actions"):
+        assert bottom_of(page.locator(part)) <= PHONE["height"]
+    scroll_down(page)
+    heading = box_of(page.locator("#heading"))
+    assert heading["y"] >= 0
+    assert heading["height"] < PHONE["height"] / 4
+    assert bottom_of(page.locator("#actions")) < heading["y"] + heading["height"]  # it is scrolled away or behind
+
+
+def test_nothing_is_wider_than_a_phone_and_names_are_whole_words(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, PHONE)
+    assert chromium.overflow(page) <= 0
+    whole = page.locator("#roster .team-row bdi").first
+    lines = whole.evaluate("element => Array.from(element.getClientRects()).length")
+    assert whole.inner_text() == NAMES[0]
+    assert lines <= 2
+    for number, name in enumerate(NAMES):
+        expect(page.locator("#heading bdi.name").nth(number)).to_have_attribute("title", name)
+
+
+def test_member_sees_the_address_that_the_api_gives_to_the_same_key(
+    pages: Pages, service: ConsoleService, keys: Mapping[str, str], live_id: str
+) -> None:
+    page = open_live(pages, live_id, DESKTOP, MEMBER)
+    given = httpx.get(f"{service.url}/api/v1/servers/{live_id}", headers={"Authorization": f"Bearer {keys[MEMBER]}"})
+    assert (given.json()["connect"], given.json()["rconPassword"]) == (None, None)
+    address = f"connect {given.json()['ip']}:{given.json()['port']}"
+    expect(page.locator("#actions .connect code")).to_have_text(address)
+    assert PASSWORD not in page.content()
+    assert page.locator("details.action").count() == 0
+    whole = open_live(pages, live_id, DESKTOP)
+    expect(whole.locator("#actions .connect code")).to_have_text(f"{address}; password {PASSWORD}")
+
+
+def test_confirmation_names_the_teams_and_is_closed_with_escape(pages: Pages, live_id: str) -> None:
+    page = open_live(pages, live_id, DESKTOP)
+    summary = page.locator("summary", has_text="Cancel the match")
+    button = page.get_by_role("button", name="Cancel the match")
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("form", name="Cancel the match")).to_be_focused()
+    about = page.locator("details.action[open] .about")
+    for name in NAMES:
+        expect(about).to_contain_text(name)
+    expect(about.locator("b")).to_have_text(re.compile(r"\d+:\d+"))
+    page.keyboard.press("Tab")
+    expect(button).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_hidden()
+    expect(summary).to_be_focused()
+    page.locator("summary", has_text="Overlay for OBS").click()
+    summary.click()
+    expect(page.locator("details.action[open]")).to_have_count(1)
+
+
+def test_confirmation_works_without_scripts(pages: Pages, live_id: str) -> None:
+    page = pages.open(f"/console/matches/{live_id}", java_script_enabled=False)
+    expect(page.locator("details.action .about").first).to_be_hidden()
+    page.locator("summary", has_text="Cancel the match").click()
+    expect(page.locator("details.action[open] .about")).to_contain_text(NAMES[0])
+    expect(page.get_by_role("button", name="Cancel the match")).to_be_visible()
