@@ -16,8 +16,8 @@ from tests.e2e.service.running_service import cvars, players
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
-NAMES = "Northern Lights Academy Red Squa", "W" * 32
-"""As long as a name may be: with spaces, and one word that is wider than a phone."""
+NAMES = "W" * 32, "Northern Lights Academy Red Squa"
+"""As long as a name may be: one word that is wider than a phone, and several words. The first one wins the first round."""
 PASSWORD = "join-4711"
 
 
@@ -91,15 +91,41 @@ def test_score_stays_on_a_phone_and_leaves_room(pages: Pages, live_id: str) -> N
     assert bottom_of(page.locator("#actions")) < heading["y"] + heading["height"]  # it is scrolled away or behind
 
 
-def test_nothing_is_wider_than_a_phone_and_names_are_whole_words(pages: Pages, live_id: str) -> None:
+def cut_words(part: Locator) -> int:
+    """Return how many words of a text are on two lines."""
+    found: int = part.evaluate(
+        """element => {
+          const text = element.firstChild, range = document.createRange();
+          return [...text.data.matchAll(/\\S+/g)].filter((word) => {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
+          }).length;
+        }"""
+    )
+    return found
+
+
+def test_nothing_is_wider_than_a_phone_and_no_name_breaks_inside_a_word(pages: Pages, live_id: str) -> None:
     page = open_live(pages, live_id, PHONE)
+    expect(page.locator("#feed .round_end", has_text=NAMES[0]).first).to_be_visible()
+    names = page.locator("bdi.name")
+    assert {name.inner_text() for name in names.all()} >= set(NAMES)
+    assert [name.inner_text() for name in names.all() if cut_words(name)] == []
+    page.locator("summary", has_text="Cancel the match").click()
+    expect(page.get_by_role("button", name="Cancel the match")).to_be_visible()
     assert chromium.overflow(page) <= 0
-    whole = page.locator("#roster .team-row bdi").first
-    lines = whole.evaluate("element => Array.from(element.getClientRects()).length")
-    assert whole.inner_text() == NAMES[0]
-    assert lines <= 2
-    for number, name in enumerate(NAMES):
-        expect(page.locator("#heading bdi.name").nth(number)).to_have_attribute("title", name)
+    for part, attribute in (("#heading bdi.name", "title"), ("#roster .team-row th", "title")):
+        shown = [one.get_attribute(attribute) for one in page.locator(part).all()]
+        assert shown == list(NAMES)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_of_a_live_match_has_no_accessibility_findings(pages: Pages, live_id: str, scheme: str) -> None:
+    page = pages.open(f"/console/matches/{live_id}", bypass_csp=True, color_scheme=scheme)
+    expect(page.locator("#heading .side")).to_have_count(2)
+    page.locator("summary", has_text="Cancel the match").click()
+    assert chromium.axe_findings(page) == []
 
 
 def test_member_sees_the_address_that_the_api_gives_to_the_same_key(

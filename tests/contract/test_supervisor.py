@@ -295,7 +295,9 @@ async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
         world.region.running["srv_1"].exit(is_crash=True)
         outcome = await world.outcome()
         assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.SERVER_LOST)
-        assert (await world.row()).status is ServerStatus.FAILED
+        row = await world.row()
+        assert row.status is ServerStatus.FAILED
+        assert row.error in ("its process has ended", "its fleet reports that it is gone")
 
 
 async def test_match_is_canceled_if_its_server_hangs(db: Database) -> None:
@@ -308,6 +310,7 @@ async def test_match_is_canceled_if_its_server_hangs(db: Database) -> None:
         assert (await world.row()).phase is ServerPhase.RUNNING
         process.deps.regions.silent.limits = LossLimits(silence_ms=5_000)
         assert (await world.outcome()).reason == CancelReason.SERVER_LOST
+        assert ((await world.row()).error or "").startswith("no sign of life for ")
 
 
 async def test_match_is_canceled_if_no_player_joins(db: Database) -> None:

@@ -1,7 +1,7 @@
 """Explain failed matches to callers: a closed set of failures, each with one sentence.
 
-The messages of internal errors may contain addresses, paths or output of a server. They are for operators only, and
-never part of a sentence here.
+The messages of internal errors may contain addresses, paths or output of a server. They are for operators, and never
+part of a sentence here. The console shows the error of a failed server to people who may read its log.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from matchpod.core.attention import Attention, Situation, attention_of
 from matchpod.core.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.effects import CancelReason
 from matchpod.core.history_query import read_server_id
 from matchpod.core.match_card import MatchCard
 from matchpod.core.model import GameSettings
@@ -34,6 +35,10 @@ from matchpod.storage.servers import ServerRow
 
 PAGE: Final = 4
 """Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
+NEWEST: Final = 20
+"""Log entries that are searched for the last lines of a server."""
+MAX_LAST_LINES: Final = 40
+MAX_LAST_BYTES: Final = 8 * 1024
 
 
 class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +91,15 @@ class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
     def is_unacknowledged(self) -> bool:
         """True if it ended without a result, and is not acknowledged."""
         return self.has_ended and self.ending.reason is not None and self.acknowledged is None
+
+
+class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a failed server beyond the sentence for callers: for those who may read its log."""
+
+    error: str | None
+    """What the service recorded, with the last output of a server that did not start; None if the region failed."""
+    last_lines: tuple[str, ...]
+    """The end of its log."""
 
 
 class MatchDetails:
@@ -158,6 +172,15 @@ class MatchDetails:
         row = await self._own_row(principal, server_id)
         return self._log_parts(row.id)
 
+    @unavailable_on_outage
+    async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
+        """Why the server of a match failed: the recorded error, and the last lines of its log."""
+        row = await self._own_row(principal, server_id)
+        newest = await raw_log.newest_of_kind(self._db, row.id, EntryKind.LOG, count=NEWEST)
+        # Other errors are about the region, and for operators only.
+        error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
+        return FailureDetail(error=error, last_lines=last_lines([entry.body for entry in reversed(newest)]))
+
     async def _log_parts(self, server_id: str) -> AsyncIterator[bytes]:
         seq = 0
         while entries := await raw_log.read_after(self._db, server_id, seq, limit=PAGE):
@@ -178,6 +201,15 @@ class MatchDetails:
         if row.phase is not ServerPhase.RUNNING:
             return None
         return await read_card(row, live=self._live, remote=self._remote)
+
+
+def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
+    """The last lines of a log as text without control characters, bounded in number and size."""
+    end = b"".join(parts)[-MAX_LAST_BYTES - 1 :]
+    if len(end) > MAX_LAST_BYTES:
+        end = end.partition(b"\n")[2] or end  # the first line was cut
+    lines = [line for line in end.decode("utf-8", errors="replace").splitlines() if line.strip()]
+    return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines[-MAX_LAST_LINES:])
 
 
 async def read_card(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchCard | None:

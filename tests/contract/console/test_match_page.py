@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
+from matchpod.ports import Statement
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.storage import raw_log
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
 
+RECORDED = "the server exited; its last output: no game <here>"
 EVIL = "<img src=x onerror=alert(1)>{{7*7}}"
 
 
@@ -124,6 +130,50 @@ async def test_ended_match_without_play_has_no_result_and_an_empty_log(site: Con
     log = await site.request("GET", f"/console/matches/{server_id}/log.txt", who=OWNER)
     assert (log.status_code, log.content) == (200, b"")
     assert log.headers["content-disposition"] == f'attachment; filename="{server_id}.log"'
+
+
+async def fail(site: ConsoleSite, reason: CancelReason, failure: Failure | None, *, log: bytes = b"") -> str:
+    """Create a match whose server has failed."""
+    server_id = await new_match(site)
+    columns = {"id": server_id, "reason": reason.value, "failure": failure and failure.value, "error": RECORDED}
+    failed = Statement(
+        "UPDATE servers SET phase = 'released', status = 'failed', reason = :reason, failure = :failure,"
+        " error = :error, ended_at_ms = created_at_ms + 1000 WHERE id = :id",
+        columns,
+    )
+    posts = raw_log.append(server_id, EntryKind.LOG, received_ms=1, headers=b"{}", body=log) if log else []
+    await site.resources.db.write([failed, *posts])
+    return server_id
+
+
+async def test_failed_match_shows_its_error_and_the_end_of_its_log(site: ConsoleSite) -> None:
+    server_id = await fail(site, CancelReason.SERVER_FAILED, Failure.START_FAILED, log=b"first\nlast <b>words</b>\n")
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert "Failed: the server did not work." in page
+    assert "The server could not be started." in page
+    assert "the server exited; its last output: no game &lt;here&gt;" in page
+    assert "first\nlast &lt;b&gt;words&lt;/b&gt;</pre>" in page
+    assert "Not started yet" not in page
+    seen = (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+    assert "The server could not be started." in seen
+    assert "no game" not in seen
+    assert "last &lt;b&gt;words" not in seen
+
+
+async def test_error_of_a_region_is_not_shown(site: ConsoleSite) -> None:
+    server_id = await fail(site, CancelReason.NO_CAPACITY, None)
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "Failed: no free server." in page
+    assert "no game" not in page
+    assert "None arrived." in page
+
+
+async def test_canceled_match_did_not_fail(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "What went wrong" not in page
+    assert "Not started yet" not in page
 
 
 @pytest.mark.parametrize("number", ["1", "999", "x", "-1", "<b>", "1e9"])

@@ -124,4 +124,4 @@ def test_team_of_a_player_is_told_by_a_letter_with_its_name() -> None:
     )
     line = text(AssistItem(**AT, player=ann, victim=ben, flash=False))
     assert re.search(r'<span class="mark team1" [^>]*>A</span> <bdi class="name">Ann</bdi>', line)
-    assert re.search(r'aria-label="Blues" title="Blues">B</span> <bdi class="name">Ben</bdi>', line)
+    assert re.search(r'aria-label="Blues" title="Blues">B</span> <bdi class="name">Ben</bdi></span>', line)

@@ -12,10 +12,12 @@ from matchpod.console.feed import KINDS
 from matchpod.console.match_actions import ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
 from matchpod.console.match_view import MatchServices, MatchView
+from matchpod.console.match_wording import REASONS
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
+from matchpod.core.server_status import ServerStatus
 from matchpod.web.endpoint import PartedResponse, Response
 
 KIND: Final = "match"
@@ -77,6 +79,10 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
         kinds=KINDS,
         revealed=revealed,
         result=await result_of(visit, match) if match.has_ended else None,
+        reasons=REASONS,
+        failure=await visit.deps.details.failure(visit.principal, match.server_id)
+        if match.status is ServerStatus.FAILED and visit.may_act
+        else None,
         board=BOARD,
         is_scored=match.settings.match_type is not MatchType.DEATHMATCH,
     )

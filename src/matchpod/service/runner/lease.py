@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,9 @@ from matchpod.core.server_status import ServerPhase, ServerStep, next_phase, sta
 from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
+
+MAX_ERROR_CHARS: Final = 500
+"""Maximum characters stored of an error message."""
 
 
 class LeaseLostError(Exception):
@@ -61,3 +65,8 @@ class Lease:
         """End the lease, and change the phase if a step is given; the match is due again at `next_at_ms`."""
         columns |= {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
         await (self.change(**columns) if step is None else self.step(step, **columns))
+
+
+def readable_error(error: str) -> str:
+    """The start of an error to store, printable: it may quote server output that no database accepts as text."""
+    return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])

@@ -33,7 +33,7 @@ from matchpod.service.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
-from matchpod.service.runner.lease import Lease, LeaseLostError
+from matchpod.service.runner.lease import Lease, LeaseLostError, readable_error
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.service.runner.release import end_leased_match
 from matchpod.storage import servers, snapshots
@@ -302,6 +302,7 @@ class _Runner:
         self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
         if not self._fold.is_over:
             _log.warning("server lost", extra=self._about(why=self._lost))
+            await self._lease.change(error=readable_error(self._lost))
             reason = CancelReason.SERVER_LOST if self._failure is None else CancelReason.SERVER_FAILED
             self._fold.cancel(reason, self._deps.clock.now_ms())
 

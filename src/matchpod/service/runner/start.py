@@ -32,7 +32,7 @@ from matchpod.service.regions import Region
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
-from matchpod.service.runner.lease import Lease
+from matchpod.service.runner.lease import Lease, readable_error
 from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
 from matchpod.storage import organization_events as stored_events
@@ -56,9 +56,6 @@ MIN_TRY_S: Final = 60.0
 
 LOOK_S: Final = 2.0
 """How often the process of a server is probed while it is being configured."""
-
-MAX_ERROR_CHARS: Final = 500
-"""Maximum characters stored of an error message, for operators."""
 
 DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
 """Environment variable of a server process: the URL for its anti-cheat plugin, valid for this match."""
@@ -126,7 +123,7 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
     """Make the match pending, or end it if it has waited too long."""
     row, now_ms, fault = lease.row, deps.clock.now_ms(), region.fleet.fault
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
-    error = row.error if fault is None else _readable(fault)
+    error = row.error if fault is None else readable_error(fault)
     if now_ms >= until_ms:
         last = f"; last error: {error}" if error else ""
         await _fail(lease, deps, f"no server became free in time{last}")
@@ -246,7 +243,7 @@ async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> No
         await lease.change(tries=tries)
         await _fail(lease, deps, error, failure=_failure_of(exc))
         return
-    await _abandon_server(lease, deps, region, tries=tries, error=_readable(error))
+    await _abandon_server(lease, deps, region, tries=tries, error=readable_error(error))
     await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
 
 
@@ -261,7 +258,7 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     if now_ms >= deadline_ms:
         await _fail(lease, deps, error)
         return
-    await _abandon_server(lease, deps, region, error=_readable(error))
+    await _abandon_server(lease, deps, region, error=readable_error(error))
     next_at_ms = min(until_ms, deadline_ms)
     await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=deadline_ms)
 
@@ -288,7 +285,7 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
     """End the match with an error for operators. Without a failure there was no server for it."""
-    await lease.change(error=_readable(error))
+    await lease.change(error=readable_error(error))
     reason = CancelReason.NO_CAPACITY if failure is None else CancelReason.SERVER_FAILED
     await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason, failure=failure))
 
@@ -299,8 +296,3 @@ def _failure_of(error: Exception) -> Failure:
     if any(isinstance(cause, ConsoleFaultError) for cause in causes_of(error)):
         return Failure.CONSOLE_FAULT
     return Failure.NOT_READY_IN_TIME if isinstance(error, TimeoutError) else Failure.START_FAILED
-
-
-def _readable(error: str) -> str:
-    """The start of the error, printable: it may quote server output that no database accepts as text."""
-    return "".join(character if character.isprintable() else " " for character in error[:MAX_ERROR_CHARS])
