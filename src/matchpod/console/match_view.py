@@ -16,6 +16,7 @@ from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
+from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType, Side, Team
 from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
@@ -192,7 +193,7 @@ class MatchView:
         news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
             "ended": self._part("ended", news),
-            "announced": self._part("announced", tuple(reason.text for reason in match.attention)),
+            "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
             "heading": self._part(
                 "heading", replace(shown, attention=()), team_names(match), score_of(match), is_scored

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
+from matchpod.core.attention import Attention
 from matchpod.core.effects import CancelReason
 from matchpod.core.match_card import MatchCard
 from matchpod.core.progress import PublicPhase, WaitingFor
@@ -72,6 +73,12 @@ def waiting_words(card: MatchCard, is_followed: bool = True) -> str:
         return "players choose sides" if card.waiting_for is WaitingFor.SIDES else "players load the map"
     words = f"waiting for {card.missing} of {len(card.roster)} players"
     return f"{PHASES[card.phase]}, {words}" if is_between else words
+
+
+def announced(attention: Sequence[Attention]) -> str:
+    """Return what needs attention as it is read aloud: without the words that lead to a counter, which runs."""
+    texts = [reason.text.removesuffix(",").removesuffix(" for").removesuffix(", time left") for reason in attention]
+    return "; ".join(texts)
 
 
 def standing(match: MatchItem) -> str:

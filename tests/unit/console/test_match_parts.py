@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.console.match_view import PARTS, RosterTeam, connect_line
+from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
-from matchpod.core.attention import Attention, Urgency
+from matchpod.core.attention import Situation, attention_of
 from matchpod.core.model import Side, Team
-from matchpod.core.progress import RosterPlayer
+from matchpod.core.progress import PublicPhase, RosterPlayer
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.service.server_views import created_view
 from matchpod.storage.servers import ServerSummary
@@ -30,10 +31,15 @@ def test_roster_says_which_side_each_team_plays_on() -> None:
 
 
 def test_attention_is_announced_without_the_counters_that_run() -> None:
-    reason = Attention(urgency=Urgency.NOW, kind="silent", text="nothing heard", since_ms=1_000)
-    assert b'data-since="1000"' in fragment(PARTS, "reasons", (reason,))
-    announced = fragment(PARTS, "announced", (reason.text, "player gone")).decode()
-    assert announced == '<p id="announced" class="sr" aria-live="assertive">nothing heard; player gone</p>'
+    now = Situation(now_ms=900_000, phase=PublicPhase.PAUSED, heard_ms=1, paused_ms=1, called_ms=899_000, leads=2)
+    reasons = attention_of(now)
+    assert b'data-since="1"' in fragment(PARTS, "reasons", reasons)
+    text = announced(reasons)
+    assert text == "nothing heard; a player asked for an admin; paused; 2 anti-cheat leads"
+    shown = fragment(PARTS, "announced", text).decode()
+    assert shown == f'<p id="announced" class="sr" aria-live="assertive">{text}</p>'
+    missing = Situation(now_ms=0, phase=PublicPhase.WAITING_FOR_PLAYERS, missing=1, join_until_ms=1_000)
+    assert announced(attention_of(missing)) == "1 player missing"
 
 
 @pytest.mark.parametrize(
