@@ -56,9 +56,9 @@ def fragment(template: str, macro: str, *values: object, **named: object) -> byt
     return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
-def redirect(path: str, *headers: Header) -> Response:
+def redirect(path: str, *headers: Header, status: int = 303) -> Response:
     """Return a redirect to one of our pages, to be read with GET."""
-    return Response(b"", 303, HTML, ((b"location", path.encode()), NOT_STORED, *HEADERS, *headers))
+    return Response(b"", status, HTML, ((b"location", path.encode()), NOT_STORED, *HEADERS, *headers))
 
 
 @cache

@@ -58,6 +58,9 @@ PER_MINUTE: Final = 600
 MAX_NEXT_QUERY: Final = 2_000
 """Length of an encoded query that is kept through the log-in; the limit of the log-in page itself is larger."""
 
+URL_CHARACTERS: Final = "/?%&=+;:@!$'()*,~-._"
+"""What stays as it is in the address of a redirect; everything else is percent-encoded."""
+
 PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
@@ -121,7 +124,7 @@ ROUTES: Final = (
 def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
     """Return the endpoints of the console."""
     limiter = RateLimiter(PER_MINUTE, time.monotonic, owner="this session", unit="requests")
-    return tuple(
+    pages = [
         Endpoint(
             method=route.method,
             path=route.path,
@@ -133,7 +136,8 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
             reads_query=True,
         )
         for route in ROUTES
-    )
+    ]
+    return (*pages, *(_with_slash(deps, one) for one in pages))
 
 
 def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
@@ -142,6 +146,22 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
     if not (path == ROOT or path.startswith((f"{ROOT}/", f"{OVERLAY}/"))):
         return None
     return page("error.html", status=error.status, headers=error_headers(error), error=error)
+
+
+def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint at the same path with a slash at its end, which redirects to the path without it."""
+    path = f"{endpoint.path}/"
+    handler = partial(_remove_slash, deps)
+    name = f"{endpoint.method} {path}"
+    return msgspec.structs.replace(endpoint, path=path, name=name, handler=handler, is_read=True)
+
+
+async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
+    """Redirect with status 308: browsers send the form that they have sent here once more."""
+    deps.doors.check(call)
+    raw_path: bytes = call.scope.get("raw_path") or call.scope["path"].encode()
+    path, query = raw_path.removesuffix(b"/"), call.scope.get("query_string", b"")
+    return redirect(quote(path + b"?" + query if query else path, safe=URL_CHARACTERS), status=308)
 
 
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:

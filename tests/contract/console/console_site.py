@@ -88,6 +88,16 @@ class ConsoleSite:
         async with httpx.AsyncClient(transport=transport, base_url=self.public_url) as client:
             return await client.request(method, path, headers=sent, data=form, content=content)
 
+    @asynccontextmanager
+    async def client(self, who: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        """Run a client that keeps cookies as a browser does, logged in as this person."""
+        transport = httpx.ASGITransport(app=self.service.web)
+        cookies = {} if who is None else {self.cookie_name: self.cookies[who]}
+        async with httpx.AsyncClient(
+            transport=transport, base_url=self.public_url, headers=SAME_ORIGIN, cookies=cookies
+        ) as client:
+            yield client
+
     def cookie(self, who: str) -> dict[str, str]:
         """Return the header with the cookie of a person."""
         return {"Cookie": f"{self.cookie_name}={self.cookies[who]}"}

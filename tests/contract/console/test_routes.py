@@ -177,12 +177,49 @@ async def test_no_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite, rout
         check_headers(await site.request("HEAD", address(route), who=who))
 
 
-@pytest.mark.parametrize("path", ["/console/unknown", "/console/", "/console//", "/console/%00", "/console/%0d%0aX:1"])
+@pytest.mark.parametrize(
+    "path", ["/console/unknown", "/console/unknown/", "/console//", "/console/%00", "/console/%0d%0aX:1"]
+)
 async def test_unknown_addresses_have_the_headers_of_pages(site: ConsoleSite, path: str) -> None:
     for who in (OWNER, None):
         response = await site.request("GET", path, who=who)
         assert response.status_code == 404
         check_headers(response)
+
+
+@of(ROUTES)
+async def test_address_with_a_slash_at_its_end_leads_to_the_one_without(site: ConsoleSite, route: Route) -> None:
+    before = site.stored()
+    form: dict[str, str] | None = {} if route.method == "POST" else None
+    for who in (OWNER, OPERATOR, None):
+        response = await site.request(route.method, f"{address(route)}/?a=%2F+%22&b=", who=who, form=form)
+        assert (response.status_code, response.headers["location"]) == (308, f"{address(route)}?a=%2F+%22&b=")
+        check_headers(response)
+    assert site.stored() == before
+
+
+async def test_form_sent_to_an_address_with_a_slash_is_not_lost(site: ConsoleSite) -> None:
+    async with site.client() as client:
+        form = {"key": site.keys[OWNER].text}
+        response = await client.post("/console/login/", data=form, follow_redirects=True)
+    assert response.status_code == 200
+    assert [str(one.status_code) for one in response.history] == ["308", "303"]
+    assert "<h1>Live</h1>" in response.text
+
+
+async def test_address_of_a_redirect_is_encoded_and_our_own(site: ConsoleSite) -> None:
+    for path in ("/console/matches/%0d%0aX:%201", '/console/matches/"<é>', "/console/matches/%2F%2Fevil.example"):
+        response = await site.request("GET", f"{path}/", who=OWNER)
+        location = response.headers["location"]
+        assert response.status_code == 308
+        assert location == quote(path, safe="/%:")
+        assert location.startswith("/console/")
+    assert (await site.request("GET", "/console/login//evil.example/")).status_code == 404
+
+
+async def test_paths_of_the_api_keep_their_meaning(site: ConsoleSite) -> None:
+    for path in ("/api/v1/regions/", "/healthz/", "/docs/"):
+        assert (await site.request("GET", path)).status_code == 404
 
 
 def check_headers(response: httpx.Response, *, is_asset: bool = False) -> None:
