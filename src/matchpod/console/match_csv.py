@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -30,8 +31,13 @@ COLUMNS: Final = (
 MARK: Final = "\ufeff"
 """Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
 
-_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
-"""The first characters of what spreadsheets compute. Wide forms count too: some spreadsheets convert them."""
+_FORMULA: Final = ("=", "+", "-", "@", "\u2212")
+"""The first characters of what spreadsheets compute, with the minus sign of Unicode."""
+_BREAKS: Final = ("\t", "\r", "\n")
+_BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and a symbol that show nothing; other invisible characters are known by their category."""
+_INVISIBLE: Final = frozenset("CMZ")
+"""Controls and formats, marks, and separators: the first letters of their categories."""
 
 
 def csv_heading() -> bytes:
@@ -51,9 +57,20 @@ def _lines(rows: Iterable[Sequence[str]]) -> str:
 
 
 def safe_cell(value: str | int | None) -> str:
-    """Return the text of a cell; a text that a spreadsheet would compute begins with an apostrophe."""
+    """Return the text of a cell; a text that a spreadsheet could compute begins with an apostrophe.
+
+    Spreadsheets skip spaces and invisible marks before a formula, and convert wide and small forms of its characters.
+    """
     text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(_BREAKS) or _first_visible(text).startswith(_FORMULA) else text
+
+
+def _first_visible(text: str) -> str:
+    """Return the first character that can be seen, in its usual form; empty if there is none."""
+    for character in text:
+        if unicodedata.category(character)[0] not in _INVISIBLE and character not in _BLANK:
+            return unicodedata.normalize("NFKC", character)
+    return ""
 
 
 def maps_text(match: MatchItem) -> str:
