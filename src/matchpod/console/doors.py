@@ -49,11 +49,15 @@ class Doors(msgspec.Struct, frozen=True):
         return b"set-cookie", "; ".join(parts).encode()
 
     def read_cookie(self, call: Call) -> str:
-        """Return the value of the cookie; empty if there is none.
+        """Return the value of the cookie; empty if there is none."""
+        return self.cookie_value(call, self.cookie_name)
+
+    def cookie_value(self, call: Call, cookie_name: str) -> str:
+        """Return the value of any of our cookies; empty if there is none.
 
         Browsers also send the cookies of other programs on the same host, with any text in them.
         """
-        prefix = f"{self.cookie_name}="
+        prefix = f"{cookie_name}="
         for name, value in call.scope["headers"]:
             if name != b"cookie":
                 continue

@@ -45,8 +45,8 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
 
 
 def read_filters(given: Mapping[str, str], read: Callable[[Sequence[tuple[str, str]]], Q]) -> Filters[Q]:
-    """Parse the parameters of a page with the parser of the API; the notice of an earlier act is no filter."""
-    pairs = [(name, value) for name, value in given.items() if name != "done"]
+    """Parse the parameters of a page with the parser of the API."""
+    pairs = list(given.items())
     shown = {storable(name): storable(value) for name, value in pairs}
     try:
         return Filters(given=shown, query=read(pairs), faults={})

@@ -6,7 +6,7 @@ To add a page: add a row here, its handler in `pages`, and its template.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 from urllib.parse import quote
@@ -51,8 +51,6 @@ from matchpod.web.query_strings import query_of
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
 LOGIN: Final = "/console/login"
-NOTICE: Final = "done"
-"""The parameter of all pages that says which notice to show."""
 PER_MINUTE: Final = 600
 """Requests of a session per minute: far more than a person sends."""
 MAX_NEXT_QUERY: Final = 2_000
@@ -69,7 +67,7 @@ class Route(msgspec.Struct, frozen=True):
     """One address: `handler` gets a Visit, or without a session the dependencies and the request.
 
     `is_read`: a POST that is answered by a process that serves reads only too. `query` are the parameters that it
-    reads, besides the notice of pages; None if it checks them itself.
+    reads; None if it checks them itself.
     """
 
     method: str
@@ -137,6 +135,7 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
         )
         for route in ROUTES
     ]
+    pages += _pages_of_forms(deps, pages)
     return (*pages, *(_with_slash(deps, one) for one in pages))
 
 
@@ -146,6 +145,35 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
     if not (path == ROOT or path.startswith((f"{ROOT}/", f"{OVERLAY}/"))):
         return None
     return page("error.html", status=error.status, headers=error_headers(error), error=error)
+
+
+def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoint]:
+    """Return an endpoint for GET at each path that only accepts a form, which redirects to the page with the form.
+
+    Browsers show such an address if the answer to the form is a page, and open it if it is copied or typed again.
+    """
+    readable = {one.path for one in pages if one.method == "GET"}
+    found = []
+    for one in pages:
+        if one.path not in readable:
+            page_path = one.path
+            while page_path not in readable:
+                page_path = page_path.rpartition("/")[0]
+            handler = partial(_to_page_of_form, deps, page_path.count("/"))
+            found.append(msgspec.structs.replace(one, method="GET", name=f"GET {one.path}", handler=handler))
+    return found
+
+
+async def _to_page_of_form(deps: ConsoleDeps, depth: int, _: Site, call: Call) -> Response:
+    """Redirect to the first `depth` segments of the path."""
+    deps.doors.check(call)
+    _check_query(call, ())
+    return redirect(quote(b"/".join(_raw_path(call).split(b"/")[: depth + 1]), safe=URL_CHARACTERS))
+
+
+def _raw_path(call: Call) -> bytes:
+    path: bytes = call.scope.get("raw_path") or call.scope["path"].encode()
+    return path
 
 
 def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
@@ -159,15 +187,14 @@ def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
 async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
     """Redirect with status 308: browsers send the form that they have sent here once more."""
     deps.doors.check(call)
-    raw_path: bytes = call.scope.get("raw_path") or call.scope["path"].encode()
-    path, query = raw_path.removesuffix(b"/"), call.scope.get("query_string", b"")
+    path, query = _raw_path(call).removesuffix(b"/"), call.scope.get("query_string", b"")
     return redirect(quote(path + b"?" + query if query else path, safe=URL_CHARACTERS), status=308)
 
 
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:
     deps.doors.check(call)
     if route.query is not None:
-        _check_query(call, (*route.query, NOTICE))
+        _check_query(call, route.query)
     if route.who is Who.ANYONE:
         return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
     user = await deps.sessions.find(deps.doors.read_cookie(call))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
+from matchpod.console.notices import notice_header, read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.service.audit import Action
@@ -87,44 +88,29 @@ class Visit(msgspec.Struct, kw_only=True):
 
     def page(self, template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
         """Return a page with menu and heading for this person."""
+        notice = read_notice(self.deps.doors, self.call)
         return page(
             template,
             status=status,
-            headers=headers,
+            headers=(*headers, *notice.headers),
             user=self.user,
             may_act=self.may_act,
             path=self.path,
             version=self.deps.services.version,
             now_ms=self.deps.now_ms(),
-            notice=NOTICES.get(self.query().get("done", ""), ""),
+            notice=notice.text,
             **values,
         )
 
-    def done(self, path: str, notice: str, *headers: Header) -> Response:
-        """Return a redirect to a page that shows a notice, one of NOTICES."""
-        return redirect(f"{path}?{urlencode({'done': notice})}", *headers)
+    def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
+        """Return a redirect to a page that shows a notice once, one of NOTICES."""
+        return redirect(path, notice_header(self.deps.doors, path, notice, number), *headers)
 
     async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
         """Record an act in the audit log."""
         await self.deps.audit.record(
             action, org_id=self.user.org_id, actor=self.user.session_id, target=target, detail=detail
         )
-
-
-NOTICES = {
-    "canceled": "The match is canceled. Its server is being destroyed.",
-    "acknowledged": "Acknowledged. It is gone from the wall of everyone in your organization.",
-    "redelivered": "The callback is being sent again.",
-    "created": "The match was created.",
-    "logged-out": "You are logged out.",
-    "session-ended": "The session has ended.",
-    "key-revoked": "The key is revoked. Its sessions have ended too.",
-    "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
-    "region-on": "The region accepts new matches.",
-    "region-off": "The region accepts no new matches. Running matches go on.",
-    "overlay-ended": "The links to the overlay no longer work.",
-}
-"""What was done, by the word in the address: the text of an address is never shown."""
 
 
 async def read_form(call: Call) -> dict[str, str]:

@@ -88,6 +88,14 @@ class ConsoleSite:
         async with httpx.AsyncClient(transport=transport, base_url=self.public_url) as client:
             return await client.request(method, path, headers=sent, data=form, content=content)
 
+    async def follow(self, response: httpx.Response, *, who: str | None = None) -> httpx.Response:
+        """Open the page that a response leads to, with the notice that it sets."""
+        assert response.status_code == 303, response.text
+        cookies = [one.partition(";")[0] for one in response.headers.get_list("set-cookie") if "notice" in one]
+        if who is not None:
+            cookies.append(self.cookie(who)["Cookie"])
+        return await self.request("GET", response.headers["location"], headers={"Cookie": "; ".join(cookies)})
+
     @asynccontextmanager
     async def client(self, who: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """Run a client that keeps cookies as a browser does, logged in as this person."""

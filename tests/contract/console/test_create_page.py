@@ -75,7 +75,7 @@ async def test_new_form_creates_a_match_at_once(site: ConsoleSite, who: str) -> 
     response = await send(site, form, who=who)
     ((server_id, external_id, settings),) = await matches(site)
     assert response.status_code == 303
-    assert response.headers["location"] == f"/console/matches/{server_id}?done=created"
+    assert response.headers["location"] == f"/console/matches/{server_id}"
     assert str(external_id).startswith("demo-")
     decoded = json.loads(settings if isinstance(settings, str | bytes) else "")
     assert [len(decoded[team]["players"]) for team in ("team1", "team2")] == [5, 5]

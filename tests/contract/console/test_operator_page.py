@@ -48,7 +48,7 @@ async def test_everyone_sees_the_regions_and_operators_switch_them(site: Console
 
 async def test_region_is_switched_off_and_on(site: ConsoleSite) -> None:
     response = await site.request("POST", "/console/regions/sandbox/off", who=OPERATOR, form={})
-    assert response.headers["location"] == "/console/regions?done=region-off"
+    assert response.headers["location"] == "/console/regions"
     assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "deactivated")
     assert "switched off" in await show(site, "/console/regions", MEMBER)
     assert not (await site.service.regions.views())[0].is_active
@@ -130,9 +130,9 @@ async def test_organization_is_created(site: ConsoleSite) -> None:
     action, target, detail = await newest_act(site)
     assert (action, detail) == (Action.ORGANIZATION_CREATED, HOSTILE)
     assert target in {one.id for one in await site.service.access.organizations()}
-    text = await show(site, "/console/operator?done=organization-created", OPERATOR)
+    text = (await site.follow(response, who=OPERATOR)).text
     assert HOSTILE not in text
-    assert "The organization was created." in text
+    assert "Create its first key with <code>matchpod keys create</code>." in text
 
 
 @pytest.mark.parametrize(

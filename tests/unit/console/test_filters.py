@@ -9,7 +9,7 @@ from matchpod.core.callback_query import CallbackState, read_callbacks_query
 
 
 def test_valid_parameters_are_parsed_by_the_reader_of_the_api() -> None:
-    filters = read_filters({"state": "waiting", "page": "2", "done": "redelivered"}, read_callbacks_query)
+    filters = read_filters({"state": "waiting", "page": "2"}, read_callbacks_query)
     assert filters.query is not None
     assert (filters.query.state, filters.query.page) == (CallbackState.WAITING, 2)
     assert filters.given == {"state": "waiting", "page": "2"}

@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.console.command_lines import curl_line, verify_line
 from matchpod.console.filters import Filters, is_day, read_filters, storable
-from matchpod.console.rendering import HEADERS, NOT_STORED, iso, redirect
+from matchpod.console.rendering import HEADERS, NOT_STORED, iso
 from matchpod.console.visit import Visit
 from matchpod.core.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
 from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
@@ -21,6 +21,8 @@ from matchpod.web.endpoint import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
 FIELDS: Final = ("state", "serverId", "since", "until")
+RESEND: Final = "resendSince"
+"""The parameter with the time from which the form that sends callbacks again begins."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STATES: Final = (
     ("", "All"),
@@ -30,13 +32,6 @@ STATES: Final = (
 )
 STALE: Final = "This callback was sent since you opened the page, so it was not sent again. Its attempts are below."
 FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="callback-body.json"'),)
-
-
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request to send many callbacks again has done."""
-
-    count: int
-    next_since: str | None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +45,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 async def show_list(visit: Visit) -> Response:
     """List callbacks."""
     given = visit.query()
-    sent = _read_sent(given.pop("sent", ""), given.pop("next", ""))
-    return await _list(visit, read_filters(given, read_callbacks_query), sent=sent)
+    since = given.pop(RESEND, "")
+    return await _list(visit, read_filters(given, read_callbacks_query), since=since if read_date(since) else "")
 
 
 async def show(visit: Visit) -> Response:
@@ -88,15 +83,16 @@ async def redeliver_given_up(visit: Visit) -> Response:
     except (InvalidParamsError, RateLimitError) as exc:
         filters = read_filters({"state": CallbackState.GIVEN_UP.value}, read_callbacks_query)
         return await _list(visit, filters, fault=exc, since=since)
-    report = {"sent": str(done.count)} | ({} if done.next_since is None else {"next": done.next_since})
-    return redirect(f"{PATH}?{urlencode(report)}")
+    if done.next_since is not None:
+        path = f"{PATH}?{urlencode({RESEND: done.next_since})}"
+        return visit.done(path, "sent-some", number=done.count)
+    return visit.done(PATH, "sent" if done.count else "none-sent", number=done.count)
 
 
 async def _list(
     visit: Visit,
     filters: Filters[CallbacksQuery],
     *,
-    sent: Sent | None = None,
     fault: MatchpodError | None = None,
     since: str = "",
 ) -> Response:
@@ -104,7 +100,7 @@ async def _list(
     if filters.query is not None:
         found = await visit.deps.services.callbacks.list(visit.principal, filters.query)
     default = iso(visit.deps.now_ms() - DAY_MS)
-    shown = since or (sent.next_since if sent is not None else None) or default
+    shown = since or default
     status = 400 if filters.query is None else 200
     return visit.page(
         "deliveries.html",
@@ -113,7 +109,7 @@ async def _list(
         fields=FIELDS,
         states=STATES,
         found=found,
-        sent=sent,
+        is_resend_open=bool(since) or fault is not None,
         fault=None if fault is None else _sentence(fault),
         since=shown.removesuffix("Z"),
         max_redelivered=MAX_REDELIVERED,
@@ -151,10 +147,3 @@ def _check(one: CallbackDetail) -> Check | None:
         if message_id == one.id and timestamp.isascii() and timestamp.isdecimal():
             return Check(number=attempt.number, message_id=message_id, timestamp=timestamp)
     return None
-
-
-def _read_sent(count: str, next_since: str) -> Sent | None:
-    """Return what an address reports; None unless it is a number, so that no text of an address is shown."""
-    if not (count.isascii() and count.isdecimal()) or int(count[:9]) > MAX_REDELIVERED:
-        return None
-    return Sent(count=int(count[:9]), next_since=next_since if read_date(next_since) else None)

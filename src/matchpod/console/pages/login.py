@@ -7,8 +7,9 @@ that it opens begins the session.
 from __future__ import annotations
 
 from matchpod.console.deps import ConsoleDeps
+from matchpod.console.notices import read_notice
 from matchpod.console.rendering import page, redirect
-from matchpod.console.visit import NOTICES, Visit, read_form
+from matchpod.console.visit import Visit, read_form
 from matchpod.core.errors import RateLimitError, UnauthorizedError
 from matchpod.service.console_sessions import MAX_MS, NewSession
 from matchpod.web.auth import client_address
@@ -25,7 +26,8 @@ async def form(deps: ConsoleDeps, call: Call) -> Response:
     given = dict(query_of(call))
     if await deps.sessions.find(deps.doors.read_cookie(call)) is not None:
         return redirect(_own_path(given.get("next", "")))
-    return page("login.html", next=_own_path(given.get("next", "")), notice=NOTICES.get(given.get("done", ""), ""))
+    notice = read_notice(deps.doors, call)
+    return page("login.html", headers=notice.headers, next=_own_path(given.get("next", "")), notice=notice.text)
 
 
 async def by_key(deps: ConsoleDeps, call: Call) -> Response:

@@ -1,0 +1,73 @@
+"""What the page after a form says about it: passed on in a cookie, and shown once.
+
+The cookie has a word of NOTICES, a number and the path of the page; the text of a cookie is never shown. Only that page
+shows the notice and deletes the cookie, so neither a reload nor a copied address shows it again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from matchpod.console.doors import Doors
+from matchpod.web.endpoint import Call, Header
+
+NOTICES: Final = {
+    "canceled": "The match is canceled. Its server is being destroyed.",
+    "acknowledged": "Acknowledged. It is gone from the wall of everyone in your organization.",
+    "redelivered": "The callback is being sent again.",
+    "none-sent": "No callback was given up since that time, so none was sent.",
+    "sent": "{callbacks} being sent again. None remains.",
+    "sent-some": "{callbacks} being sent again. More remain: the form below begins where this request ended.",
+    "created": "The match was created.",
+    "logged-out": "You are logged out.",
+    "session-ended": "The session has ended.",
+    "key-revoked": "The key is revoked. Its sessions have ended too.",
+    "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
+    "region-on": "The region accepts new matches.",
+    "region-off": "The region accepts no new matches. Running matches go on.",
+    "overlay-ended": "The links to the overlay no longer work.",
+}
+"""The texts by the word in the cookie."""
+MAX_AGE_S: Final = 60
+"""Far longer than a browser needs to open the next page."""
+NAME: Final = "matchpod-notice"
+
+_VALUE: Final = re.compile(r"(?P<word>[a-z-]+)\.(?P<number>[0-9]{1,9})@(?P<path>/[!-~]*)")
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """The text for a page, and the header that deletes the cookie."""
+
+    text: str = ""
+    headers: tuple[Header, ...] = ()
+
+
+def notice_header(doors: Doors, path: str, word: str, number: int = 0) -> Header:
+    """Return the header that makes the page at this path show a notice."""
+    if word not in NOTICES:
+        raise ValueError(f"there is no notice {word!r}")
+    return _header(doors, f"{word}.{number}@{path.partition('?')[0]}", max_age_s=MAX_AGE_S)
+
+
+def read_notice(doors: Doors, call: Call) -> Notice:
+    """Return the notice for the page that is requested; empty if there is none."""
+    found = _VALUE.fullmatch(doors.cookie_value(call, _name(doors)))
+    if found is None or found["path"] != call.scope["path"] or found["word"] not in NOTICES:
+        return Notice()
+    number = int(found["number"])
+    text = NOTICES[found["word"]].format(callbacks="1 callback is" if number == 1 else f"{number} callbacks are")
+    return Notice(text, (_header(doors, "", max_age_s=0),))
+
+
+def _name(doors: Doors) -> str:
+    return f"__Secure-{NAME}" if doors.is_secure else NAME
+
+
+def _header(doors: Doors, value: str, *, max_age_s: int) -> Header:
+    parts = [f"{_name(doors)}={value}", "Path=/console", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Strict"]
+    if doors.is_secure:
+        parts.append("Secure")
+    return b"set-cookie", "; ".join(parts).encode()
