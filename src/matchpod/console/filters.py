@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -24,6 +24,8 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
     """None if there are faults."""
     faults: Mapping[str, str]
     """What is wrong with each parameter, as a phrase that follows its name."""
+    labels: Mapping[str, str]
+    """The labels of the parameters that have a field on the page, in its order."""
 
     @property
     def is_narrowed(self) -> bool:
@@ -34,9 +36,15 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
         """The value of a filter; empty if it is not set."""
         return self.given.get(name, "")
 
-    def other_faults(self, fields: Collection[str]) -> list[tuple[str, str]]:
+    @property
+    def wrong_fields(self) -> list[tuple[str, str, str]]:
+        """The name, the label and the fault of each wrong field, in the order of the page."""
+        return [(name, label, self.faults[name]) for name, label in self.labels.items() if name in self.faults]
+
+    @property
+    def other_faults(self) -> list[tuple[str, str]]:
         """The faults of parameters that have no field on the page."""
-        return [(name, message) for name, message in self.faults.items() if name not in fields]
+        return [(name, message) for name, message in self.faults.items() if name not in self.labels]
 
     def link(self, **changes: str) -> str:
         """Return the query of the first page with other filters; an empty value removes a filter."""
@@ -44,15 +52,17 @@ class Filters(msgspec.Struct, Generic[Q], frozen=True, kw_only=True):
         return urlencode({name: value for name, value in changed.items() if value and name != "page"})
 
 
-def read_filters(given: Mapping[str, str], read: Callable[[Sequence[tuple[str, str]]], Q]) -> Filters[Q]:
+def read_filters(
+    given: Mapping[str, str], read: Callable[[Sequence[tuple[str, str]]], Q], labels: Mapping[str, str]
+) -> Filters[Q]:
     """Parse the parameters of a page with the parser of the API."""
     pairs = list(given.items())
     shown = {storable(name): storable(value) for name, value in pairs}
     try:
-        return Filters(given=shown, query=read(pairs), faults={})
+        return Filters(given=shown, query=read(pairs), faults={}, labels=labels)
     except InvalidParamsError as exc:
         faults = {fault.path: fault.message for fault in exc.faults}
-        return Filters(given=shown, query=None, faults=faults)
+        return Filters(given=shown, query=None, faults=faults, labels=labels)
 
 
 def storable(text: str) -> str:

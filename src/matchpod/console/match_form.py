@@ -47,7 +47,7 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FormFaults(msgspec.Struct, frozen=True):
-    """What is wrong with a form: by field, and in general."""
+    """What is wrong with a form: by field, in their order on the page, and in general."""
 
     by_field: Mapping[str, list[str]] = {}
     general: tuple[str, ...] = ()
@@ -81,40 +81,45 @@ def _number_help(schema: Schema) -> str:
 
 
 def _fields() -> dict[str, FormField]:
-    team = _properties("ListedTeam")
+    """Return the fields in their order on the page."""
     first_map, more_maps = _schema_of("gameSettings.map"), _schema_of("gameSettings.maps")
     rosters = _schema_of("gameSettings.teams")
     found = [
         _field("region", "Region", _schema_of("region"), help_text=""),
+        FormField(name="scenario", label="Scenario"),
         FormField(name="matchType", label="Match type", choices=tuple(MatchType)),
         _field("seriesFormat", "Series", _schema_of("gameSettings.seriesFormat"), help_text=""),
         _field("map1", "First map", first_map),
         *(_field(name, f"Map {name[3:]}", more_maps, help_text="") for name in MAP_FIELDS[1:]),
         _field("sides", "Sides", _schema_of("gameSettings.sides")),
-        *(_field(f"{one}Name", f"Name of {_team_label(one)}", team["name"], help_text="") for one in Team),
-        *(FormField(name=f"{one}Players", label=f"Players of {_team_label(one)}", help=_ROSTER_HELP) for one in Team),
+        _field("externalMatchId", "External id", _schema_of("externalMatchId")),
+        _field("callbackUrl", "Callback URL", _schema_of("callbackUrl")),
         FormField(name="teams", label="Teams", help=str(rosters["description"])),
+        *(field for one in Team for field in _team_fields(one)),
+        _field("dmSubMode", "Deathmatch mode", _schema_of("gameSettings.dmSubMode"), help_text=""),
+        _number_field("dmRoundMinutes", "Minutes"),
         FormField(
             name="players",
             label="Players",
             help=f"{_schema_of('gameSettings.players')['description']} {_ROSTER_HELP}",
         ),
-        _field("dmSubMode", "Deathmatch mode", _schema_of("gameSettings.dmSubMode"), help_text=""),
-        FormField(name="scenario", label="Scenario"),
-        _field("externalMatchId", "External id", _schema_of("externalMatchId")),
-        _field("callbackUrl", "Callback URL", _schema_of("callbackUrl")),
-        _field("callbackAuthToken", "Callback auth token", _schema_of("callbackAuthToken")),
         _field("serverPassword", "Server password", _schema_of("gameSettings.serverPassword")),
+        _number_field("freezeTime", "Freeze time in seconds"),
+        _number_field("maxRounds", "Rounds per map"),
         _field("customCvars", "Console variables", _schema_of("gameSettings.customCvars")),
+        _field("callbackAuthToken", "Callback auth token", _schema_of("callbackAuthToken")),
     ]
-    for name, label in (
-        ("dmRoundMinutes", "Minutes"),
-        ("freezeTime", "Freeze time in seconds"),
-        ("maxRounds", "Rounds per map"),
-    ):
-        schema = _schema_of(f"gameSettings.{name}")
-        found.append(_field(name, label, schema, help_text=_number_help(schema)))
     return {field.name: field for field in found}
+
+
+def _number_field(name: str, label: str) -> FormField:
+    schema = _schema_of(f"gameSettings.{name}")
+    return _field(name, label, schema, help_text=_number_help(schema))
+
+
+def _team_fields(team: Team) -> tuple[FormField, FormField]:
+    name = _field(f"{team}Name", f"Name of {_team_label(team)}", _properties("ListedTeam")["name"], help_text="")
+    return name, FormField(name=f"{team}Players", label=f"Players of {_team_label(team)}", help=_ROSTER_HELP)
 
 
 def _team_label(team: str) -> str:
@@ -264,7 +269,7 @@ def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFault
             by_field.setdefault(name, []).append(_sentence(message))
         else:
             general.append(_sentence(f"{fault.path} {message}".strip()))
-    return FormFaults(by_field, tuple(general))
+    return FormFaults({name: by_field[name] for name in FIELDS if name in by_field}, tuple(general))
 
 
 def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:

@@ -77,7 +77,14 @@ _log = logging.getLogger(__name__)
 
 
 class AccessError(Exception):
-    """An organization or key cannot be created, found or changed; the message is a sentence for the operator."""
+    """An organization or key cannot be created, found or changed; the message is a sentence for the operator.
+
+    `field` is what has to be changed: `name`, `scopes` or `lifetime`; empty if it is none of these.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +247,7 @@ class Access:
         try:
             await organizations.create(self._db, organization, *also, record)
         except DuplicateError as exc:
-            raise AccessError(f"An organization named {organization.name} already exists.") from exc
+            raise AccessError(f"An organization named {organization.name} already exists.", field="name") from exc
         _log.info("organization created", extra={"org_id": organization.id})
 
     async def _organization(self, name: str) -> Organization:
@@ -265,9 +272,10 @@ class Access:
         """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
         _check_name(name, "The name of a key", shortest=0)
         if not scopes:
-            raise AccessError("A key needs at least one scope.")
+            raise AccessError("A key needs at least one scope.", field="scopes")
         if expires_in_s is not None and not 0 < expires_in_s <= MAX_EXPIRES_IN_S:
-            raise AccessError(f"The lifetime of a key must be between 1 second and {MAX_EXPIRES_IN_S // DAY_S} days.")
+            text = f"The lifetime of a key must be between 1 second and {MAX_EXPIRES_IN_S // DAY_S} days."
+            raise AccessError(text, field="lifetime")
         organization = await self._organization(org_name)
         lifetime_ms = None if expires_in_s is None else expires_in_s * 1000
         text, key = self._new_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
@@ -372,6 +380,7 @@ def _hash(text: str) -> str:
 
 def _check_name(name: str, what: str, *, shortest: int) -> None:
     if not shortest <= len(name) <= MAX_NAME or name != name.strip():
-        raise AccessError(f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace.")
+        text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
+        raise AccessError(text, field="name")
     if code := unprintable_in(name):
-        raise AccessError(f"{what} must not contain control or format characters (found {code}).")
+        raise AccessError(f"{what} must not contain control or format characters (found {code}).", field="name")

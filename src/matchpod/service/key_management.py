@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.core.errors import Fault, InvalidParamsError, NotFoundError, UnavailableError
 from matchpod.service.access import Access, AccessError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
@@ -43,7 +43,7 @@ class KeyManagement:
                 org_name, name=name, role=role, scopes=scopes, expires_in_s=expires_in_s, actor=actor
             )
         except AccessError as exc:
-            raise InvalidParamsError(str(exc)) from exc
+            raise _invalid(exc) from exc
 
     @unavailable_on_outage
     async def rotate(self, org_name: str, key_id: str, *, overlap_s: int, actor: str) -> NewKey:
@@ -52,7 +52,7 @@ class KeyManagement:
         try:
             return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
         except AccessError as exc:
-            raise InvalidParamsError(str(exc)) from exc
+            raise _invalid(exc) from exc
 
     @unavailable_on_outage
     async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
@@ -79,8 +79,12 @@ class KeyManagement:
         try:
             return await self._access.create_organization(name, actor=actor)
         except AccessError as exc:
-            raise InvalidParamsError(str(exc)) from exc
+            raise _invalid(exc) from exc
 
     async def _require(self, org_name: str, key_id: str) -> None:
         if key_id not in {key.id for key in await self._access.keys(org_name)}:
             raise NotFoundError("There is no key with this id.")
+
+
+def _invalid(error: AccessError) -> InvalidParamsError:
+    return InvalidParamsError(str(error), (Fault(error.field, str(error)),) if error.field else ())

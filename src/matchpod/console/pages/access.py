@@ -14,7 +14,7 @@ import msgspec
 from matchpod.console.audit_words import audit_lines, session_words
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.core.audit_query import read_audit_query
-from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
+from matchpod.core.errors import Fault, ForbiddenError, InvalidParamsError, NotFoundError
 from matchpod.service.access import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
 from matchpod.service.audit import PAGE_SIZE, Action
 from matchpod.service.principals import MANAGERS, KeyView, NewKey, Role, Scope
@@ -65,7 +65,7 @@ async def create_key(visit: Visit) -> Response:
             actor=visit.user.session_id,
         )
     except InvalidParamsError as exc:
-        return await _page(visit, given=given, fault=str(exc), status=exc.status)
+        return await _page(visit, given=given, fault=exc)
     return _new_key(visit, created, title="The key was created")
 
 
@@ -93,15 +93,19 @@ def _role(text: str) -> Role:
     try:
         return Role(text)
     except ValueError as exc:
-        raise InvalidParamsError(f"The role must be one of {', '.join(Role)}.") from exc
+        raise _fault("role", f"The role must be one of {', '.join(Role)}.") from exc
 
 
 def _lifetime_s(days: str) -> int | None:
     if not days:
         return None
     if not (days.isascii() and days.isdecimal() and len(days) <= 6):
-        raise InvalidParamsError(f"The lifetime must be 1 to {MAX_EXPIRES_IN_S // DAY_S} days.")
+        raise _fault("lifetime", f"The lifetime must be 1 to {MAX_EXPIRES_IN_S // DAY_S} days.")
     return int(days) * DAY_S
+
+
+def _fault(field: str, message: str) -> InvalidParamsError:
+    return InvalidParamsError(message, (Fault(field, message),))
 
 
 # --- the webhook secret -------------------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> list[SessionL
 
 
 async def _page(
-    visit: Visit, *, given: Mapping[str, str] | None = None, fault: str = "", status: int = 200
+    visit: Visit, *, given: Mapping[str, str] | None = None, fault: InvalidParamsError | None = None
 ) -> Response:
     user = visit.user
     if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
@@ -176,7 +180,7 @@ async def _page(
     log_ins = await visit.deps.audit.log_in_details(user.org_id, {act.actor for act in acts})
     return visit.page(
         "access.html",
-        status=status,
+        status=200 if fault is None else fault.status,
         is_owner=visit.is_owner,
         sees_all=sees_all,
         keys=keys,
@@ -187,6 +191,7 @@ async def _page(
         log_ins=await visit.deps.audit.log_ins() if user.is_operator else (),
         given=given if given is not None else _NEW_KEY,
         fault=fault,
+        wrong=fault.faults[0].path if fault is not None and fault.faults else "",
         roles=ROLE_TEXTS,
         scopes=tuple(Scope),
         lifetimes=LIFETIME_DAYS,

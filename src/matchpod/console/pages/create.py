@@ -83,6 +83,8 @@ async def _page(
         fields=match_form.FIELDS,
         values=values,
         faults=faults,
+        summary=[(name, match_form.FIELDS[name].label, " ".join(texts)) for name, texts in faults.by_field.items()],
+        first_fault=next(iter(faults.by_field), ""),
         once=once,
         request=request,
         regions=regions,

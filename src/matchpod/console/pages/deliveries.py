@@ -20,7 +20,8 @@ from matchpod.service.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
 from matchpod.web.endpoint import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
-FIELDS: Final = ("state", "serverId", "since", "until")
+LABELS: Final = {"serverId": "Server id", "since": "Created from (UTC)", "until": "to (UTC)"}
+"""The filters that have a field on the page."""
 RESEND: Final = "resendSince"
 """The parameter with the time from which the form that sends callbacks again begins."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -46,7 +47,9 @@ async def show_list(visit: Visit) -> Response:
     """List callbacks."""
     given = visit.query()
     since = given.pop(RESEND, "")
-    return await _list(visit, read_filters(given, read_callbacks_query), since=since if read_date(since) else "")
+    return await _list(
+        visit, read_filters(given, read_callbacks_query, LABELS), since=since if read_date(since) else ""
+    )
 
 
 async def show(visit: Visit) -> Response:
@@ -81,7 +84,7 @@ async def redeliver_given_up(visit: Visit) -> Response:
         body = msgspec.json.encode({"since": since})
         done = await visit.deps.services.callbacks.redeliver_given_up(visit.principal, body)
     except (InvalidParamsError, RateLimitError) as exc:
-        filters = read_filters({"state": CallbackState.GIVEN_UP.value}, read_callbacks_query)
+        filters = read_filters({"state": CallbackState.GIVEN_UP.value}, read_callbacks_query, LABELS)
         return await _list(visit, filters, fault=exc, since=since)
     if done.next_since is not None:
         path = f"{PATH}?{urlencode({RESEND: done.next_since})}"
@@ -106,11 +109,11 @@ async def _list(
         "deliveries.html",
         status=status if fault is None else fault.status,
         filters=filters,
-        fields=FIELDS,
         states=STATES,
         found=found,
         is_resend_open=bool(since) or fault is not None,
         fault=None if fault is None else _sentence(fault),
+        is_time_wrong=isinstance(fault, InvalidParamsError),
         since=shown.removesuffix("Z"),
         max_redelivered=MAX_REDELIVERED,
         is_day=is_day,

@@ -39,7 +39,7 @@ async def by_key(deps: ConsoleDeps, call: Call) -> Response:
             given.get("key", ""), user_agent=_user_agent(call), address=client_address(call)
         )
     except UnauthorizedError:
-        return page("login.html", status=401, next=path, notice="", fault=KEY_INVALID)
+        return page("login.html", status=401, next=path, notice="", fault=KEY_INVALID, is_key_wrong=True)
     except RateLimitError as exc:
         return _too_often(exc, path)
     return await _begin(deps, call, session, path)

@@ -20,7 +20,15 @@ from matchpod.core.server_query import ServersQuery, read_servers_query
 from matchpod.web.endpoint import Header, PartedResponse, Response
 
 PATH: Final = "/console/matches"
-FIELDS: Final = ("status", "phase", "region", "externalMatchId", "dateFrom", "dateTo")
+LABELS: Final = {
+    "externalMatchId": "External id",
+    "status": "Status",
+    "phase": "Phase",
+    "region": "Region",
+    "dateFrom": "Created from (UTC)",
+    "dateTo": "to (UTC)",
+}
+"""The filters that have a field on the page."""
 MAX_ROWS: Final = 10_000
 """Matches in a CSV file."""
 CSV: Final = b"text/csv; charset=utf-8"
@@ -29,7 +37,7 @@ FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filena
 
 async def show_list(visit: Visit) -> Response:
     """List matches, newest first."""
-    filters = read_filters(visit.query(), read_servers_query)
+    filters = read_filters(visit.query(), read_servers_query, LABELS)
     found = None
     if filters.query is not None:
         found = await visit.deps.services.history.matches(visit.principal, filters.query)
@@ -38,7 +46,7 @@ async def show_list(visit: Visit) -> Response:
 
 async def download_csv(visit: Visit) -> Response | PartedResponse:
     """Return the matches of all pages as CSV; the page with its faults if a filter is wrong."""
-    filters = read_filters(visit.query(), read_servers_query)
+    filters = read_filters(visit.query(), read_servers_query, LABELS)
     if filters.query is None:
         return _page(visit, filters, found=None, status=400)
     parts = _csv_parts(visit, filters.query)
@@ -78,7 +86,6 @@ def _page(visit: Visit, filters: Filters[ServersQuery], *, found: object, status
         "matches.html",
         status=status,
         filters=filters,
-        fields=FIELDS,
         statuses=STATUSES,
         phases=PHASES,
         regions=[region.code for region in visit.deps.services.regions.all()],
