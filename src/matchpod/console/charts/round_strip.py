@@ -28,6 +28,7 @@ _TABLE: Final = Markup(
 )
 _PARTS: Final = Markup('<tr class="parts"><td></td>{}</tr>')
 _PART: Final = Markup('<th scope="colgroup" colspan="{}" class="{}">{}</th>')
+_UNNAMED_PART: Final = Markup('<td colspan="{}" class="{}"></td>')
 _CORNER: Final = Markup('<th scope="col"><span class="visually-hidden">Team</span></th>')
 _NUMBER: Final = Markup('<th scope="col" class="{kind}" title="{title}">{content}</th>')
 _ROW: Final = Markup(
@@ -99,7 +100,10 @@ def round_strip(
 def _part_row(parts: Sequence[Part]) -> Markup:
     if not any(part.name for part in parts):
         return Markup("")
-    cells = (_PART.format(len(part.rounds), "gap" if index else "", part.name) for index, part in enumerate(parts))
+    cells = (
+        (_PART if part.name else _UNNAMED_PART).format(len(part.rounds), "gap" if index else "", part.name)
+        for index, part in enumerate(parts)
+    )
     return _PARTS.format(join(cells))
 
 

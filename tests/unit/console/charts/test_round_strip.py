@@ -98,7 +98,8 @@ def test_incomplete_round_is_marked() -> None:
 
 def test_halves_and_overtimes_have_names_and_gaps() -> None:
     tree = check(round_strip(make_map(31), "Red", "Blue"))
-    assert texts(tree, ".//thead/tr[1]/th") == ["1st half", "2nd half", "Overtime 1", "", "Overtime 2"]
+    assert texts(tree, ".//thead/tr[1]/th") == ["1st half", "2nd half", "Overtime 1", "Overtime 2"]
+    assert len(tree.findall(".//thead/tr[1]/td[@class='gap']")) == 1  # no heading without a text
     gaps = [number for number, cell in enumerate(tree.findall(CELLS.format(1)), 1) if "gap" in cell.get("class", "")]
     assert gaps == [13, 25, 28, 31]
 
