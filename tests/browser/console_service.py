@@ -141,11 +141,16 @@ class ConsoleService:
 
     def keep_open(self) -> None:
         """Replace the open matches before their time to join ends."""
-        if time.monotonic() - self._created_s > KEPT_S:
-            for server_id in self.hostile:
-                self.running.cancel(server_id)
+        if not self.hostile or time.monotonic() - self._created_s > KEPT_S:
+            self.cancel_hostile_matches()
             self.acknowledge_all()
             self.create_hostile_matches()
+
+    def cancel_hostile_matches(self) -> None:
+        """Cancel the open matches, for a test that needs their servers; the next test gets new ones."""
+        for server_id in self.hostile:
+            self.running.cancel(server_id)
+        self.hostile = []
 
     def acknowledge_all(self) -> None:
         """Take all matches without a result off the wall."""
