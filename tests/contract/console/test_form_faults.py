@@ -121,7 +121,7 @@ async def test_log_in_with_a_fault_keeps_where_to_go_but_not_the_key(site: Conso
     page = Elements(response.text)
     (key,) = [one for one in page.found if one.get("id") == "key"]
     assert (key["aria-invalid"], key["aria-describedby"], "autofocus" in key) == ("true", "faults", True)
-    assert page.ids("role", "alert") == ["faults"]
+    assert "faults" in page.ids("role", "alert")
     assert page.title.startswith("Fault")
     assert 'value="/console/regions"' in response.text
     assert "mk_live_typed" not in response.text
@@ -130,7 +130,8 @@ async def test_log_in_with_a_fault_keeps_where_to_go_but_not_the_key(site: Conso
 async def test_used_link_is_announced_and_the_key_is_not_wrong(site: ConsoleSite) -> None:
     response = await site.request("POST", "/console/login/used", form={})
     page = Elements(response.text)
-    assert (page.ids("aria-invalid"), page.ids("autofocus"), page.ids("role", "alert")) == ([], ["key"], ["faults"])
+    assert (page.ids("aria-invalid"), page.ids("autofocus")) == ([], ["key"])
+    assert "faults" in page.ids("role", "alert")
     assert page.ids("aria-describedby") == ["key"]
 
 
