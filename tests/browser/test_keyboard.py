@@ -30,9 +30,7 @@ def join(service: ConsoleService, server_id: str, number: int) -> None:
     """Let a listed player join, which changes the card and the page of the match."""
     who = f"Player {number}<{number}><[U:1:{FIRST_ACCOUNT + number}]>"
     stamp = "11/17/2026 - 12:00:00.000 - "
-    service.post_log(
-        server_id, f'{stamp}"{who}<>" connected, address ""', f'{stamp}"{who}<>" entered the game', number=number
-    )
+    service.post_log(server_id, f'{stamp}"{who}<>" connected, address ""', f'{stamp}"{who}<>" entered the game')
 
 
 def test_match_is_canceled_with_the_keyboard_while_pages_change(pages: Pages, service: ConsoleService) -> None:
