@@ -92,7 +92,7 @@ async def test_cancel_is_done_once_and_recorded(site: ConsoleSite) -> None:
     page = await site.follow(answer, who=ADMIN)
     assert "The match is canceled." in page.text
     assert "canceled by user" in page.text
-    assert "sse-connect" not in page.text  # nothing changes any more
+    assert "data-follow" not in page.text  # nothing changes any more
     again = await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
     assert again.status_code == 409
     assert "can no longer be done" in again.text
