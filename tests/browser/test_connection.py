@@ -157,8 +157,11 @@ def test_revoked_key_logs_all_tabs_out_and_keeps_their_addresses(
     path, tab = tabs.popitem()
     enter_key(tab, service.running.key)
     tab.wait_for_url(f"**{path}")
-    typed.get_by_role("link", name="Log in again").click()
-    typed.wait_for_url("**/console/create")
+    with typed.expect_popup() as popup:
+        typed.get_by_role("link", name="Log in again in another tab").click()
+    popup.value.wait_for_url("**/console/create")
+    typed.get_by_role("button", name="Show as curl").click()
+    expect(typed.get_by_text("mp_maxrounds 4").first).to_be_visible()
 
 
 def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service: ConsoleService, key: NewKey) -> None:

@@ -103,10 +103,11 @@ class LivePage {
       location.replace(login);
       return;
     }
-    this.say("You are logged out. What you have typed is still here, but cannot be sent. ");
+    this.say("You are logged out. What you have typed is kept. ");
     const link = document.createElement("a");
     link.href = login;
-    link.textContent = "Log in again";
+    link.target = "_blank";
+    link.textContent = "Log in again in another tab";
     document.getElementById("connection").append(link);
   }
 }
