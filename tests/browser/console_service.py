@@ -177,6 +177,10 @@ class ConsoleService:
         self.acknowledge_all()
         self.hostile = [self.create_open_match(name, teams=teams) for name in HOSTILE_IDS]
         self.running.wait_for_status(self.hostile[0], "running")
+        self.join_players()
+
+    def join_players(self) -> None:
+        """Let players with hostile names join; after a minute the console of the server says that they are gone."""
         self.post_log(self.hostile[0], *_joining_lines())
 
     def post_log(self, server_id: str, *lines: str) -> None:

@@ -17,6 +17,7 @@ LIVE_MS = 180_000
 def followed_card(page: Page, service: ConsoleService) -> str:
     """Wait until the card of the match with hostile players shows them; return its selector."""
     card = f"#card-{service.hostile[0]}"
+    service.join_players()
     expect(page.locator(f"{card} .dot.connected")).to_have_count(len(PLAYER_NAMES))
     return card
 

@@ -113,20 +113,29 @@ def test_cards_are_removed_inserted_and_moved_with_their_focus(page: Page, has_m
         page.evaluate("() => { delete Element.prototype.moveBefore; }")
     show(
         page,
-        "".join(["<div id=cards>", *(f"<article id={one}><a href=x>{one}</a></article>" for one in "abcd"), "</div>"]),
+        "".join(
+            [
+                "<div id=cards>",
+                *(f"<article id={one}><a href=x>{one}</a><p>76561</p></article>" for one in "abcd"),
+                "</div>",
+            ]
+        ),
     )
     page.locator("#d a").focus()
     page.evaluate("window.kept = document.activeElement")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#d p'))")
     page.evaluate(
         APPLY,
         '<i id="b" data-swap="removed"></i>'
-        '<div data-swap="before" data-target="a"><article id="d"><a href=x>d!</a></article></div>'
+        '<div data-swap="before" data-target="a"><article id="d"><a href=x>d!</a><p>76561</p></article></div>'
         '<div data-swap="last" data-target="cards"><article id="e">e</article></div>'
         '<div data-swap="first" data-target="cards"><article id="f">f</article><article id="g">g</article></div>'
         '<div data-swap="before" data-target="unknown"><article id="h">h</article></div>',
     )
-    assert page.locator("article").all_text_contents() == ["f", "g", "d!", "a", "c", "e"]
+    shown = [text.removesuffix("76561") for text in page.locator("article").all_text_contents()]
+    assert shown == ["f", "g", "d!", "a", "c", "e"]
     assert page.evaluate("document.activeElement === kept")
+    assert page.evaluate("getSelection().toString()") == "76561"
 
 
 def test_all_cards_in_another_order_keep_their_elements(page: Page) -> None:

@@ -124,7 +124,8 @@
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    live = new LivePage({ prepare: dress, updated, isInUse: () => isSending || isTyped });
+    const isInUse = () => isSending || isTyped || document.querySelector(".secret, .notice [data-copy]");  // shown once
+    live = new LivePage({ prepare: dress, updated, isInUse });
     dress(document);
     updated();
     formParts();

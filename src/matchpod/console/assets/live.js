@@ -103,7 +103,7 @@ class LivePage {
       location.replace(login);
       return;
     }
-    this.say("You are logged out. What you have typed is kept. ");
+    this.say("You are logged out. This page stays as it is. ");
     const link = document.createElement("a");
     link.href = login;
     link.target = "_blank";

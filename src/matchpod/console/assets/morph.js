@@ -31,13 +31,13 @@ function place(parent, items, before) {
 
 function move(parent, node, before) {
   if (node.parentNode === parent && node.nextSibling === before) return;
-  if (parent.moveBefore) {
-    parent.moveBefore(node, before);
-    return;
-  }
   const focused = node.contains(document.activeElement) ? document.activeElement : null;
-  parent.insertBefore(node, before);
-  focused?.focus({ preventScroll: true });
+  const selection = getSelection(), { anchorNode, anchorOffset, focusNode, focusOffset } = selection;
+  const isSelected = node.contains(anchorNode) || node.contains(focusNode);
+  if (parent.moveBefore) parent.moveBefore(node, before);
+  else parent.insertBefore(node, before);
+  if (isSelected) selection.setBaseAndExtent(anchorNode, anchorOffset, focusNode, focusOffset);
+  if (focused !== document.activeElement) focused?.focus({ preventScroll: true });
 }
 
 function isSame(node, other) {
@@ -55,7 +55,7 @@ function morph(node, wanted) {
     node.data = wanted.data;
     return node;
   }
-  const isKept = (name) => name === "open" && node.nodeName === "DETAILS";  // people open and close it
+  const isKept = (name) => name === "open" && ["DETAILS", "DIALOG"].includes(node.nodeName);  // people open and close it
   for (const { name } of [...node.attributes]) if (!wanted.hasAttribute(name) && !isKept(name)) node.removeAttribute(name);
   for (const { name, value } of wanted.attributes) {
     if (node.getAttribute(name) !== value && !isKept(name)) node.setAttribute(name, value);
