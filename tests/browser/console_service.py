@@ -160,7 +160,8 @@ class ConsoleService:
             service = Acknowledgements(db=resources.db, clock=resources.clock, audit=audit)
             (org_id,) = (one.id for one in await organizations.list(resources.db) if one.name == "demo")
             person = Principal(org_id=org_id, key_id="key_test", role=Role.OWNER, scopes=frozenset(Scope))
-            await service.acknowledge(person, [], before_ms=resources.clock.now_ms() + 1)
+            for is_by_hand in (True, False):
+                await service.acknowledge_older(person, resources.clock.now_ms() + 1, is_by_hand=is_by_hand)
 
         self.with_resources(acknowledge)
 

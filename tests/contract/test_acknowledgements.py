@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.core.effects import CancelReason
+from matchpod.core.effects import BY_HAND, CancelReason
 from matchpod.core.errors import ForbiddenError
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Database, Statement
@@ -47,8 +47,8 @@ class World:
             await end(self.db, rows[-1], Outcome(at_ms=NOW_MS + number, reason=reason))
         return [row.id for row in rows]
 
-    async def left(self, org_id: str = "org_1") -> list[str]:
-        return await acknowledgements.unacknowledged_ids(self.db, org_id, limit=9)
+    async def left(self, org_id: str = "org_1", *, is_by_hand: bool = False) -> list[str]:
+        return await acknowledgements.unacknowledged_ids(self.db, org_id, is_by_hand=is_by_hand, limit=9)
 
     async def acts(self) -> list[tuple[str, str, str, str]]:
         items = await self.audit.page("org_1")
@@ -61,11 +61,22 @@ def world(db: Database) -> World:
 
 
 async def test_matches_without_a_result_are_found_the_last_first(world: World) -> None:
-    lost, _, canceled = await world.end_matches(CancelReason.SERVER_LOST, None, CancelReason.CANCELED_BY_USER)
+    reasons = (CancelReason.SERVER_LOST, None, CancelReason.CANCELED_BY_USER, CancelReason.NO_PLAYERS_JOINED)
+    lost, _, canceled, empty = await world.end_matches(*reasons)
     await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
     await create(world.db, server("srv_open"))
-    assert await world.left() == [canceled, lost]
-    assert await acknowledgements.unacknowledged_ids(world.db, "org_1", limit=1) == [canceled]
+    assert await world.left() == [empty, lost]
+    assert await world.left(is_by_hand=True) == [canceled]
+    assert await acknowledgements.unacknowledged_ids(world.db, "org_1", is_by_hand=False, limit=1) == [empty]
+
+
+async def test_reasons_by_hand_are_those_of_the_index(world: World) -> None:
+    """The conditions of the indexes are in a migration, which is never changed."""
+    for reason in CancelReason:
+        await world.end_matches(reason, org_id=reason)
+        assert len(await world.left(reason, is_by_hand=reason in BY_HAND)) == 1
+    (statement,) = (sql for sql in MIGRATIONS[VERSION - 1] if "servers_canceled" in sql)
+    assert f"reason IN ({', '.join(repr(str(reason)) for reason in BY_HAND)})" in statement
 
 
 async def test_acknowledged_match_is_gone_and_says_by_whom(world: World) -> None:
@@ -107,9 +118,14 @@ async def test_second_acknowledgement_changes_and_records_nothing(world: World) 
 
 async def test_all_that_ended_before_a_time_are_acknowledged_but_none_that_ended_later(world: World) -> None:
     ids = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
-    assert await world.acknowledgements.acknowledge(PERSON, [], before_ms=NOW_MS + 2) == 2
+    await create(world.db, by_hand := server("srv_by_hand"))
+    await end(world.db, by_hand, Outcome(at_ms=NOW_MS, reason=CancelReason.CANCELED_BY_USER))
+    assert await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 2, is_by_hand=False) == 2
     assert await world.left() == ids[:1:-1]
-    assert await world.acts() == [("ses_1", "match_acknowledged", "", "all that ended before 2027-01-15T08:00:00.002Z")]
+    assert await world.left(is_by_hand=True) == ["srv_by_hand"]
+    assert await world.acts() == [
+        ("ses_1", "match_acknowledged", "", "all failed or canceled before 2027-01-15T08:00:00.002Z")
+    ]
 
 
 async def test_open_finished_unknown_and_other_matches_are_left_alone(world: World) -> None:
@@ -117,7 +133,7 @@ async def test_open_finished_unknown_and_other_matches_are_left_alone(world: Wor
     (other,) = await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
     await create(world.db, server("srv_open"))
     assert await world.acknowledgements.acknowledge(PERSON, [finished, other, "srv_open", "srv_no"]) == 0
-    assert await world.acknowledgements.acknowledge(PERSON, [], before_ms=NOW_MS + 9) == 0
+    assert await world.acknowledgements.acknowledge_older(PERSON, NOW_MS + 9, is_by_hand=False) == 0
     assert await world.left("org_2") == [other]
     assert await world.acts() == []
 
@@ -126,6 +142,8 @@ async def test_members_may_not_acknowledge(world: World) -> None:
     (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
     with pytest.raises(ForbiddenError):
         await world.acknowledgements.acknowledge(MEMBER, [lost])
+    with pytest.raises(ForbiddenError):
+        await world.acknowledgements.acknowledge_older(MEMBER, NOW_MS + 9, is_by_hand=False)
     assert await world.left() == [lost]
 
 
@@ -136,7 +154,8 @@ async def test_matches_that_ended_before_the_migration_are_not_shown(harness: da
         ended, finished = await world.end_matches(CancelReason.SERVER_LOST, None)
         await db.write(
             [
-                Statement("DROP INDEX servers_unacknowledged"),
+                Statement("DROP INDEX servers_failed"),
+                Statement("DROP INDEX servers_canceled"),
                 Statement("ALTER TABLE servers DROP COLUMN acknowledged_at_ms"),
                 Statement("ALTER TABLE servers DROP COLUMN acknowledged_by"),
                 Statement("DELETE FROM schema_versions WHERE version = :version", {"version": VERSION}),

@@ -214,15 +214,20 @@ async def test_open_match_needs_attention_before_those_that_failed(world: World)
     assert [one.group for one in cards] == [WallGroup.ATTENTION, WallGroup.FAILED, WallGroup.WAITING]
 
 
-async def test_number_of_matches_without_a_result_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_matches_without_a_result_is_limited_in_each_group(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_ENDED", 2)
+    first = await world.create(**RUNNING)
+    await world.end(first, CancelReason.SERVER_LOST)
     for number in range(3):
+        assert not (await world.overview().cards("org_1")).older
         row = await world.create(**RUNNING)
         world.clock.at_ms += number
-        await world.end(row, CancelReason.SERVER_LOST)
-        found = await world.overview().cards("org_1")
-        assert found.older_ms == (None if number < 2 else found.cards[-1].ended_ms)  # type: ignore[union-attr]
-    assert [one.server_id for one in found.cards] == ["srv_3", "srv_2"]
+        await world.end(row, CancelReason.CANCELED_BY_USER)
+    found = await world.overview().cards("org_1")
+    assert [one.server_id for one in found.cards] == ["srv_1", "srv_4", "srv_3"]
+    assert found.older == {WallGroup.CANCELED: found.cards[-1].ended_ms}  # type: ignore[union-attr]
 
 
 async def test_other_organizations_and_ended_matches_are_not_shown(world: World) -> None:

@@ -73,7 +73,7 @@ LIVE_OF_MATCHES = 100
 """One match of this many has not ended."""
 FAILED_OF_MATCHES = 5
 """One match of this many ended without a result."""
-UNACKNOWLEDGED_OF_MATCHES = 250
+UNACKNOWLEDGED_OF_MATCHES = 125
 """One match of this many is not acknowledged."""
 BATCHES = 2_000
 BATCH_ITEMS = 3
@@ -152,7 +152,8 @@ async def fill(db: Database) -> None:
             f" = 1 THEN 'ending' ELSE 'released' END, {open_or} 'stopped' END, {open_or_live} 'ended' END, 'match ' || n,"
             f" CAST('x' AS BLOB), 'l' || n, 'r' || n, 1, {sort_ms.format(MATCHES)}, 0, n, 0, 0, 0, 1,"
             f" CASE WHEN n % {LIVE_OF_MATCHES} <> 0 THEN {sort_ms.format(MATCHES)} END,"
-            f" CASE WHEN n % {FAILED_OF_MATCHES} = 1 THEN 'server_lost' END,"
+            f" CASE WHEN n % {FAILED_OF_MATCHES} <> 1 THEN NULL WHEN n % 2 = 1 THEN 'server_lost'"
+            " ELSE 'canceled_by_user' END,"
             f" CASE WHEN n % {FAILED_OF_MATCHES} = 1 AND n % {UNACKNOWLEDGED_OF_MATCHES} <> 1 THEN n END FROM numbers",
         ),
         *(
@@ -460,35 +461,32 @@ async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(
     assert cost.rows <= MATCHES // DAYS // 24 + 2, cost.plans
 
 
+@pytest.mark.parametrize(("is_by_hand", "index"), [(False, "servers_failed"), (True, "servers_canceled")])
 async def test_matches_to_acknowledge_are_found_without_reading_others(
-    harness: databases.Harness, db: Database
+    harness: databases.Harness, db: Database, is_by_hand: bool, index: str
 ) -> None:
+    number = MATCHES // UNACKNOWLEDGED_OF_MATCHES // 2
     for limit in (5, 100):
-        read = partial(acknowledgements.unacknowledged_ids, org_id=ORG, limit=limit)
+        read = partial(acknowledgements.unacknowledged_ids, org_id=ORG, is_by_hand=is_by_hand, limit=limit)
         found = await read(db)
-        assert len(found) == min(limit, MATCHES // UNACKNOWLEDGED_OF_MATCHES)
+        assert min(limit, number // 2) <= len(found) <= min(limit, number)
         cost = await cost_of(harness, read)(db)
-        assert cost.indexes == {"servers_unacknowledged"}, cost.plans
-        assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
+        assert cost.indexes == {index}, cost.plans
+        assert cost.rows <= number, cost.plans
     for call in (
         partial(acknowledgements.still_unacknowledged, org_id=ORG, server_ids=found),
         partial(open_servers.summaries_of, server_ids=found),
         partial(acknowledgements.of_server, server_id=found[0]),
     ):
         cost = await cost_of(harness, call)(db)
-        assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
-
-
-async def test_acknowledging_older_matches_reads_only_those_to_acknowledge(
-    harness: databases.Harness, db: Database
-) -> None:
+        assert cost.rows <= 2 * number, cost.plans
     given = Acknowledgement(acknowledged_at_ms=1, acknowledged_by="key_1")
-    change = acknowledgements.acknowledge(ORG, ["srv_1"], before_ms=1, given=given)
+    change = acknowledgements.acknowledge_older(ORG, 1, is_by_hand=is_by_hand, given=given)
     condition = change.sql.partition(" WHERE ")[2].removesuffix(" RETURNING id")
     params = {name: value for name, value in change.params.items() if not name.startswith("acknowledged")}
     cost = await cost_of(harness, methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))(db)
-    assert "servers_unacknowledged" in cost.indexes, cost.plans
-    assert cost.rows <= MATCHES // UNACKNOWLEDGED_OF_MATCHES, cost.plans
+    assert cost.indexes == {index}, cost.plans
+    assert cost.rows <= number, cost.plans
 
 
 async def test_matches_of_a_day_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:

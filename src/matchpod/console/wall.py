@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matchpod.console.broadcasts import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.wall_groups import WallGroup
-from matchpod.service.overview import EndedMatch, Overview, WallCard, WallCards, WallTotals
+from matchpod.service.overview import KEPT, EndedMatch, Overview, WallCard, WallCards, WallTotals
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
@@ -23,10 +23,6 @@ TOTALS_TICKS: Final = 5
 
 TURN: Final = 20
 """Cards that are rendered in one go, within a few milliseconds."""
-
-ACKNOWLEDGED: Final = (WallGroup.FAILED, WallGroup.CANCELED)
-"""The groups whose matches stay until they are acknowledged."""
-
 
 NAMES: Final = {
     WallGroup.ATTENTION: ("need attention", "bad"),
@@ -94,11 +90,14 @@ class Wall:
         counters = count_groups(found.cards)
         urgent = sum(one.count for one in counters if one.group in URGENT) + len(found.alerts)
         regions = {one.code: one for one in totals.regions}
+        older = [(group, NAMES[group][0], before_ms) for group, before_ms in found.older.items()]
         around = {
             "counters": fragment(PARTS, "counters", counters),
             "attention": fragment(PARTS, "attention", urgent),
             "alerts": fragment(PARTS, "alerts", [(one, regions.get(one.region)) for one in found.alerts]),
-            "older": fragment(PARTS, "older", found.older_ms),
+            "older": fragment(
+                PARTS, "older", [(group, NAMES[group][0], at_ms) for group, at_ms in found.older.items()]
+            ),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
         }
@@ -126,7 +125,7 @@ class Wall:
 
     def _heading(self, counter: Counter, members: Sequence[WallCard]) -> bytes:
         """Return the heading of a group; the same one if nothing in it has changed."""
-        ids = tuple(one.server_id for one in members) if counter.group in ACKNOWLEDGED else ()
+        ids = tuple(one.server_id for one in members) if counter.group in KEPT else ()
         before = self._headings.get(counter.group)
         if before is None or before[0] != (counter, ids):
             before = self._headings[counter.group] = ((counter, ids), fragment(PARTS, "heading", counter, ids))

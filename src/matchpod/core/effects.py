@@ -6,6 +6,7 @@ An effect may be executed twice (after a restart or a takeover), so every effect
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,10 @@ class CancelReason(StrEnum):
     LOG_QUOTA_EXCEEDED = "log_quota_exceeded"
     IDLE_TIMEOUT = "idle_timeout"
     MAX_DURATION_EXCEEDED = "max_duration_exceeded"
+
+
+BY_HAND: Final = (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
+"""Reasons of matches that a person or a program wanted to end. With another one, a match failed or was given up."""
 
 
 class Kick(msgspec.Struct, frozen=True, tag=True):

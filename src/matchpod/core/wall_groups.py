@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from matchpod.core.attention import Urgency
-from matchpod.core.effects import CancelReason
+from matchpod.core.effects import BY_HAND, CancelReason
 from matchpod.core.progress import PublicPhase, WaitingFor
 
 
@@ -31,7 +31,6 @@ class WallGroup(StrEnum):
 
 
 _ORDER: Final = {group: number for number, group in enumerate(WallGroup)}
-_BY_HAND: Final = (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
 
 
 def group_of_open(phase: PublicPhase, waiting_for: WaitingFor | None, urgency: int) -> WallGroup:
@@ -47,7 +46,7 @@ def group_of_ended(reason: CancelReason | None) -> WallGroup:
     """Return the group of a match that has ended; the reason is None if it has a result."""
     if reason is None:
         return WallGroup.FINISHED
-    return WallGroup.CANCELED if reason in _BY_HAND else WallGroup.FAILED
+    return WallGroup.CANCELED if reason in BY_HAND else WallGroup.FAILED
 
 
 def place_of(group: WallGroup) -> int:

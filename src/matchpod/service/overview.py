@@ -39,12 +39,14 @@ HOUR_MS: Final = 60 * 60 * 1000
 FINISHED_MS: Final = 10 * 60 * 1000
 """How long a match with a result is shown."""
 MAX_ENDED: Final = 100
-"""Matches without a result that are shown, and as many with one; older ones follow when these are acknowledged."""
+"""Matches of each group that are shown; older ones without a result follow when these are acknowledged."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """How long a callback that was given up is listed."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Matches of other replicas whose log is read here; of the others only their row is shown."""
+KEPT: Final = {WallGroup.FAILED: False, WallGroup.CANCELED: True}
+"""The groups whose matches stay until they are acknowledged, and whether they were canceled by hand."""
 REGIONAL: Final = {PENDING: 1, TRIES: 2}
 """Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
 TURN: Final = 50
@@ -116,8 +118,8 @@ class WallCards(msgspec.Struct, frozen=True, kw_only=True):
 
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
-    older_ms: int | None
-    """Matches without a result that ended before this are not shown, because there are too many; None if all are."""
+    older: Mapping[WallGroup, int]
+    """Groups with more matches than are shown, and before which time those ended that are not."""
 
 
 class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,15 +147,16 @@ class Overview:
         """All matches of the wall; those among `known`, by server id, that have ended are not read again."""
         opened = await self._open(org_id)  # first, so that a match that ends meanwhile is not missed
         now_ms = self._clock.now_ms()
-        failed = await unacknowledged_ids(self._db, org_id, limit=MAX_ENDED + 1)
+        kept = {
+            group: await unacknowledged_ids(self._db, org_id, is_by_hand=is_by_hand, limit=MAX_ENDED + 1)
+            for group, is_by_hand in KEPT.items()
+        }
         finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=MAX_ENDED)
-        shown = failed[:MAX_ENDED]
-        ended = await self._ended([*shown, *finished], known)
+        ended = await self._ended([*(one for ids in kept.values() for one in ids[:MAX_ENDED]), *finished], known)
         calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
         every: list[WallCard] = [*calm, *ended.values()]
-        is_cut = len(failed) > MAX_ENDED and shown[-1] in ended
-        older_ms = ended[shown[-1]].ended_ms if is_cut else None
-        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
+        older = {group: ended[ids[MAX_ENDED - 1]].ended_ms for group, ids in kept.items() if len(ids) > MAX_ENDED}
+        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older=older)
 
     async def _open(self, org_id: str) -> list[WallMatch]:
         rows = await open_of(self._db, org_id)

@@ -5,15 +5,22 @@ Both are columns of the match's server, so they are kept as long as the match.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from matchpod.core.effects import BY_HAND
 from matchpod.ports import Database, Statement, Value
 from matchpod.storage import rows
 
-_IS_UNACKNOWLEDGED = "org_id = :org_id AND reason IS NOT NULL AND acknowledged_at_ms IS NULL"
-"""For each organization there is an index with the other two conditions."""
+_HAND = ", ".join(f"'{reason}'" for reason in BY_HAND)
+_OF_KIND = {
+    True: f"org_id = :org_id AND reason IN ({_HAND}) AND acknowledged_at_ms IS NULL",
+    False: f"org_id = :org_id AND reason NOT IN ({_HAND}) AND acknowledged_at_ms IS NULL",
+}
+"""The matches of an organization that are not acknowledged, by whether they were canceled by hand. Each of these has an
+index with the same conditions; a match with a result has no reason, and is in neither."""
+_IS_LISTED = "org_id = :org_id AND reason IS NOT NULL AND acknowledged_at_ms IS NULL"
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +31,12 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     """The id of a key, or of a session without one; None for matches that ended before this was stored."""
 
 
-async def unacknowledged_ids(db: Database, org_id: str, *, limit: int) -> list[str]:
-    """Return the ids of the servers whose matches are not acknowledged, the last that ended first."""
-    sql = f"SELECT id FROM servers WHERE {_IS_UNACKNOWLEDGED} ORDER BY ended_at_ms DESC, id LIMIT :limit"
+async def unacknowledged_ids(db: Database, org_id: str, *, is_by_hand: bool, limit: int) -> list[str]:
+    """Return the ids of the servers whose matches are not acknowledged, the last that ended first.
+
+    `is_by_hand`: those that were canceled by hand, otherwise those that were not.
+    """
+    sql = f"SELECT id FROM servers WHERE {_OF_KIND[is_by_hand]} ORDER BY ended_at_ms DESC, id LIMIT :limit"
     found = await db.read(sql, {"org_id": org_id, "limit": limit})
     return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
 
@@ -34,7 +44,7 @@ async def unacknowledged_ids(db: Database, org_id: str, *, limit: int) -> list[s
 async def still_unacknowledged(db: Database, org_id: str, server_ids: Sequence[str]) -> list[str]:
     """Return those of the ids whose matches are the organization's and not acknowledged, in order."""
     listed, params = rows.parameter_list("id", server_ids)
-    sql = f"SELECT id FROM servers WHERE {_IS_UNACKNOWLEDGED} AND id IN {listed} ORDER BY id"
+    sql = f"SELECT id FROM servers WHERE {_IS_LISTED} AND id IN {listed} ORDER BY id"
     found = await db.read(sql, {"org_id": org_id, **params})
     return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
 
@@ -45,19 +55,22 @@ async def of_server(db: Database, server_id: str) -> Acknowledgement | None:
     return await rows.read_first(db, Acknowledgement, rest, {"id": server_id})
 
 
-def acknowledge(org_id: str, server_ids: Sequence[str], *, before_ms: int | None, given: Acknowledgement) -> Statement:
-    """Acknowledge these matches and, with `before_ms`, all that ended before it; NothingChangedError if there are none.
-
-    Returns the ids of those that were not acknowledged before.
-    """
+def acknowledge(org_id: str, server_ids: Sequence[str], given: Acknowledgement) -> Statement:
+    """Acknowledge these matches, and return the ids of those that were not; NothingChangedError if there are none."""
     listed, params = rows.parameter_list("id", server_ids)
-    chosen = f"id IN {listed}"
-    if before_ms is not None:
-        # The 0 keeps SQLite from using the index of all ends.
-        chosen, params = f"({chosen} OR ended_at_ms + 0 < :before_ms)", {**params, "before_ms": before_ms}
-    values: dict[str, Value] = {"org_id": org_id, **rows.to_params(given), **params}
+    return _acknowledge(f"{_IS_LISTED} AND id IN {listed}", {"org_id": org_id, **params}, given)
+
+
+def acknowledge_older(org_id: str, before_ms: int, *, is_by_hand: bool, given: Acknowledgement) -> Statement:
+    """Acknowledge all matches of a kind that ended before a time; NothingChangedError if there are none."""
+    # The 0 keeps SQLite from using the index of all ends.
+    condition = f"{_OF_KIND[is_by_hand]} AND ended_at_ms + 0 < :before_ms"
+    return _acknowledge(condition, {"org_id": org_id, "before_ms": before_ms}, given)
+
+
+def _acknowledge(condition: str, params: Mapping[str, Value], given: Acknowledgement) -> Statement:
     sql = (
         "UPDATE servers SET acknowledged_at_ms = :acknowledged_at_ms, acknowledged_by = :acknowledged_by"
-        f" WHERE {_IS_UNACKNOWLEDGED} AND {chosen} RETURNING id"
+        f" WHERE {condition} RETURNING id"
     )
-    return Statement(sql, values, must_change=True)
+    return Statement(sql, {**params, **rows.to_params(given)}, must_change=True)

@@ -340,8 +340,11 @@ _ACKNOWLEDGEMENTS = (
     "ALTER TABLE servers ADD COLUMN acknowledged_at_ms BIGINT",
     "ALTER TABLE servers ADD COLUMN acknowledged_by TEXT",
     "UPDATE servers SET acknowledged_at_ms = ended_at_ms WHERE reason IS NOT NULL",
-    "CREATE INDEX servers_unacknowledged ON servers (org_id, ended_at_ms DESC, id)"
-    " WHERE reason IS NOT NULL AND acknowledged_at_ms IS NULL",
+    # Two indexes: many cancellations by a program must not hide a failure, nor make it expensive to find.
+    "CREATE INDEX servers_failed ON servers (org_id, ended_at_ms DESC, id)"
+    " WHERE reason NOT IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
+    "CREATE INDEX servers_canceled ON servers (org_id, ended_at_ms DESC, id)"
+    " WHERE reason IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
 )
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (

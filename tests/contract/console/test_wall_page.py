@@ -21,7 +21,8 @@ from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.overview import MAX_ENDED, Overview
 from matchpod.service.regions import Region, Regions
-from matchpod.storage import acknowledgements, callback_lists, region_flags, servers
+from matchpod.storage import callback_lists, region_flags, servers
+from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 from tests.contract.test_matches import UnusedFleet
@@ -51,6 +52,10 @@ async def read_wall(site: ConsoleSite, who: str = OWNER) -> str:
     response = await site.request("GET", "/console", who=who)
     assert response.status_code == 200
     return response.text
+
+
+async def unacknowledged(site: ConsoleSite) -> list[str]:
+    return await unacknowledged_ids(site.resources.db, site.org_ids["ours"], is_by_hand=False, limit=99)
 
 
 def card(text: str, server_id: str) -> str:
@@ -148,16 +153,18 @@ async def test_matches_of_other_organizations_are_left_alone(site: ConsoleSite) 
         {"servers": "srv_1 x;"},
         {"servers": "\x00"},
         {"servers": " ".join(["srv_01m7f8tehzvcdw0xyvmavwn8nf"] * (MAX_ENDED + 1))},
-        {"ended_before": "yesterday"},
-        {"ended_before": "1" * 16},
+        {"group": "failed", "ended_before": "yesterday"},
+        {"group": "failed", "ended_before": "1" * 16},
+        {"group": "in_play", "ended_before": "1"},
+        {"ended_before": "9" * 14},
     ],
 )
 async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, str]) -> None:
     await create_ended(site)
-    before = await acknowledgements.unacknowledged_ids(site.resources.db, site.org_ids["ours"], limit=99)
+    before = await unacknowledged(site)
     response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
     assert response.status_code == 400
-    assert await acknowledgements.unacknowledged_ids(site.resources.db, site.org_ids["ours"], limit=99) == before
+    assert await unacknowledged(site) == before
 
 
 async def test_older_matches_than_those_shown_can_be_acknowledged_too(
@@ -170,10 +177,9 @@ async def test_older_matches_than_those_shown_can_be_acknowledged_too(
     assert "Only the newest are shown." in text
     older = re.search(r'<div id="older">.*?</form>', text, re.DOTALL)
     assert older is not None
-    form = FORM.search(older[0])
-    assert form is not None
-    assert form[1] == "ended_before"
-    await site.request("POST", "/console/acknowledge", who=OWNER, form={form[1]: form[2]})
+    form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', older[0]))
+    assert form["group"] == "failed"
+    await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
     text = await read_wall(site)
     assert "Only the newest are shown." not in text
     assert text.count('class="card match ended failed"') == 2

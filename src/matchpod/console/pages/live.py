@@ -14,7 +14,8 @@ from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
 from matchpod.core.history_query import read_server_id
-from matchpod.service.overview import MAX_ENDED
+from matchpod.core.wall_groups import WallGroup
+from matchpod.service.overview import KEPT, MAX_ENDED
 from matchpod.service.principals import Scope
 from matchpod.web.endpoint import Response
 
@@ -41,15 +42,18 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Take matches that ended without a result off the wall: those on `servers`, and all that ended before a time."""
-    given = await visit.form()
-    server_ids, before = given.get("servers", "").split(), given.get("ended_before", "")
-    if len(server_ids) > MAX_ENDED or not all(map(read_server_id, server_ids)):
-        raise InvalidParamsError(f"servers must be the ids of at most {MAX_ENDED} servers.")
-    if before and not _TIME.fullmatch(before):
-        raise InvalidParamsError("ended_before must be a time in ms.")
-    before_ms = int(before) if before else None
-    await visit.deps.acknowledgements.acknowledge(visit.principal, server_ids, before_ms=before_ms)
+    """Take matches that ended without a result off the wall: those on `servers`, or older ones of a group."""
+    given, service = await visit.form(), visit.deps.acknowledgements
+    if "ended_before" in given:
+        group, before = given.get("group", ""), given["ended_before"]
+        if group not in KEPT or not _TIME.fullmatch(before):
+            raise InvalidParamsError("group must be failed or canceled, and ended_before a time in ms.")
+        await service.acknowledge_older(visit.principal, int(before), is_by_hand=KEPT[WallGroup(group)])
+    else:
+        server_ids = given.get("servers", "").split()
+        if len(server_ids) > MAX_ENDED or not all(map(read_server_id, server_ids)):
+            raise InvalidParamsError(f"servers must be the ids of at most {MAX_ENDED} servers.")
+        await service.acknowledge(visit.principal, server_ids)
     with suppress(MatchpodError):  # it is done; the wall follows within a second
         await (await broadcast_of(visit)).refresh()
     return visit.done(PATH, "acknowledged")
