@@ -95,9 +95,7 @@ class Wall:
             "counters": fragment(PARTS, "counters", counters),
             "attention": fragment(PARTS, "attention", urgent),
             "alerts": fragment(PARTS, "alerts", [(one, regions.get(one.region)) for one in found.alerts]),
-            "older": fragment(
-                PARTS, "older", [(group, NAMES[group][0], at_ms) for group, at_ms in found.older.items()]
-            ),
+            "older": fragment(PARTS, "older", older),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
         }
