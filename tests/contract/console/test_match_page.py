@@ -52,7 +52,7 @@ async def test_match_without_a_server_is_shown(site: ConsoleSite) -> None:
 async def test_players_are_listed_under_the_name_of_their_team(site: ConsoleSite) -> None:
     page = await site.request("GET", f"/console/matches/{await new_match(site)}", who=OWNER)
     roster = page.text[page.text.index('id="roster"') :]
-    heads = re.findall(r'<th scope="rowgroup"[^>]*>.*?>([AB])</span> <bdi class="name">(.*?)</bdi>', roster)
+    heads = re.findall(r'<th scope="rowgroup"[^>]*>.*?>([AB])</span> +<bdi class="name">(.*?)</bdi>', roster)
     assert heads == [("A", "Reds &amp; Co"), ("B", "Blues")]
     first, second = roster.index("76561198000000001"), roster.index("76561198000000002")
     assert roster.index("Reds &amp; Co") < first < roster.index("Blues") < second

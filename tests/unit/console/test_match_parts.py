@@ -25,8 +25,8 @@ def roster_team(team: Team, name: str, side: Side | None) -> RosterTeam:
 def test_roster_says_which_side_each_team_plays_on() -> None:
     teams = [roster_team(Team.TEAM1, "Owls", Side.T), roster_team(Team.TEAM2, "Foxes", Side.CT)]
     shown = fragment(PARTS, "roster", teams, {}, True).decode()
-    heads = re.findall(r'<bdi class="name">(\w+)</bdi> <span class="side (\w+)">(\w+)</span></span></th>', shown)
-    assert heads == [("Owls", "t", "T"), ("Foxes", "ct", "CT")]
+    heads = re.findall(r'<span class="side (\w+)">(\w+)</span> <bdi class="name">(\w+)</bdi></span></th>', shown)
+    assert heads == [("t", "T", "Owls"), ("ct", "CT", "Foxes")]
     assert "team1" not in re.sub(r'class="mark team1"', "", shown)  # a player has no colour of a team
 
 
