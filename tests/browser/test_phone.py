@@ -45,7 +45,7 @@ def test_every_item_of_the_menu_can_be_tapped(pages: Pages) -> None:
         expect(page.get_by_role("heading", level=1)).to_contain_text(item)
 
 
-@pytest.mark.parametrize("width", [PHONE["width"], 720, DESK["width"]])
+@pytest.mark.parametrize("width", [PHONE["width"], pytest.param(720, marks=pytest.mark.soak), DESK["width"]])
 def test_names_are_not_broken_inside_words(pages: Pages, service: ConsoleService, width: int) -> None:
     listed = players(4)
     teams = {

@@ -13,11 +13,11 @@ _SVG = Markup(
     ' height="{height}" role="img" aria-label="{label}"><title>{label}</title>{body}</svg>'
 )
 _FIGURE = Markup('<figure class="chart {kind}">{body}</figure>')
-_SCROLL = Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>')
+_SCROLL = Markup('<div class="scroll" tabindex="0" role="group" aria-label="{}">{}</div>')
 _EMPTY = Markup('<p class="chart-empty muted">{}</p>')
 _REMARK = Markup('<p class="remark muted">{}</p>')
 _TABLE = Markup(
-    '<details class="numbers"><summary>As a table</summary><div class="scroll" tabindex="0" role="region"'
+    '<details class="numbers"><summary>As a table</summary><div class="scroll" tabindex="0" role="group"'
     ' aria-label="{caption}"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>'
     "<tbody>{rows}</tbody></table></div></details>"
 )

@@ -138,7 +138,7 @@ def check(chart: Markup) -> ElementTree.Element:
             assert element.get("role") == "img"
             assert element.get("aria-label")
         if element.get("class") == "scroll":
-            assert (element.get("tabindex"), element.get("role")) == ("0", "region")
+            assert (element.get("tabindex"), element.get("role")) == ("0", "group")
             assert element.get("aria-label")
     assert any(element.tag == "table" or "chart-empty" in element.get("class", "") for element in tree.iter())
     return tree
