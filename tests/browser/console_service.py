@@ -120,6 +120,12 @@ class ConsoleService:
 
     # --- matches --------------------------------------------------------------------------------------------------
 
+    def cancel_hostile_matches(self) -> None:
+        """Cancel the open matches, for a test that needs their servers; the next test gets new ones."""
+        for server_id in self.hostile:
+            self.running.cancel(server_id)
+        self.hostile = []
+
     def create_open_match(self, name: str, *, first: int = 0, **settings: object) -> str:
         """Create a match that waits for players as long as the tests take; return the id of its server."""
         return self.create_match(name, region=PATIENT, scenario="no_show", speed=1, first=first, **settings)
@@ -145,12 +151,6 @@ class ConsoleService:
             self.cancel_hostile_matches()
             self.acknowledge_all()
             self.create_hostile_matches()
-
-    def cancel_hostile_matches(self) -> None:
-        """Cancel the open matches, for a test that needs their servers; the next test gets new ones."""
-        for server_id in self.hostile:
-            self.running.cancel(server_id)
-        self.hostile = []
 
     def acknowledge_all(self) -> None:
         """Take all matches without a result off the wall."""
