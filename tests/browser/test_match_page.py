@@ -120,7 +120,7 @@ def test_nothing_is_wider_than_a_phone_and_no_name_breaks_inside_a_word(pages: P
         assert shown == list(NAMES)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 def test_page_of_a_live_match_has_no_accessibility_findings(pages: Pages, live_id: str, scheme: str) -> None:
     page = pages.open(f"/console/matches/{live_id}", bypass_csp=True, color_scheme=scheme)
     expect(page.locator("#heading .side")).to_have_count(2)
