@@ -120,6 +120,18 @@ def test_machine_that_slept_connects_at_once(pages: Pages, service: ConsoleServi
     expect(page.get_by_text(NOTICE)).to_have_count(0, timeout=RIGHT_MS + SLACK_MS)
 
 
+def test_page_that_the_service_cannot_read_says_so(pages: Pages) -> None:
+    page = pages.open(None)
+    page.context.add_init_script(WITHOUT_SHARED_WORKER)  # so that its stream can be made up
+    body = f"event: time\ndata: {int(time() * 1000)} wall\n\n"
+    page.route(
+        "**/console/stream?**", lambda route: route.fulfill(body=body, content_type="text/event-stream"), times=15
+    )
+    page.goto("/console")
+    expect(page.get_by_role("alert")).to_contain_text(NOTICE)
+    expect(page.get_by_text(NOTICE)).to_have_count(0)
+
+
 def test_counters_use_the_clock_of_the_service(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(None)
     page.context.add_init_script(WITHOUT_SHARED_WORKER)

@@ -3,7 +3,8 @@
 A subject is what a page shows: the wall of an organization, or a match. While it has viewers it is read once per
 second, and what has changed is rendered once, for all of them. A viewer is the stream of a browser and follows the
 subjects of all its pages. One that reconnects gets the changes that it missed, or all fragments if they are no longer
-known. Events have the name of their subject and the position after them; `time` events have the time of the service.
+known. Events have the name of their subject and the position after them. A `time` event has the time of the service and
+the names of subjects that could not be read lately.
 """
 
 from __future__ import annotations
@@ -102,10 +103,9 @@ class Viewer(StreamReader):
             frames, self._numbers[one] = one.after(number)
             found.append(frames)
         if now_s >= self._beats_at:
-            is_current = all(one.is_current(now_s) for one in self._numbers)
-            self._beats_at = now_s + (BEAT_S if is_current else TICK_S)
-            if is_current:  # otherwise the pages have to notice that they are old
-                found.append(b"event: time\ndata: %d\n\n" % self._broadcasts.now_ms())
+            self._beats_at = now_s + BEAT_S
+            outdated = "".join(f" {one.name}" for one in self._numbers if not one.is_current(now_s))
+            found.append(b"event: time\ndata: %d%s\n\n" % (self._broadcasts.now_ms(), outdated.encode()))
         return b"".join(found)
 
     def _leave(self) -> None:

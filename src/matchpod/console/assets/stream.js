@@ -5,8 +5,8 @@
 //
 // A tab says what it shows: {address, name, position}, again every few seconds, or {address, isLeaving}. It gets
 //   {kind: "changes", name, position, html}   fragments for its page
-//   {kind: "time", ms}                        the time of the service, at the beginning and every 5 s
-//   {kind: "lost"}                            the page is not being updated; the stream is being opened again
+//   {kind: "time", ms}                        the time of the service, at the beginning and every 5 s: the page is right
+//   {kind: "lost"}                            the page is not being updated: no connection, or it cannot be read
 //   {kind: "gone", name}                      there is no such page any longer
 //   {kind: "ended"}                           the session has ended
 
@@ -130,8 +130,10 @@ class UpdateStream {
       else if (at > 0) fields[line.slice(0, at)] = line.slice(at + 2);
     }
     const name = fields.event, data = fields.data.join("\n");
-    if (name === "time") this.tell({ kind: "time", ms: Number(data) });
-    else if (name === "gone") this.tell({ kind: "gone", name: data });
+    if (name === "time") {
+      const [ms, ...outdated] = data.split(" ");
+      this.tell({ kind: "time", ms: Number(ms), outdated });
+    } else if (name === "gone") this.tell({ kind: "gone", name: data });
     else if (name) {
       this.pages.set(name, fields.id);
       this.tell({ kind: "changes", name, position: fields.id, html: data });
@@ -210,7 +212,7 @@ class TabGroup {
       }
       if (message.kind === "gone" && known.name !== message.name) continue;
       if (message.kind === "time" && known.name && !this.stream.pages.has(known.name)) continue;
-      tab.postMessage(message);
+      tab.postMessage(message.outdated?.includes(known.name) ? { kind: "lost" } : message);
     }
   }
 }
