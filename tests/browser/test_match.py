@@ -128,6 +128,8 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     page = pages.open(f"/console/matches/{server_id}")
     act(page, "End overlay links", "End the links")
     pages.faults.expect("404")
+    expect(overlay.get_by_text("no data")).to_be_visible()
+    expect(overlay.locator("#board")).to_be_hidden()
     overlay.reload()
     expect(overlay.get_by_role("alert")).to_contain_text("does not exist, or its links were ended")
 

@@ -81,7 +81,7 @@ class UpdateStream {
   connectAfter(pauseMs) {
     this.isOpen = false;
     this.failures += 1;
-    if (this.failures > 1) this.tell({ kind: "lost" });
+    if (this.failures > 1 || pauseMs) this.tell({ kind: "lost" });
     const backoffMs = Math.min(LONGEST_PAUSE_MS, 125 * 2 ** this.failures) * (0.5 + Math.random() / 2);
     this.retry = setTimeout(() => this.connect(), Math.max(pauseMs, backoffMs));
   }
