@@ -43,6 +43,8 @@ class SimulatedServer:
         self.command_ms = region.command_ms
         self.is_over = False
         self.is_frozen = False
+        self.answers_late = False
+        """While it is frozen, its console does not answer, instead of failing at once."""
         self.is_paused = False
         """Its game time stands still, but its console answers."""
         self._fetches = 0
@@ -163,6 +165,8 @@ class SimulatedConsole:
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
         await self._server.pass_time(self._server.command_ms)
+        while self._server.is_frozen and self._server.answers_late:
+            await asyncio.sleep(TURN_S)
         if self._server.is_over or self._server.is_frozen or self._server.machine.is_busy:
             raise ConsoleLostError("no answer")
         self._server.check_fault(command)

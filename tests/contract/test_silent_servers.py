@@ -73,13 +73,14 @@ async def test_people_are_warned_of_a_silent_server_while_its_console_is_still_a
         await world.create("srv_1", scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING, "srv_1")
         await world.until_driven("srv_1")
+        world.region.running["srv_1"].answers_late = True
         world.region.running["srv_1"].is_frozen = True
 
         async def is_warned() -> bool:
             since_ms = silent.since_ms("srv_1")
             return since_ms is not None and world.clock.now_ms() - since_ms >= SILENT_MS
 
-        await world.until(is_warned, "the server is reported as silent")
+        await world.until(is_warned, "the server is reported as silent", within_s=60)
         row = await world.row("srv_1")
         assert row.phase is ServerPhase.RUNNING
         warned = attention_of(
