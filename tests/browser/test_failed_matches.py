@@ -67,6 +67,8 @@ def test_hang_crash_and_no_show_stay_until_they_are_acknowledged_for_everyone(
         expect(counter(shown, "failed or canceled")).to_have_text("3")
         expect(shown.locator("#cards > article")).to_have_count(3)
     expect(page).to_have_title("(3) Live · Matchpod")
+    assert chromium.axe_findings(page) == []
+    assert chromium.overflow(page) <= 0
     expect(other.locator(f"#card-{created['no_show']}")).to_be_visible()
     expect(other.get_by_role("button", name="Acknowledge")).to_have_count(0)
 
