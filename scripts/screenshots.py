@@ -23,7 +23,11 @@ from tests.browser.console_service import FAST, PATIENT, ConsoleService
 from tests.e2e.service.running_service import cvars, players, wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SIZES: Final[Sequence[ViewportSize]] = ({"width": 1280, "height": 860}, {"width": 390, "height": 844})
+SIZES: Final[Sequence[ViewportSize]] = (
+    {"width": 1280, "height": 860},
+    {"width": 1920, "height": 1080},
+    {"width": 390, "height": 844},
+)
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"live": "live", "match": "match", "match-ended": "result"}
 """The pages shown in the README, and the names of their pictures."""
@@ -32,6 +36,7 @@ PLAY_S: Final = 75.0
 """How long the matches are played before the first screenshot."""
 DRAW_MS: Final = 1_500
 """Time for a page to receive what changed while it was loaded."""
+FAILED: Final = "/console/matches/{failedId}"
 NOTHING_LISTENS: Final = "http://127.0.0.1:9/callback"
 
 
@@ -52,6 +57,7 @@ SERIES: Final = {"seriesFormat": "bo3", "maps": ["de_inferno", "de_nuke"]}
 OVER: Final = (
     Planned("spring-cup/round-of-16/3", "Night Owls", "Paper Tigers", speed=600),
     Planned("spring-cup/round-of-16/4", "Blue Foxes", "Quiet Storm", "cheater", speed=600),
+    Planned("spring-cup/round-of-16/5", "Copper Lynx", "Tin Soldiers", "server_crash", speed=600),
 )
 OPEN: Final = (
     Planned("spring-cup/quarter-final/1", "Night Owls", "Blue Foxes"),
@@ -60,7 +66,9 @@ OPEN: Final = (
     Planned("ladder-4711", "Early Birds", "Lost Socks", "no_show", speed=1, region=PATIENT),
     Planned("ladder-4712", "Wingspan", "Slow Burn", size=2, more={"matchType": "wingman", "map": "de_vertigo"}),
     Planned("scrim-0815", "Tin Soldiers", "Marble Arch", "cheater"),
+    *(Planned(f"open-qualifier/{number}", f"Team {2 * number - 1}", f"Team {2 * number}") for number in range(1, 28)),
 )
+"""Matches that are still open when the pictures are taken; 32 of them are played."""
 
 
 def create(service: ConsoleService, planned: Planned, number: int) -> str:
@@ -91,11 +99,11 @@ def play(service: ConsoleService) -> dict[str, str]:
     ended, live = ([create(service, one, at) for at, one in enumerate(group, first)] for group, first in GROUPS)
     begin = time.monotonic()
     for server_id in ended:
-        service.running.wait_for_status(server_id, "stopped")
-    wait_until(lambda: has_given_up(service, len(ended)), "callbacks are given up", within_s=60)
+        service.running.wait_for_status(server_id, "stopped", "failed")
+    wait_until(lambda: has_given_up(service, len(ended)), "callbacks are given up", within_s=120)
     print("matches have ended, and their callbacks are given up")
     time.sleep(max(0.0, PLAY_S - (time.monotonic() - begin)))
-    return {"serverId": live[0], "endedId": ended[0]}
+    return {"serverId": live[0], "endedId": ended[0], "failedId": ended[-1]}
 
 
 GROUPS: Final = ((OVER, 0), (OPEN, len(OVER)))
@@ -134,7 +142,8 @@ def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, 
     """Take screenshots of all pages in all sizes and schemes."""
     anyone = browser.new_context(base_url=service.url, locale="en-GB", timezone_id="UTC")
     groups = (
-        (log_in(browser, service, is_operator=False), addresses.OF_AN_OWNER),  # first, while matches are played
+        # First, while matches are played.
+        (log_in(browser, service, is_operator=False), {**addresses.OF_AN_OWNER, "match-failed": FAILED}),
         (log_in(browser, service, is_operator=True), addresses.OF_AN_OPERATOR),
         (anyone, addresses.PUBLIC),
     )
