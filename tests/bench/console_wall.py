@@ -33,7 +33,7 @@ from tests.bench.workload import Workload, load_workload
 from tests.contract.console.console_site import OWNER, ConsoleSite, open_site
 
 ROUNDS = 20
-TARGET_MS = 300.0
+TARGET_MS = 250.0
 NO_LIMITS = {"max_live_matches": "off", "max_creations_per_minute": "off"}
 
 

@@ -33,11 +33,16 @@ def open_address(pages: Pages, service: ConsoleService, name: str, **options: An
 
 
 OTHERS = (*addresses.PUBLIC, *addresses.OF_AN_OPERATOR)
+ALL_NAMES = (*addresses.OF_AN_OWNER, *OTHERS)
 NAMES = [*addresses.OF_AN_OWNER, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)]
 """The pages of an organization in `make test`, all pages in `make soak`."""
 
+MOST_USED = ("live", "match", "create")
+FEW_NAMES = [pytest.param(name, marks=() if name in MOST_USED else pytest.mark.soak) for name in ALL_NAMES]
+"""The pages that people use most in `make test`, all pages in `make soak`."""
 
-@pytest.mark.parametrize("name", NAMES)
+
+@pytest.mark.parametrize("name", FEW_NAMES)
 def test_page_has_no_accessibility_fault(pages: Pages, service: ConsoleService, name: str) -> None:
     for scheme, size in (("light", DESK), ("dark", PHONE)):
         page = open_address(pages, service, name, color_scheme=scheme, viewport=size, bypass_csp=True)
@@ -45,7 +50,7 @@ def test_page_has_no_accessibility_fault(pages: Pages, service: ConsoleService, 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", [*addresses.OF_AN_OWNER, *OTHERS])
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_page_has_no_accessibility_fault_the_other_way_round(pages: Pages, service: ConsoleService, name: str) -> None:
     for scheme, size in (("dark", DESK), ("light", PHONE)):
         page = open_address(pages, service, name, color_scheme=scheme, viewport=size, bypass_csp=True)
@@ -63,7 +68,7 @@ def test_page_fits_a_phone_and_is_clean(pages: Pages, service: ConsoleService, n
     assert chromium.overflow(page) <= 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FEW_NAMES)
 def test_page_can_be_read_without_scripts(pages: Pages, service: ConsoleService, name: str) -> None:
     page = open_address(pages, service, name, java_script_enabled=False)
     expect(page.get_by_role("heading", level=1)).to_be_visible()

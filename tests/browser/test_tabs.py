@@ -150,6 +150,7 @@ def test_browser_without_shared_workers_has_a_stream_per_visible_tab(pages: Page
     service.running.cancel(server_id)
 
 
+@pytest.mark.soak
 def test_page_that_is_gone_is_loaded_again(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(None)
     path = f"/console/matches/{service.hostile[0]}"
@@ -183,6 +184,7 @@ def test_tab_that_crashed_is_forgotten(pages: Pages, service: ConsoleService) ->
         "class extends SharedWorker { constructor() { super('/console/none.js'); } }",
     ],
 )
+@pytest.mark.soak
 def test_tab_holds_its_own_stream_if_the_worker_does_not_start(
     pages: Pages, service: ConsoleService, worker: str
 ) -> None:

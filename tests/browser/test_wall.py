@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Pages
@@ -71,6 +72,7 @@ def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: Conso
     wait_until(lambda: order(page) == order(pages.open()), "both pages have the same cards", within_s=90)
 
 
+@pytest.mark.soak
 def test_cut_stream_is_shown_and_resumed(pages: Pages, service: ConsoleService, proxy: CuttableProxy) -> None:
     pages.faults.expect("/console/stream")
     page = pages.open(base_url=proxy.url)
