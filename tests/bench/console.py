@@ -44,7 +44,7 @@ TURN_S = 25.0
 SETTLE_S = 3.0
 START_S = 180.0
 OPEN_S = 120.0
-TARGET_CORES: Final = 0.25
+TARGET_CORES = 0.25
 
 WALL_STREAM = "/console/stream?pages=wall:"
 MATCH_STREAM = "/console/stream?pages=match/{serverId}:"

@@ -52,6 +52,8 @@ class CuttableProxy:
         self.cut()
         for one in tuple(self._dead):
             _shut(one)
+            if one not in self._open:  # the others are closed when they have been forwarded
+                one.close()
         _shut(self._listener)
         self._listener.close()
 

@@ -193,7 +193,7 @@ async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
     await page.changes()
     heading = page.part("heading")
     assert '<b>0</b><span class="muted">:</span><b>0</b>' in heading
-    assert f"de_nuke · map 2 of 3 ({series.won['team1']}:{series.won['team2']})" in heading
+    assert f"de_nuke, map 2 of 3 ({series.won['team1']}:{series.won['team2']})" in heading
     assert page.map_number == 2
     await overlay.changes()
     assert "de_nuke · map 2 of 3 · next map is loading" in overlay.part

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import os
 import shutil
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,15 +15,19 @@ import pytest
 
 from matchpod.adapters.backup_file import restore_backup, write_backup
 from matchpod.adapters.place_file import PLACE_FILE, PlaceFile
+from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app import copies
 from matchpod.app.copies import claim_place, find_copy, settle
 from matchpod.app.resources import Resources, ResourcesError, open_resources
 from matchpod.ports import Database, Row, Statement
 from matchpod.settings import load_settings
+from matchpod.storage import migrate as migrations
 from matchpod.storage.installation_place import read_place, set_place, store_place
+from matchpod.storage.schema import MIGRATIONS
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, create_postgres_database, run_postgres_program
 from tests.migrated import create_migrated
+from tests.vaults import VAULT
 
 postgres_url = databases.postgres_url
 
@@ -162,11 +165,16 @@ async def test_backup_is_a_copy_wherever_it_is_restored(original: Path, tmp_path
     assert await claimed(restored) is None
 
 
-async def test_backup_of_an_older_version_is_a_copy_too(original: Path, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(original / "matchpod.sqlite3")) as db, db:
-        for sql in ("DROP TABLE installation", "DROP TABLE withheld_servers"):
-            db.execute(sql)
-        db.execute("DELETE FROM schema_versions WHERE version = (SELECT MAX(version) FROM schema_versions)")
+async def test_backup_of_an_older_version_is_a_copy_too(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (original / "matchpod.sqlite3").unlink()
+    before = next(at for at, one in enumerate(MIGRATIONS) if "CREATE TABLE installation" in one[0])
+    with monkeypatch.context() as older:
+        older.setattr(migrations, "MIGRATIONS", MIGRATIONS[:before])
+        db = await SqliteDatabase.open(original / "matchpod.sqlite3")
+        await migrations.migrate(db, VAULT.seal)
+        await db.close()
     write_backup(original / "matchpod.sqlite3", None, tmp_path / "file", mark=set_place)
     restored = tmp_path / "restored"
     restored.mkdir(0o700)

@@ -96,6 +96,11 @@ class Viewer(StreamReader):
             await self.wait(min(deadline, self._beats_at))
         return None
 
+    def tell_time(self) -> None:
+        """Send a `time` event now: a subject that could not be read is up to date again."""
+        self._beats_at = 0.0
+        self.wake()
+
     def _collect(self, now_s: float) -> bytes:
         found = [self._gone]
         self._gone = b""
@@ -167,9 +172,13 @@ class Broadcast:
         """Read the subject now, and send what has changed: something was just done to it."""
         async with self._reading:
             changed = await self.subject.changes()
-            self._read_at = asyncio.get_running_loop().time()
+            now_s = asyncio.get_running_loop().time()
+            was_current, self._read_at = self.is_current(now_s), now_s
             if changed:
                 self._publish(changed)
+            if not was_current:
+                for viewer in self.viewers:
+                    viewer.tell_time()
 
     def is_current(self, now_s: float) -> bool:
         """False if the subject could not be read for a while: what pages show is old."""

@@ -112,8 +112,8 @@ def test_servers_that_post_no_log_are_counted(two_regions: CommandRunner) -> Non
 
     asyncio.run(store())
     assert [region["notice"] for region in two_regions.json_output(app, "list")] == [
-        "1 server has posted no log for 15 s.",
-        "2 servers have posted no log for 15 s.",
+        "1 server has posted no log for 10 s.",
+        "2 servers have posted no log for 10 s.",
     ]
 
 

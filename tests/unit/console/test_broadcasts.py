@@ -120,6 +120,21 @@ async def test_outage_of_the_database_is_waited_out(broadcasts: Broadcasts) -> N
     assert await next_data(viewer) == ["changed to 1"]
 
 
+async def test_page_that_can_be_read_again_is_told_at_once(
+    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEAT_S", 3_600.0)
+    subject = Counter()
+    broadcast = await find(broadcasts, subject)
+    viewer = broadcasts.view("org", {broadcast: broadcast.position})
+    assert await viewer.next(5) == b"event: time\ndata: 1234\n\n"
+    monkeypatch.setattr(module, "BEAT_S", 0.05)  # it cannot be read for longer than this
+    subject.is_down = True
+    await asyncio.sleep(0.2)
+    subject.is_down = False
+    assert await viewer.next(5) == b"event: time\ndata: 1234\n\n"
+
+
 async def test_subject_without_viewers_is_forgotten(broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_TICKS", 3)
     first = await find(broadcasts, Counter())
