@@ -12,6 +12,7 @@
 
 const SILENT_MS = 15_000;      // no event for this long: the connection is dead
 const OPENING_MS = 4_000;      // no answer for this long: try again
+const RETRYING_MS = 1_500;     // the same for further requests at a time: some are on dead connections
 const ASLEEP_MS = 5_000;       // a second that takes this long: the machine slept
 const MAX_REQUESTS = 4;        // at a time, while the connection is dead
 const LONGEST_PAUSE_MS = 3_000;
@@ -60,7 +61,7 @@ class UpdateStream {
   async request() {
     const request = new AbortController();
     this.requests.add(request);
-    const timer = setTimeout(() => this.unanswered(request), OPENING_MS);
+    const timer = setTimeout(() => this.unanswered(request), this.requests.size > 1 ? RETRYING_MS : OPENING_MS);
     const listed = [...this.pages].map(([name, position]) => `${name}:${position}`).join(",");
     let pauseMs = 0;
     try {
