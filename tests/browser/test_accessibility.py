@@ -29,6 +29,7 @@ def open_wide(pages: Pages, address: str = "/console/create", **options: Any) ->
     return pages.open(address, bypass_csp=True, **options)
 
 
+@pytest.mark.soak
 def test_faults_of_a_new_match(pages: Pages) -> None:
     pages.faults.expect("status of 400")
     page = open_wide(pages, viewport=PHONE)

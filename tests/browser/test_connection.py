@@ -177,6 +177,7 @@ def test_revoked_key_logs_all_tabs_out_and_keeps_their_addresses(
     expect(typed.get_by_text("mp_maxrounds 4").first).to_be_visible()
 
 
+@pytest.mark.soak
 def test_secret_that_is_shown_once_stays_after_the_session_ended(pages: Pages, key: NewKey) -> None:
     page = log_in(pages, key, "/console")
     page.goto("/console/access")
@@ -194,6 +195,7 @@ def test_secret_that_is_shown_once_stays_after_the_session_ended(pages: Pages, k
     expect(page.locator(".secret code")).to_contain_text("mk_live_")
 
 
+@pytest.mark.soak
 def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service: ConsoleService, key: NewKey) -> None:
     page = log_in(pages, key, "/console")
     other = pages.open_tab(page, "/console")

@@ -12,6 +12,7 @@ from tests.browser.conftest import Pages
 from tests.browser.console_service import HOSTILE_IDS, PLAYER_NAMES, TEAM1, TEAM2, ConsoleService
 
 LIVE_MS = 180_000
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 def followed_card(page: Page, service: ConsoleService) -> str:
@@ -22,7 +23,7 @@ def followed_card(page: Page, service: ConsoleService) -> str:
     return card
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, {"width": 390, "height": 844}])
+@pytest.mark.parametrize("size", [WIDE, pytest.param(NARROW, marks=pytest.mark.soak)])
 def test_texts_of_callers_are_shown_literally(pages: Pages, service: ConsoleService, size: dict[str, int]) -> None:
     page = pages.open(viewport=size)
     for server_id, name in zip(service.hostile, HOSTILE_IDS, strict=True):
@@ -74,6 +75,7 @@ def test_right_to_left_texts_do_not_turn_what_is_beside_them(pages: Pages, servi
         assert chip_left >= name_left
 
 
+@pytest.mark.soak
 def test_names_that_imitate_the_log_are_only_names(pages: Pages, service: ConsoleService) -> None:
     server_id = service.create_match("spoofed", scenario="spoofer", speed=20)
     page = pages.open()

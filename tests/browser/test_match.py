@@ -23,6 +23,7 @@ def act(page: Page, title: str, button: str) -> None:
     page.get_by_role("button", name=button).click()
 
 
+@pytest.mark.soak
 def test_match_is_followed_to_its_result_and_callback(pages: Pages, service: ConsoleService) -> None:
     server_id = service.create_match("semi-final", scenario="full_match", speed=60)
     page = pages.open(f"/console/matches/{server_id}")
@@ -93,6 +94,7 @@ def test_cancel_asks_once_and_ends_the_match(pages: Pages, service: ConsoleServi
     expect(watching.locator("#heading")).to_contain_text("canceled by user")
 
 
+@pytest.mark.soak
 def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
     settings, url = short_match(customCvars=cvars(1, "no_show")), "http://127.0.0.1:9/"
     server_id = service.running.create(settings, region=PATIENT, externalMatchId="called back", callbackUrl=url)[
@@ -145,6 +147,7 @@ def test_others_see_what_they_may(pages: Pages, service: ConsoleService, who: st
         expect(page.get_by_role("alert")).to_contain_text("belongs to another organization")
 
 
+@pytest.mark.soak
 def test_newcomer_creates_a_match_and_sees_its_result(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(service.new_link(), who=None)
     page.get_by_role("button", name="Open the console").click()

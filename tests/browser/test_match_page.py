@@ -163,6 +163,7 @@ def test_confirmation_names_the_teams_and_is_closed_with_escape(pages: Pages, li
     expect(page.locator("details.action[open]")).to_have_count(1)
 
 
+@pytest.mark.soak
 def test_confirmation_works_without_scripts(pages: Pages, live_id: str) -> None:
     page = pages.open(f"/console/matches/{live_id}", java_script_enabled=False)
     expect(page.locator("details.action .about").first).to_be_hidden()

@@ -34,9 +34,6 @@ def open_address(pages: Pages, service: ConsoleService, name: str, **options: An
 
 OTHERS = (*addresses.PUBLIC, *addresses.OF_AN_OPERATOR)
 ALL_NAMES = (*addresses.OF_AN_OWNER, *OTHERS)
-NAMES = [*addresses.OF_AN_OWNER, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)]
-"""The pages of an organization in `make test`, all pages in `make soak`."""
-
 MOST_USED = ("live", "match", "create")
 FEW_NAMES = [pytest.param(name, marks=() if name in MOST_USED else pytest.mark.soak) for name in ALL_NAMES]
 """The pages that people use most in `make test`, all pages in `make soak`."""
@@ -57,7 +54,7 @@ def test_page_has_no_accessibility_fault_the_other_way_round(pages: Pages, servi
         assert chromium.axe_findings(page) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FEW_NAMES)
 def test_page_fits_a_phone_and_is_clean(pages: Pages, service: ConsoleService, name: str) -> None:
     page = open_address(pages, service, name, viewport=PHONE)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -100,6 +97,7 @@ def test_skip_link_moves_the_focus_past_the_menu(pages: Pages) -> None:
     expect(page.get_by_role("searchbox")).to_be_focused()
 
 
+@pytest.mark.soak
 def test_log_in_with_the_keyboard_alone(pages: Pages, service: ConsoleService) -> None:
     page = pages.open("/console/login", who=None)
     page.keyboard.type(service.running.key)

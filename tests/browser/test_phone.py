@@ -64,6 +64,7 @@ def test_names_are_not_broken_inside_words(pages: Pages, service: ConsoleService
     service.running.cancel(server_id)
 
 
+@pytest.mark.soak
 def test_long_name_of_an_organization_fits(pages: Pages, service: ConsoleService) -> None:
     key = service.new_key(org=LONG_ORGANIZATION)
     page = pages.open(None, who=None, viewport=PHONE)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from matchpod.service.console_sessions import IDLE_MS, MAX_MS
@@ -62,6 +63,7 @@ def test_link_logs_in_once(pages: Pages, service: ConsoleService) -> None:
     expect(other.get_by_role("alert")).to_contain_text("This link is not valid")
 
 
+@pytest.mark.soak
 def test_operator_has_another_menu(pages: Pages, service: ConsoleService) -> None:
     pages.faults.expect("404")  # until there is a page for operators
     page = pages.open(service.new_link(None), who=None)
@@ -69,6 +71,7 @@ def test_operator_has_another_menu(pages: Pages, service: ConsoleService) -> Non
     page.wait_for_url("**/console/operator")
 
 
+@pytest.mark.soak
 def test_members_are_offered_nothing_that_they_may_not_do(pages: Pages) -> None:
     menu = pages.open(who=MEMBER).get_by_role("navigation", name="Pages")
     expect(menu.get_by_role("link", name="Matches")).to_be_visible()
@@ -77,6 +80,7 @@ def test_members_are_offered_nothing_that_they_may_not_do(pages: Pages) -> None:
     expect(owners.get_by_role("navigation", name="Pages").get_by_role("link", name="Create")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_other_organizations_are_not_shown(pages: Pages) -> None:
     page = pages.open(who=STRANGER)
     expect(page.get_by_text("No match is open.")).to_be_visible()

@@ -121,6 +121,7 @@ def test_hidden_tabs_have_no_stream_and_catch_up(pages: Pages, service: ConsoleS
     service.running.cancel(other_id)
 
 
+@pytest.mark.soak
 def test_feed_of_a_tab_that_comes_back_has_each_line_once(pages: Pages, service: ConsoleService) -> None:
     first = pages.open(f"/console/matches/{service.hostile[0]}")
     second = pages.open_tab(first, f"/console/matches/{service.hostile[0]}")

@@ -35,6 +35,7 @@ def order(page: Page) -> list[str]:
     return ids
 
 
+@pytest.mark.soak
 def test_match_appears_plays_and_ends_without_a_reload(pages: Pages, service: ConsoleService) -> None:
     page = pages.open()
     mark(page)
@@ -120,6 +121,7 @@ def test_search_hides_other_matches_also_those_that_come_later(pages: Pages, ser
     service.running.cancel(server_id)
 
 
+@pytest.mark.soak
 def test_wall_can_be_read_without_scripts(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(java_script_enabled=False)
     for server_id in service.hostile:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.http_messages import Response, format_request, send
 from tests.chaos.plan import GameSpec
@@ -154,6 +156,7 @@ async def test_start_goes_on_without_regions_that_may_heal_and_a_match_waits_for
             assert await client.is_active("fleet")
 
 
+@pytest.mark.soak
 async def test_match_for_a_region_whose_cluster_fails_waits_and_starts_when_it_is_back(tmp_path: Path) -> None:
     async with agones_cluster(tmp_path, replicas=2) as pods:
         regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=SPEED)

@@ -41,6 +41,7 @@ def memory_kb(service: RunningService, field: str) -> int:
     return int(Path(f"/proc/{service.process.pid}/status").read_text().partition(f"{field}:")[2].split()[0])
 
 
+@pytest.mark.soak
 def test_servers_that_lie_fail_their_matches_and_cost_others_nothing(service: RunningService) -> None:
     assert service.run("orgs", "create", "others").returncode == 0
     key = service.run("keys", "create", "--org", "others", "--role", "member").stdout.split()[0]
