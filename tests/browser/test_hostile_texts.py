@@ -44,6 +44,7 @@ def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleServ
     check_nothing_was_injected(page)
 
 
+@pytest.mark.soak
 def test_texts_that_arrive_later_are_shown_literally(pages: Pages, service: ConsoleService) -> None:
     page = pages.open()
     teams = {"team1": {"name": TEAM1}, "team2": {"name": TEAM2}}
@@ -59,6 +60,7 @@ def test_texts_that_arrive_later_are_shown_literally(pages: Pages, service: Cons
     expect(card).to_have_class(re.compile("ended canceled"))
 
 
+@pytest.mark.soak
 def test_right_to_left_texts_do_not_turn_what_is_beside_them(pages: Pages, service: ConsoleService) -> None:
     page = pages.open()
     for server_id in service.hostile:

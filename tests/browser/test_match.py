@@ -54,6 +54,7 @@ def check_result_page(pages: Pages, path: str) -> None:
     expect(page.locator("figure.chart")).not_to_have_count(0)
 
 
+@pytest.mark.soak
 def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(f"/console/matches/{service.hostile[0]}")
     expect(page.locator("#roster").get_by_text(PLAYER_NAMES[0], exact=True)).to_be_visible()
@@ -64,6 +65,7 @@ def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleServ
     assert page.locator("main img, main script, main svg[onload]").count() == 0
 
 
+@pytest.mark.soak
 def test_round_of_the_strip_filters_the_feed(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(f"/console/matches/{service.hostile[0]}?round=3")
     expect(page.get_by_role("heading", name=re.compile("Round 3"))).to_be_visible()

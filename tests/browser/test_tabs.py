@@ -134,6 +134,7 @@ def test_feed_of_a_tab_that_comes_back_has_each_line_once(pages: Pages, service:
     assert first.locator("#feed li").count() == second.locator("#feed li").count()
 
 
+@pytest.mark.soak
 def test_browser_without_shared_workers_has_a_stream_per_visible_tab(pages: Pages, service: ConsoleService) -> None:
     first = pages.open(None)
     first.context.add_init_script(WITHOUT_SHARED_WORKER)
