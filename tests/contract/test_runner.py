@@ -902,6 +902,36 @@ async def test_last_log_post_counts_even_if_the_server_dies_before_it_is_stored(
         assert (outcome.kind, outcome.reason) == ("match_over", None)
 
 
+class _SlowErrors(DelegatingDatabase):
+    """Takes long to store the error of a match, and says that it has begun to."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.begun = asyncio.Event()
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        if any(one.params.get("error") for one in statements):
+            self.begun.set()
+            await asyncio.sleep(1.0)
+        return await super().write(statements)
+
+
+async def test_last_log_post_counts_even_if_it_is_stored_while_the_loss_is_recorded(db: Database) -> None:
+    slow = _SlowErrors(db)
+    async with open_world(slow) as world:
+        process = world.start()
+
+        def die() -> None:
+            world.region.running["srv_1"].is_over = True
+
+        ingest = world.region.ingest_at(process.base)
+        assert ingest is not None
+        world.region.add_ingest(process.base, cast(Ingest, _DyingIngest(ingest, die, slow.begun)))
+        await world.create()
+        outcome = await world.outcome()
+        assert (outcome.kind, outcome.reason) == ("match_over", None)
+
+
 class _LateReports(_SlowIngest):
     """Plugin reports are stored shortly after the log."""
 

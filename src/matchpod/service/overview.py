@@ -155,7 +155,8 @@ class Overview:
         ended = await self._ended([*(one for ids in kept.values() for one in ids[:MAX_ENDED]), *finished], known)
         calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
         every: list[WallCard] = [*calm, *ended.values()]
-        older = {group: ended[ids[MAX_ENDED - 1]].ended_ms for group, ids in kept.items() if len(ids) > MAX_ENDED}
+        oldest = {group: ended.get(ids[MAX_ENDED - 1]) for group, ids in kept.items() if len(ids) > MAX_ENDED}
+        older = {group: one.ended_ms for group, one in oldest.items() if one is not None}  # None: pruned meanwhile
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older=older)
 
     async def _open(self, org_id: str) -> list[WallMatch]:

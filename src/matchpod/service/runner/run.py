@@ -296,13 +296,13 @@ class _Runner:
         self._lose(failure.value)
 
     async def _end_lost(self) -> None:
+        await self._lease.change(error=readable_error(self._lost))  # first: no post that is stored meanwhile is missed
         await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
             return
         self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
         if not self._fold.is_over:
             _log.warning("server lost", extra=self._about(why=self._lost))
-            await self._lease.change(error=readable_error(self._lost))
             reason = CancelReason.SERVER_LOST if self._failure is None else CancelReason.SERVER_FAILED
             self._fold.cancel(reason, self._deps.clock.now_ms())
 
