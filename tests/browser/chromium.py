@@ -13,7 +13,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
-MISSING = "Chromium is not installed; on Debian: apt-get install chromium fonts-dejavu-core"
+MISSING = "Chromium is not installed; on Debian and Ubuntu: make chromium"
+EXECUTABLES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu")
 TIMEOUT_MS = 90_000
 """Far more than anything takes, even on a machine whose cores are mostly used by others."""
@@ -29,7 +30,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 def executable() -> str | None:
     """Return the path of Chromium; None if it is not installed."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return next(filter(None, map(shutil.which, EXECUTABLES)), None)
 
 
 @contextmanager
