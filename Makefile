@@ -17,7 +17,8 @@ COVERAGE_REPORT := build/coverage.json
 UNIT_OUTPUT := build/unit-tests.txt
 BROWSER_OUTPUT := build/browser-tests.txt
 # The packages whose coverage is measured, and the tests that are too slow for it.
-PURE := tests/unit/core tests/unit/cs2
+PURE := tests/unit/core tests/unit/cs2 packages/cs2-protocol
+UNIT := tests/unit packages
 MANY_CASES := hypothesis or law
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
@@ -40,10 +41,15 @@ help: ## Show this help
 run: $(READY) ## Run the service, or another command: make run ARGS="replay file.log"
 	@exec $(BIN)/matchpod $(or $(ARGS),serve)
 
-test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of core and cs2 by their unit tests
+ifdef PACKAGE
+test: $(READY) ## Run all tests with fixed seeds; PACKAGE=cs2-simulator runs only those of one package
+	@[ -d packages/$(PACKAGE) ] || { echo "There is no package $(PACKAGE); packages: $(notdir $(wildcard packages/*))" >&2; exit 2; }
+	@$(PYTEST) -n 2 packages/$(PACKAGE) -m "not soak"
+else
+test: $(READY)
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
 	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
-	@$(BIN)/pytest --collect-only --quiet tests/unit >/dev/null 2>&1 & \
+	@$(BIN)/pytest --collect-only --quiet $(UNIT) >/dev/null 2>&1 & \
 		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
 	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & unit=$$!; \
@@ -51,13 +57,14 @@ test: $(READY) ## Run all tests with fixed seeds, and measure the coverage of co
 		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit --ignore=tests/browser \
 			-m "not soak" --durations=10; status=$$?; \
 		wait $$browser || status=1; cat $(BROWSER_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
+endif
 
 unit-tests: $(READY)
 	@echo "unit tests"
-	@$(PYTEST) -n 2 tests/unit -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
+	@$(PYTEST) -n 2 $(UNIT) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
 	@echo "unit tests of core and cs2, with coverage"
 	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
-		--cov=matchpod.core --cov=matchpod.cs2 --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
+		--cov=matchpod.core --cov=matchpod.cs2 --cov=cs2_protocol --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
 
 browser-tests: $(READY)
@@ -119,9 +126,9 @@ bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, conso
 
 # --- setup: three files, each created once ------------------------------------------------------------------------
 
-$(READY): pyproject.toml uv.lock | $(BIN)/uv
+$(READY): pyproject.toml uv.lock $(wildcard packages/*/pyproject.toml) | $(BIN)/uv
 	@echo "installing the dependencies in uv.lock into .venv"
-	@$(BIN)/uv sync --quiet --locked --inexact --python $(BIN)/python
+	@$(BIN)/uv sync --quiet --locked --inexact --all-extras --python $(BIN)/python
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/pip

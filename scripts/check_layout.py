@@ -26,17 +26,22 @@ MAX_HEAD_LINES = 8
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "base", "data", "info"})
 """Names that fit any content and so attract unrelated code."""
 
-MIRRORED_PACKAGES = ("core", "cs2")
-"""Pure packages: every module can be tested on its own, so every module has its own test module."""
+MIRRORED_PACKAGES = {
+    "src/matchpod/core": "tests/unit/core",
+    "src/matchpod/cs2": "tests/unit/cs2",
+    "packages/cs2-protocol/src/cs2_protocol": "packages/cs2-protocol/protocol_tests",
+}
+"""Pure packages and their tests: every module can be tested on its own, so every module has its own test module."""
 
 WITHOUT_OWN_TESTS = {
-    "core/model.py": "value types; covered by every test that builds a match",
-    "core/events.py": "declarations without code",
-    "core/effects.py": "declarations without code",
-    "core/errors.py": "declarations without code",
-    "core/stats/game_count.py": "declarations without code",
-    "core/stats/player_round.py": "declarations without code",
-    "cs2/cvar_names.py": "a list of names",
+    "src/matchpod/core/model.py": "value types; covered by every test that builds a match",
+    "src/matchpod/core/events.py": "declarations without code",
+    "src/matchpod/core/effects.py": "declarations without code",
+    "src/matchpod/core/errors.py": "declarations without code",
+    "src/matchpod/core/stats/game_count.py": "declarations without code",
+    "src/matchpod/core/stats/player_round.py": "declarations without code",
+    "src/matchpod/cs2/cvar_names.py": "a list of names",
+    "packages/cs2-protocol/src/cs2_protocol/game.py": "value types; covered by every test of lines",
 }
 
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
@@ -45,10 +50,10 @@ MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
 
 def find_faults(root: Path) -> list[str]:
     """Return all faults of the checkout at `root`."""
-    package = root / "src" / "matchpod"
-    modules = sorted(package.rglob("*.py"))
+    sources = (root / "src", *sorted((root / "packages").glob("*/src")))
+    modules = sorted(module for source in sources for module in source.rglob("*.py"))
     faults = [fault for module in modules for fault in module_faults(module, module.relative_to(root).as_posix())]
-    faults += mirror_faults(root, package)
+    faults += mirror_faults(root)
     faults += machine_path_faults(root, repository_files(root))
     return faults
 
@@ -93,15 +98,16 @@ def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> 
         yield f"{path}:{node.lineno} {node.name} has {positional} positional parameters, at most {MAX_POSITIONAL}"
 
 
-def mirror_faults(root: Path, package: Path) -> Iterator[str]:
+def mirror_faults(root: Path) -> Iterator[str]:
     """Yield the modules of the pure packages that have no test module at the mirrored path."""
-    for module in sorted(path for name in MIRRORED_PACKAGES for path in (package / name).rglob("*.py")):
-        inside = module.relative_to(package)
-        if module.name == "__init__.py" or inside.as_posix() in WITHOUT_OWN_TESTS:
-            continue
-        test = Path("tests/unit") / inside.parent / f"test_{module.name}"
-        if not (root / test).is_file():
-            yield f"{module.relative_to(root).as_posix()}:1 has no test module {test.as_posix()}"
+    for package, tests in MIRRORED_PACKAGES.items():
+        for module in sorted((root / package).rglob("*.py")):
+            path = module.relative_to(root).as_posix()
+            if module.name == "__init__.py" or path in WITHOUT_OWN_TESTS:
+                continue
+            test = Path(tests) / module.relative_to(root / package).parent / f"test_{module.name}"
+            if not (root / test).is_file():
+                yield f"{path}:1 has no test module {test.as_posix()}"
 
 
 def repository_files(root: Path) -> list[Path]:

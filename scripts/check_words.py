@@ -43,8 +43,12 @@ SKIPPED = (
 EXCEPTIONS = (
     ("src/matchpod/core/stats/leaderboard.py", "he: Annotated", "API field: HE grenades"),
     ("src/matchpod/core/stats/leaderboard.py", "he=line.he_thrown", "API field: HE grenades"),
-    ("src/matchpod/simulator/play/people/chatter.py", "he was one hp", "chat of simulated players"),
-    ("src/matchpod/simulator/play/people/interruptions.py", "restore pls, he crashed", "chat of simulated players"),
+    ("packages/cs2-simulator/src/cs2_simulator/play/people/chatter.py", "he was one hp", "chat of simulated players"),
+    (
+        "packages/cs2-simulator/src/cs2_simulator/play/people/interruptions.py",
+        "restore pls, he crashed",
+        "chat of simulated players",
+    ),
     ("tests/bench/history_cases.py", "he=1", "API field: HE grenades"),
     ("tests/contract/test_database.py", "postgresql://nobody@", "a database user"),
     ("tests/contract/test_history.py", "he=0", "API field: HE grenades"),

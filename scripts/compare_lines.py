@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from matchpod.cs2.log_lines import player_lines, world_lines
-from matchpod.cs2.log_lines.reader import Line, LineReader
+from cs2_protocol.log_lines import player_lines, world_lines
+from cs2_protocol.log_lines.reader import Line, LineReader
 
 SIMULATED_MATCHES = 12
 

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Final
 
-from matchpod.cs2.console_commands import STATUS_JSON
-from matchpod.cs2.console_limits import CVAR_BYTES, answer_limit
+from cs2_protocol.console_commands import STATUS_JSON
+from cs2_protocol.console_limits import CVAR_BYTES, answer_limit
+from cs2_protocol.rcon import AuthAttempt, CommandReceived, MirrorRequested, ServerConnection
+from cs2_protocol.rcon_frames import RESPONSE_VALUE, Frame, encode_frame
 from matchpod.cs2.cvar_names import CVAR_NAMES
-from matchpod.cs2.rcon import AuthAttempt, CommandReceived, MirrorRequested, ServerConnection
-from matchpod.cs2.rcon_frames import RESPONSE_VALUE, Frame, encode_frame
 
 HOST: Final = "127.0.0.1"
 HUGE_BYTES: Final = 8 * 1024 * 1024

@@ -12,13 +12,13 @@ import sys
 def main() -> None:
     """Entry point of `matchpod` and of `python -m matchpod`."""
     if sys.argv[1:2] == ["simulate"]:
-        from matchpod.simulator.wire.command_line import main as simulate
+        from cs2_simulator.wire.command_line import main as simulate
 
-        sys.exit(simulate(sys.argv[2:]))
+        sys.exit(simulate(sys.argv[2:], program="matchpod simulate"))
     if sys.argv[1:2] == ["gameserver"]:
-        from matchpod.gameserver import main as run_gameserver
+        from matchpod_gameserver import main as run_gameserver
 
-        sys.exit(run_gameserver(sys.argv[2:]))
+        sys.exit(run_gameserver(sys.argv[2:], program="matchpod gameserver"))
     from matchpod.cli import create_app
 
     create_app(*sys.argv[1:2])()

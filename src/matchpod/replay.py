@@ -11,15 +11,15 @@ from pathlib import Path
 
 import msgspec
 
+from cs2_protocol.log_batches import LogPost, split_lines
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_protocol.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
+from cs2_protocol.post_order import read_in_order
+from cs2_protocol.recorded_posts import RecordingError, detect_form, read_posts
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.played_map import MapStatus
-from matchpod.cs2.log_batches import LogPost, split_lines
-from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
 from matchpod.cs2.map_flow import MapPhase
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.cs2.post_order import read_in_order
-from matchpod.cs2.recorded_posts import RecordingError, detect_form, read_posts
 
 CHUNK_BYTES = 1 << 20
 MAX_RECORDING_BYTES = 256 << 20

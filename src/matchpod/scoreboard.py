@@ -13,8 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cs2_protocol.game import Team, is_human
 from matchpod.core.match import Match
-from matchpod.core.model import MatchType, Team, is_human
+from matchpod.core.model import MatchType
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import overall_lines, player_name, team_name
 from matchpod.core.stats import derived

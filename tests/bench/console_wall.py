@@ -15,10 +15,10 @@ from time import process_time
 
 import msgspec
 
+from cs2_protocol.log_batches import LogPost
 from matchpod.console.wall import Wall
 from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.cs2.log_batches import LogPost
 from matchpod.ports import Statement
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold

@@ -19,15 +19,15 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.simulator.scenarios import Scenario
 from tests.chaos.report import heading, write_section
-from tests.conftest import corpus_dir
 from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
 from tests.corpus.test_false_positives import with_humans_for_bots
+from tests.corpus_folder import corpus_dir
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)

@@ -18,7 +18,7 @@ if __name__ == "__main__":
     # Run as a script: import from the checkout, not from this folder.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from matchpod.cs2.log_clock import parse_stamp
+from cs2_protocol.log_clock import parse_stamp
 
 SERVERS = 500
 SPEED = 30

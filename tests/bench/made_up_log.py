@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import random
 
-from matchpod.core.model import Side
-from matchpod.cs2.log_lines import player_lines as pl
-from matchpod.cs2.log_lines import world_lines as wl
-from matchpod.cs2.log_lines.player_token import PlayerToken, player_token
-from matchpod.cs2.log_lines.reader import Line
-from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
-from tests.unit.cs2.log_lines.line_format import format_file_line
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines import player_lines as pl
+from cs2_protocol.log_lines import world_lines as wl
+from cs2_protocol.log_lines.player_token import PlayerToken, player_token
+from cs2_protocol.log_lines.reader import Line
+from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
+from protocol_tests.log_lines.line_format import format_file_line
 
 MAP = "de_inferno"
 ROUNDS = 20

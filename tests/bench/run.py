@@ -18,10 +18,10 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+from cs2_protocol.log_batches import LogPost
+from cs2_protocol.log_lines.reader import LineReader
 from matchpod.core.events import GameEvent
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import LogPost
-from matchpod.cs2.log_lines.reader import LineReader
 from matchpod.cs2.match_reader import MatchReader
 from tests.bench.plain_parser import UNQUOTED_NAME, PlainParser, common_kinds
 from tests.bench.stages import Run, stages

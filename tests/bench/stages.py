@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cs2_protocol.log_lines.reader import Line, LineReader
+from cs2_protocol.log_lines.world_lines import LogFileClosed
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, Event, GameEvent
@@ -15,8 +17,6 @@ from matchpod.core.match import Match
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.timeline import Timeline
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_lines.reader import Line, LineReader
-from matchpod.cs2.log_lines.world_lines import LogFileClosed
 from matchpod.cs2.map_flow import MapFlow
 from matchpod.cs2.match_reader import MatchReader
 from tests.bench.workload import Workload

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.cs2.log_lines.reader import LineReader
+from cs2_protocol.log_lines.reader import LineReader
+from protocol_tests.log_lines.samples import PLAYER_LINES, WORLD_LINES
 from tests.bench.made_up_log import made_up_log
 from tests.bench.plain_parser import ANY_NAME, UNQUOTED_NAME, PlainParser, common_kinds
 from tests.bench.workload import REAL_LOG, lines_in
-from tests.unit.cs2.log_lines.samples import PLAYER_LINES, WORLD_LINES
 
 
 def share_of_same_kinds(parser: PlainParser, lines: list[bytes]) -> float:

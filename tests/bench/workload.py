@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from cs2_protocol.log_batches import LogPost
+from cs2_protocol.log_clock import format_stamp, parse_stamp
 from matchpod.core.events import RoundStarted
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2.log_batches import LogPost
-from matchpod.cs2.log_clock import format_stamp, parse_stamp
 from matchpod.cs2.match_reader import MatchReader
 from tests.bench.made_up_log import made_up_log
-from tests.conftest import corpus_dir
+from tests.corpus_folder import corpus_dir
 
 REAL_LOG = "cs2-5v5-inferno.log"
 POST_BYTES = 4096

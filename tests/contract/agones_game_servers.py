@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+from cs2_simulator.machine import Machine
+from cs2_simulator.options import ServerOptions
+from cs2_simulator.wire.http_client import HttpClient
+from cs2_simulator.wire.pacer import Pacer
+from cs2_simulator.wire.server import SimulatedServer
 from matchpod.adapters.fleets.agones_console import first_password
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.wire.http_client import HttpClient
-from matchpod.simulator.wire.pacer import Pacer
-from matchpod.simulator.wire.server import SimulatedServer
 
 SECRET = b"a secret of the whole fleet"
 MAP = "de_mirage"

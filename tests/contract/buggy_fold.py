@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from cs2_protocol.log_lines import player_lines
 from matchpod.core.events import GameEvent
 from matchpod.cs2 import interpreter
 from matchpod.cs2.combat import Combat
-from matchpod.cs2.log_lines import player_lines
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold
 from matchpod.storage import unfinished

@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 
+from cs2_simulator.machine import Machine
+from cs2_simulator.options import ServerOptions
+from cs2_simulator.outside import FetchResult
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.core.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
 from matchpod.service.ingest import TOKEN_HEADER, Ingest
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.outside import FetchResult
 
 TURN_S = 0.005
 TURN_MS = 2_000

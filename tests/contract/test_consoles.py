@@ -8,9 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from matchpod.adapters.rcon_client import MAX_SENT, MAX_WAITING, READ_BYTES, RconConsole, RconConsoles, probe_port
-from matchpod.cs2.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
-from matchpod.cs2.rcon import (
+from cs2_protocol.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
+from cs2_protocol.rcon import (
     MAX_OUTSTANDING,
     AuthAttempt,
     ClientConnection,
@@ -18,7 +17,8 @@ from matchpod.cs2.rcon import (
     MirrorRequested,
     ServerConnection,
 )
-from matchpod.cs2.rcon_frames import Frame, encode_frame
+from cs2_protocol.rcon_frames import Frame, encode_frame
+from matchpod.adapters.rcon_client import MAX_SENT, MAX_WAITING, READ_BYTES, RconConsole, RconConsoles, probe_port
 from matchpod.ports import ConsoleAuthError, ConsoleFaultError, ConsoleLostError
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
 from tests.lying_server import FAULTS, Lie, LyingServer

@@ -15,15 +15,15 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
+from cs2_protocol.console_answers import StatusPlayer, parse_status
+from cs2_protocol.console_commands import LOG_LISTENERS, STATUS
+from cs2_protocol.rcon import PASSWORD_VARIABLE
 from matchpod.adapters.fleets import static
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, RecordFolder
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles, probe_port
 from matchpod.core.server_loss import FleetReport
-from matchpod.cs2.console_answers import StatusPlayer, parse_status
-from matchpod.cs2.console_commands import LOG_LISTENERS, STATUS
-from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import ConsoleFaultError, Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.agones_cluster import agones_cluster
 from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig

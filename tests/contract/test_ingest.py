@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pytest
 
+from cs2_protocol.log_batches import LogCursor, read_post
+from cs2_protocol.log_pieces import MAX_PIECE_BYTES
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import PayloadTooLargeError, RateLimitError, UnavailableError
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.cs2.log_batches import LogCursor, read_post
-from matchpod.cs2.log_pieces import MAX_PIECE_BYTES
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service import ingest_budget
 from matchpod.service.end_match import end_match

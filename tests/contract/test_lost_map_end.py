@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_simulator.play.flow.game import GamePhase
 from matchpod.core.model import SeriesFormat
 from matchpod.core.played_map import MapStatus
 from matchpod.core.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
-from matchpod.simulator.play.flow.game import GamePhase
 from matchpod.storage import history
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases

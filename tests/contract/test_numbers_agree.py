@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import CancelReason
 from matchpod.core.history_query import LeaderboardQuery, ListQuery
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
@@ -25,7 +26,6 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions import Regions
-from matchpod.simulator.scenarios import Scenario
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cs2_protocol.console_answers import parse_log_listeners
+from cs2_protocol.console_commands import LOG_LISTENERS, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.server_loss import FleetReport
-from matchpod.cs2.console_answers import parse_log_listeners
-from matchpod.cs2.console_commands import LOG_LISTENERS, log_address_command
 from matchpod.ports import FleetError, GameServer
 from matchpod.service.ingest_tokens import new_tokens, open_tokens
 from matchpod.service.ingest_urls import IngestUrls

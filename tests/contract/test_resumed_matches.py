@@ -10,7 +10,7 @@ import pytest
 
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.cs2.console_commands import start_commands
+from matchpod.cs2.match_commands import start_commands
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.storage.servers import LEASE_MS

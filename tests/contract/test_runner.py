@@ -15,18 +15,19 @@ from typing import cast
 import msgspec
 import pytest
 
+from cs2_protocol.console_commands import end_match_command
+from cs2_protocol.game import Side
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
 from matchpod.core.events import PlayerJoinedSide, PlayersSeen
 from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
-from matchpod.core.model import CvarSetting, SeriesFormat, Side
+from matchpod.core.model import CvarSetting, SeriesFormat
 from matchpod.core.outcome import Outcome
 from matchpod.core.presence import NOT_LISTED, Presence
 from matchpod.core.progress import PublicPhase
 from matchpod.core.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
 from matchpod.core.server_status import ServerPhase
-from matchpod.cs2.console_commands import end_match_command
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     ConsoleFaultError,

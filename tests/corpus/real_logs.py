@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cs2_protocol.log_batches import split_lines
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings, MatchType
-from matchpod.cs2.log_batches import split_lines
 from matchpod.cs2.match_reader import MatchReader
 
 INFERNO = "cs2-5v5-inferno.log"

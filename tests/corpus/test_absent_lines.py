@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cs2_protocol.log_batches import split_lines
 from matchpod.core.result import build_result
 from matchpod.core.rounds import build_rounds
-from matchpod.cs2.log_batches import split_lines
 from matchpod.cs2.match_reader import MatchReader
 from tests.absent_lines import count_leavers, with_absent_lines, without_absent_lines
 

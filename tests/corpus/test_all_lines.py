@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from cs2_protocol.log_batches import LogCursor, split_lines
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, Unknown
+from cs2_protocol.recorded_posts import read_posts
 from matchpod.core.model import Winner
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
-from matchpod.cs2.log_batches import LogCursor, split_lines
-from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, Unknown
-from matchpod.cs2.recorded_posts import read_posts
-from tests.unit.cs2.log_lines.line_format import format_file_line, format_http_line
+from protocol_tests.log_lines.line_format import format_file_line, format_http_line
 
 from .real_logs import CS2_LOGS, CSGO_LOGS, INFERNO, read_log
 

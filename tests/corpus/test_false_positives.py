@@ -15,11 +15,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from cs2_protocol.game import Side
 from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
 from matchpod.core.anticheat.detectors import DETECTORS, Detectors
 from matchpod.core.anticheat.headshot_rate import BASE_PERCENT, MAX_CHANCE, chance_of
 from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive
-from matchpod.core.model import Side
 from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
 
 LOGS = (INFERNO, *CSGO_LOGS)

@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cs2_protocol.log_batches import LogPost
 from matchpod.core.result import build_result, live_match
-from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import examples
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cs2_protocol.game import Team
+from cs2_protocol.steam_id import from_account
 from matchpod.core.events import PlayerDisconnected, PlayerEntered, RoundStarted
 from matchpod.core.match import Match
-from matchpod.core.model import Team
 from matchpod.core.rounds import build_rounds
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.cs2.steam_id import from_account
 
 from .real_logs import LEAVER, read_log
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cs2_protocol.game import Team
+from cs2_protocol.steam_id import from_account
 from matchpod.core.events import GameCounted, MapEnded, MapLive, RoundStarted
-from matchpod.core.model import GameSettings, MatchType, Team, TeamRoster, Winner
+from matchpod.core.model import GameSettings, MatchType, TeamRoster, Winner
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
 from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.cs2.steam_id import from_account
 
 from .real_logs import INFERNO, read_log
 

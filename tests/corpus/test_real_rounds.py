@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from matchpod.core.model import Team
+from cs2_protocol.game import Team
 from matchpod.core.round_shapes import RoundEntry
 from matchpod.core.rounds import build_rounds
 from matchpod.core.stats.buy_types import BuyType

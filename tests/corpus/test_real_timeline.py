@@ -8,14 +8,15 @@ from pathlib import Path
 
 import msgspec
 
+from cs2_protocol.game import Team
+from cs2_protocol.steam_id import from_account
 from matchpod.core import timeline_items as items
-from matchpod.core.model import Team, Winner
+from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import Score
 from matchpod.core.timeline import MapItem
 from matchpod.core.timeline_items import TimelineItem
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.cs2.steam_id import from_account
 
 from .real_logs import COMPETITIVE, INFERNO, read_log
 from .test_posts import RECEIVED_MS, post

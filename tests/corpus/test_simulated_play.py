@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.cs2.log_lines.reader import LineReader
+from cs2_protocol.log_lines.reader import LineReader
+from protocol_tests.log_lines.line_format import format_http_line
 from scripts.compare_lines import Rates
-from tests.unit.cs2.log_lines.line_format import format_http_line
 from tests.unit.simulator.played_match import five_against_five
 
 SEEDS = range(1, 6)

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from matchpod.cs2.rcon import PASSWORD_VARIABLE, AuthAttempt, CommandReceived, MirrorRequested, ServerConnection
+from cs2_protocol.rcon import PASSWORD_VARIABLE, AuthAttempt, CommandReceived, MirrorRequested, ServerConnection
 
 IGNORES_QUIT = "ignores-quit"
 IGNORES_SIGTERM = "ignores-sigterm"

@@ -18,21 +18,21 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.gameserver.game import HEALTH_S, MAX_REFUSED
-from matchpod.gameserver.options import HELP
-from matchpod.gameserver.password import bootstrap_password
-from matchpod.gameserver.rcon import MAX_BYTES, ask
-from matchpod.simulator.wire.rcon_bans import MIN_FAILURES
+from cs2_simulator.wire.rcon_bans import MIN_FAILURES
+from matchpod_gameserver.game import HEALTH_S, MAX_REFUSED
+from matchpod_gameserver.options import HELP
+from matchpod_gameserver.password import bootstrap_password
+from matchpod_gameserver.rcon import MAX_BYTES, ask
+from simulator_tests.wire.rcon_client import RconClient
 from tests.contract.simulator_process import free_ports
 from tests.e2e.fake_sdk import NAME, FakeSdk, SdkFault
-from tests.e2e.simulator.rcon_client import RconClient
 from tests.e2e.stand_in_game import ABANDONS_A_CHILD, IGNORES_QUIT, IGNORES_SIGTERM, NO_MIRROR
 from tests.e2e.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, WRAPPER, Wrapper, wait_until
 from tests.lying_server import Lie, LyingServer
 
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
 QUICK = (
-    "import sys; from matchpod.gameserver import game, log, main, usage; "
+    "import sys; from matchpod_gameserver import game, log, main, usage; "
     "game.REFUSED_S = log.RETRY_S = usage.LOOK_S = 0.05; sys.exit(main(sys.argv[1:]))"
 )
 
@@ -357,7 +357,7 @@ def test_command_runs_without_importing_the_rest() -> None:
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
         "loaded = {name for name in sys.modules if name.startswith('matchpod')}\n"
-        "own = {name for name in loaded if name.startswith('matchpod.gameserver')}\n"
+        "own = {name for name in loaded if name.startswith('matchpod_gameserver')}\n"
         "assert loaded - own == {'matchpod', 'matchpod.__main__'} and own, loaded\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)

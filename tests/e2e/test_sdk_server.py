@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.gameserver.password import bootstrap_password
+from matchpod_gameserver.password import bootstrap_password
+from simulator_tests.wire.rcon_client import RconClient
 from tests.contract.simulator_process import free_ports
 from tests.e2e.fake_sdk import NAME, FakeSdk
-from tests.e2e.simulator.rcon_client import RconClient
 from tests.e2e.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, Wrapper, wait_until
 
 PROGRAM = os.environ.get("MATCHPOD_TEST_SDK_SERVER")

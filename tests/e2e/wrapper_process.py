@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from matchpod.gameserver.options import SECRET_VARIABLE
+from matchpod_gameserver.options import SECRET_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 WRAPPER = ROOT / "src" / "matchpod" / "gameserver"

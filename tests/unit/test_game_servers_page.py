@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cs2_protocol.rcon import PASSWORD_VARIABLE
 from matchpod.adapters.fleets.process import expand_command
-from matchpod.cs2.console_commands import SHOTS_ADDRESS
-from matchpod.cs2.rcon import PASSWORD_VARIABLE
+from matchpod.cs2.match_commands import SHOTS_ADDRESS
 from matchpod.service.metrics import Metrics
 from matchpod.service.prometheus import Registry
 from matchpod.service.runner.start import DETECTIONS_VARIABLE

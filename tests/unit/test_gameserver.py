@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from matchpod import __main__, gameserver
+import matchpod_gameserver
+from cs2_protocol import rcon
+from matchpod import __main__
 from matchpod.adapters.fleets.process import expand_command as expand_process_command
 from matchpod.adapters.fleets.secret_cfg import cfg_name, write_cfg
-from matchpod.cs2 import rcon
-from matchpod.gameserver import log, password
-from matchpod.gameserver.game import exit_code
-from matchpod.gameserver.log import FatalError
-from matchpod.gameserver.options import (
+from matchpod_gameserver import log, password
+from matchpod_gameserver.game import exit_code
+from matchpod_gameserver.log import FatalError
+from matchpod_gameserver.options import (
     HELP,
     PASSWORD_VARIABLE,
     SECRET_VARIABLE,
@@ -33,14 +34,14 @@ from matchpod.gameserver.options import (
     parse_arguments,
     parse_derive_arguments,
 )
-from matchpod.gameserver.password import bootstrap_password, read_password, read_secret, write_password
-from matchpod.gameserver.rcon import LOADED_MAP
-from matchpod.gameserver.sdk import GameServer, choose_port, parse_gameserver
-from matchpod.gameserver.usage import LOOK_S, PLAYER_PACKETS_S, Usage, count_connections, count_packets
-from tests.conftest import corpus_dir
+from matchpod_gameserver.password import bootstrap_password, read_password, read_secret, write_password
+from matchpod_gameserver.rcon import LOADED_MAP
+from matchpod_gameserver.sdk import GameServer, choose_port, parse_gameserver
+from matchpod_gameserver.usage import LOOK_S, PLAYER_PACKETS_S, Usage, count_connections, count_packets
+from tests.corpus_folder import corpus_dir
 from tests.unit.test_cli import run
 
-FILES = sorted(Path(gameserver.__file__).parent.glob("*.py"))
+FILES = sorted(Path(matchpod_gameserver.__file__).parent.glob("*.py"))
 SECRET_FILE = {SECRET_VARIABLE: "/run/secrets/fleet"}
 SERVER = {
     "object_meta": {"name": "cs2-eu-abcde"},

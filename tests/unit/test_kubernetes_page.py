@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from matchpod.gameserver import game, sdk
-from matchpod.gameserver.options import (
+from matchpod.settings.table import SERVICE
+from matchpod_gameserver import game, sdk
+from matchpod_gameserver.options import (
     DERIVE,
     SECRET_VARIABLE,
     DeriveOptions,
@@ -17,7 +18,6 @@ from matchpod.gameserver.options import (
     parse_arguments,
     parse_derive_arguments,
 )
-from matchpod.settings.table import SERVICE
 
 ROOT = Path(__file__).resolve().parents[2]
 POD = "cs2-eu-abcde-fghij"

@@ -130,8 +130,8 @@ def test_module_that_does_not_parse_is_a_fault(checkout: Path) -> None:
 def test_module_of_a_pure_package_needs_a_test_at_the_mirrored_path(checkout: Path) -> None:
     write(checkout, "src/matchpod/core/stats/__init__.py", GOOD)
     write(checkout, "src/matchpod/core/stats/ledger.py", GOOD)
-    write(checkout, "src/matchpod/cs2/rcon.py", GOOD)
-    write(checkout, "tests/unit/cs2/test_rcon.py", "")
+    write(checkout, "packages/cs2-protocol/src/cs2_protocol/rcon.py", GOOD)
+    write(checkout, "packages/cs2-protocol/protocol_tests/test_rcon.py", "")
     assert check_layout.find_faults(checkout) == [
         "src/matchpod/core/stats/ledger.py:1 has no test module tests/unit/core/stats/test_ledger.py"
     ]

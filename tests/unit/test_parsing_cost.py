@@ -15,17 +15,17 @@ from itertools import product
 import msgspec
 import pytest
 
-from matchpod.cs2 import console_answers as answers
+from cs2_protocol import console_answers as answers
+from cs2_protocol.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
+from cs2_protocol.log_lines import reader
+from cs2_protocol.matchzy import read_report
+from cs2_protocol.rcon import MAX_ANSWER_BYTES, ClientConnection
+from cs2_protocol.rcon_frames import AUTH_RESPONSE, RESPONSE_VALUE, Frame, encode_frame
 from matchpod.cs2.anticheat_reports import read_detections
-from matchpod.cs2.console_limits import CVAR_BYTES, MAX_CALL_BYTES, answer_limit
-from matchpod.cs2.log_lines import reader
-from matchpod.cs2.matchzy import read_report
-from matchpod.cs2.rcon import MAX_ANSWER_BYTES, ClientConnection
-from matchpod.cs2.rcon_frames import AUTH_RESPONSE, RESPONSE_VALUE, Frame, encode_frame
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.service.ingest import MAX_BODY_BYTES
 from matchpod.service.redaction import redact_log, redact_report
-from tests.unit.cs2.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
+from protocol_tests.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
 from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
 
 SMALL, LARGE = 1_000, 8_000

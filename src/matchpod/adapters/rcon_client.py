@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from matchpod.cs2.console_limits import MAX_CALL_BYTES, answer_limit
-from matchpod.cs2.rcon import (
+from cs2_protocol.console_limits import MAX_CALL_BYTES, answer_limit
+from cs2_protocol.rcon import (
     MAX_OUTSTANDING,
     Answer,
     AnswerBudget,
@@ -22,7 +22,7 @@ from matchpod.cs2.rcon import (
     ClientConnection,
     ClientEvent,
 )
-from matchpod.cs2.rcon_frames import RconProtocolError
+from cs2_protocol.rcon_frames import RconProtocolError
 from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleFaultError, ConsoleLostError
 
 OPEN_S = 5.0

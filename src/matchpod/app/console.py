@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cs2_simulator.scenarios import Scenario
 from matchpod.app.first_run import LISTENER
 from matchpod.app.resources import Resources
 from matchpod.console.broadcasts import Broadcasts
@@ -19,7 +20,6 @@ from matchpod.service.pruning import Retention
 from matchpod.service.region_statistics import RegionStatistics
 from matchpod.service.region_switch import RegionSwitch
 from matchpod.service.runner.deps import Deps
-from matchpod.simulator.scenarios import Scenario
 from matchpod.web import Services
 
 

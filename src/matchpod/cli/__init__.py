@@ -79,13 +79,13 @@ def matchpod(
 
 def simulate(context: typer.Context) -> None:
     """Run a simulated CS2 server: RCON, log posts, made-up players. See simulate --help."""
-    from matchpod.simulator.wire import command_line  # imported here, so that the other commands start quickly
+    from cs2_simulator.wire import command_line  # imported here, so that the other commands start quickly
 
     raise typer.Exit(command_line.main(context.args))
 
 
 def gameserver(context: typer.Context) -> None:
     """Run a game server under Agones, as the entry point of its image. See gameserver --help."""
-    from matchpod.gameserver import main
+    from matchpod_gameserver import main
 
     raise typer.Exit(main(context.args))

@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.errors import Fault
-from matchpod.core.model import MatchType, SeriesFormat, Team
+from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.validation import GAME_TYPE
 from matchpod.web.request_schema import Schema, create_match_schemas
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.damage_pairs import damage_pairs
 from matchpod.console.charts.economy import economy
 from matchpod.console.charts.kill_matrix import kill_matrix
@@ -22,7 +23,6 @@ from matchpod.console.feed import read_items
 from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
-from matchpod.core.model import Team
 from matchpod.core.progress import expected_roster
 from matchpod.core.result_shapes import StoredLead, StoredPlayer
 from matchpod.core.round_shapes import StoredRound

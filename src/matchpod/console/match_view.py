@@ -11,6 +11,7 @@ import msgspec
 from markupsafe import Markup
 from msgspec.structs import replace
 
+from cs2_protocol.game import Side, Team
 from matchpod.console.broadcasts import added, swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_items
@@ -18,7 +19,7 @@ from matchpod.console.lifecycle import Span, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
-from matchpod.core.model import MatchType, Side, Team
+from matchpod.core.model import MatchType
 from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
 from matchpod.core.result_shapes import StoredPlayer
 from matchpod.core.round_shapes import StoredRound

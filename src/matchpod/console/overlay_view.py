@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Side
 from matchpod.console.broadcasts import swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.match_view import ROUNDS, MatchServices, current_map, score_of, team_names
 from matchpod.console.rendering import fragment
-from matchpod.core.model import MatchType, Side
+from matchpod.core.model import MatchType
 from matchpod.core.progress import PublicPhase
 from matchpod.service.match_details import MatchDetail
 from matchpod.service.principals import Principal

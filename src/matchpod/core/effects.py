@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.model import PlayerId
+from cs2_protocol.game import PlayerId
 
 UNKNOWN_USER_ID = -1
 """User id of a player whose log line with the user id was lost; only the player id is known."""

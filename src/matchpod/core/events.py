@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from matchpod.core.model import PlayerId, Side, Team
+from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
 from matchpod.core.stats.game_count import GameCount
 
 
@@ -129,22 +129,6 @@ class LineupGrown(Event, frozen=True):
 
     player_id: PlayerId
     team: Team
-
-
-class RoundEndReason(StrEnum):
-    """How a round was decided. The values are the server's notices without their prefix."""
-
-    CTS_WIN = "CTs_Win"
-    TERRORISTS_WIN = "Terrorists_Win"
-    TARGET_BOMBED = "Target_Bombed"
-    BOMB_DEFUSED = "Bomb_Defused"
-    TARGET_SAVED = "Target_Saved"
-    HOSTAGES_RESCUED = "All_Hostages_Rescued"
-    HOSTAGES_NOT_RESCUED = "Hostages_Not_Rescued"
-    CTS_SURRENDER = "CTs_Surrender"
-    TERRORISTS_SURRENDER = "Terrorists_Surrender"
-    DRAW = "Round_Draw"
-    UNKNOWN = "unknown"
 
 
 class RoundDecided(Event, frozen=True):

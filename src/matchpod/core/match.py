@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import is_human
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
@@ -40,7 +41,7 @@ from matchpod.core.events import (
     WarmupBegan,
 )
 from matchpod.core.match_state import MatchState
-from matchpod.core.model import GameSettings, is_human
+from matchpod.core.model import GameSettings
 from matchpod.core.outcome import Outcome
 from matchpod.core.phases import TRANSITIONS, MatchPhase, Trigger
 from matchpod.core.played_map import MapStatus, PlayedMap, map_name, unknown_maps

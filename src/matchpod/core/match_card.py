@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import Side
 from matchpod.core.attention import Signals
 from matchpod.core.match import Match
-from matchpod.core.model import Side
 from matchpod.core.progress import (
     PlayerState,
     PublicPhase,

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core import series
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.game_times import GameTimes
 from matchpod.core.knife_round import KnifeRound
-from matchpod.core.model import GameSettings, PlayerId, Team, Winner
+from matchpod.core.model import GameSettings, Winner
 from matchpod.core.outcome import Outcome
 from matchpod.core.phases import MatchPhase
 from matchpod.core.played_map import PlayedMap, unknown_maps, winners_of

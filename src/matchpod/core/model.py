@@ -1,8 +1,7 @@
 """Define the basic types of a match: enums, settings and rosters, as frozen values.
 
-Players are identified by their 64-bit id as a decimal string, as in the API. Bots have ids of the form `BOT:name`;
-they take part in the game but are left out of every result. `team1` and `team2` are the caller's teams; `Side` is the
-side a team currently plays on. Teams change sides, so the two are never interchangeable.
+`team1` and `team2` are the caller's teams; `Side` is the side a team currently plays on. Teams change sides, so the
+two are never interchangeable.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-PlayerId = str
+from cs2_protocol.game import PlayerId, Side, Team
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
 """Length of a deathmatch if the caller sets none: the game's default. Without a limit it would never end."""
@@ -59,30 +58,6 @@ class DmSubMode(StrEnum):
 
     FFA = "ffa"
     TEAM = "team"
-
-
-class Team(StrEnum):
-    """One of the caller's two teams; it keeps its name through halves and overtime."""
-
-    TEAM1 = "team1"
-    TEAM2 = "team2"
-
-    @property
-    def other(self) -> Team:
-        """The opposing team."""
-        return Team.TEAM2 if self is Team.TEAM1 else Team.TEAM1
-
-
-class Side(StrEnum):
-    """The side a team currently plays on. The values are those of the server log."""
-
-    CT = "CT"
-    T = "TERRORIST"
-
-    @property
-    def other(self) -> Side:
-        """The opposing side."""
-        return Side.T if self is Side.CT else Side.CT
 
 
 class StartSides(StrEnum):
@@ -209,8 +184,3 @@ class MatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     callback_url: str | None = None
     callback_auth_token: str | None = None
     external_match_id: str | None = None
-
-
-def is_human(player_id: PlayerId) -> bool:
-    """True for a 64-bit player id; False for bots and for anything else the log prints instead of an id."""
-    return player_id.isdigit()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
-from matchpod.core.model import PlayerId
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.match import Match
-from matchpod.core.model import PlayerId, Team, is_human
 from matchpod.core.timeline_items import Person
 
 MAX_TEXT_CHARS: Final = 256

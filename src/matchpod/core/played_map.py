@@ -11,6 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Side, is_human
 from matchpod.core.events import (
     GameCounted,
     GameEvent,
@@ -26,7 +27,7 @@ from matchpod.core.events import (
     SidesSwapped,
     Unpaused,
 )
-from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Winner, is_human
+from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER, Ledger, RoundPhase
 
 MAX_NAMES = 1024

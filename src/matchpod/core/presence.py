@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Side, Team, is_human
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
 from matchpod.core.events import (
     GameEvent,
@@ -23,7 +24,6 @@ from matchpod.core.events import (
     RoundStarted,
     ServerRestarted,
 )
-from matchpod.core.model import PlayerId, Side, Team, is_human
 
 MAX_SEEN_PLAYERS = 1024
 """Most players tracked per match: far more than join a server with 64 slots, but ids may be forged."""

@@ -8,8 +8,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from cs2_protocol.game import PlayerId, Side, Team
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, PlayerId, Side, Team
+from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.phases import MatchPhase
 from matchpod.core.result import iso_time, player_name
 from matchpod.core.result_shapes import SteamId

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
 from matchpod.core.events import ShotsCounted
-from matchpod.core.model import PlayerId
 from matchpod.core.played_map import MapStatus, PlayedMap
 
 Counts = Mapping[int, dict[PlayerId, tuple[int, int]]]

@@ -14,9 +14,10 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import asdict
 
+from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.match import Match
-from matchpod.core.model import MatchType, PlayerId, Team, Winner, is_human
+from matchpod.core.model import MatchType, Winner
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result_shapes import (
     AntiCheatEntry,

@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from matchpod.core.model import MatchType, PlayerId, SeriesFormat, Side, SidesBy, Team, Winner
+from cs2_protocol.game import PlayerId, Side, Team
+from matchpod.core.model import MatchType, SeriesFormat, SidesBy, Winner
 from matchpod.core.played_map import MapStatus
 
 SteamId = Annotated[PlayerId, Meta(description="The 64-bit player ID.")]

@@ -10,8 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import PlayerId, Side, Team
+from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
 from matchpod.core.result_shapes import (
     Assists,
     DamageDealt,

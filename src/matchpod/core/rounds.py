@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.match import Match
-from matchpod.core.model import PlayerId, Team
 from matchpod.core.persons import person_of, sanitize
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.result import is_published, iso_time, player_name

@@ -11,7 +11,8 @@ import hashlib
 
 import msgspec
 
-from matchpod.core.model import GameSettings, Side, SidesBy, StartSides
+from cs2_protocol.game import Side
+from matchpod.core.model import GameSettings, SidesBy, StartSides
 
 _FIXED = (StartSides.TEAM1_CT, StartSides.TEAM1_T)
 

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterable
 from heapq import nlargest
 
+from cs2_protocol.text import UNPRINTABLE, unprintable_in
+
 MAX_TEAM_NAME = 32
 """Most characters of a team name. Longer names do not fit on the scoreboard."""
 
@@ -34,10 +36,7 @@ MAX_QUOTED = 64
 MAX_COMPARED = 10
 """Most known names that an unknown one is compared with in full: those with the most pairs of letters in common."""
 
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of invisible characters, which some parsers misread: control, format, surrogate, separator."""
-
-_INVISIBLE = _UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
+_INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
 """Categories without a mark of their own: also spaces, characters that are not assigned, and marks on others."""
 
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -58,20 +57,10 @@ _MAX_HOST = 253
 _MAX_PORT = 65535
 
 
-def unprintable_in(text: str) -> str | None:
-    """Return the first control, format, surrogate or line-separator character as `U+XXXX`, or None."""
-    if text.isascii() and text.isprintable():  # fast path for the common case
-        return None
-    for character in text:
-        if unicodedata.category(character) in _UNPRINTABLE:
-            return f"U+{ord(character):04X}"
-    return None
-
-
 def printable(text: str) -> str:
     """Return a caller's text in a form that is safe to quote in a message: short, printable and encodable."""
     cut = text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
-    return "".join("\ufffd" if unicodedata.category(character) in _UNPRINTABLE else character for character in cut)
+    return "".join("\ufffd" if unicodedata.category(character) in UNPRINTABLE else character for character in cut)
 
 
 def has_visible(text: str) -> bool:

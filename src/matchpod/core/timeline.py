@@ -12,10 +12,10 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Side, Team, is_human
 from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
 from matchpod.core.match import Match, MatchPhase
-from matchpod.core.model import PlayerId, Side, Team, is_human
 from matchpod.core.persons import person_of, sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import LAST_MS, anti_cheat_entry, iso_time, player_name

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import PlayerId, Side, Team, Winner
+from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
+from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import AntiCheatEntry, MapName, PlayerName, PlayerTeam, Score, SidesDecidedBy
 

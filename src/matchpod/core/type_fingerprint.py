@@ -62,4 +62,5 @@ def _describe_leaf(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', repr(value))}"
+    """Return the name of a class or function. Without its module, so that it may move."""
+    return str(getattr(value, "__qualname__", repr(value)))

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core import text_rules
 from matchpod.core.json_fields import Faults, Fields
 from matchpod.core.model import (
@@ -21,10 +22,8 @@ from matchpod.core.model import (
     GameSettings,
     MatchRequest,
     MatchType,
-    PlayerId,
     SeriesFormat,
     StartSides,
-    Team,
     TeamRoster,
 )
 

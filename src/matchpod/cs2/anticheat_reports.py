@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from matchpod.core.model import PlayerId
-from matchpod.cs2.raw_fields import RawFields, read_fields, read_items
-from matchpod.cs2.steam_id import to_id64
+from cs2_protocol.game import PlayerId
+from cs2_protocol.raw_fields import RawFields, read_fields, read_items
+from cs2_protocol.steam_id import to_id64
 
 MAX_ENTRIES = 5_000
 """Most entries of a post that are read. A batch has a few per player."""

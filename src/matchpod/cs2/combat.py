@@ -10,11 +10,11 @@ import math
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, RoundEndReason
+from cs2_protocol.log_lines import player_lines as lines
+from cs2_protocol.log_lines.player_token import PlayerToken
 from matchpod.core import events
-from matchpod.core.events import GameEvent, GrenadeKind, RoundEndReason
-from matchpod.core.model import PlayerId
-from matchpod.cs2.log_lines import player_lines as lines
-from matchpod.cs2.log_lines.player_token import PlayerToken
+from matchpod.core.events import GameEvent, GrenadeKind
 
 DEFUSE_REWARD = 300
 """Money paid to the defuser, in the tick of the defuse."""

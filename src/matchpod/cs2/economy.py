@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
+from cs2_protocol.log_lines.player_lines import LeftBuyzone, MoneyChange
 from matchpod.core.events import EconomyCounted
-from matchpod.core.model import PlayerId
-from matchpod.cs2.log_lines.player_lines import LeftBuyzone, MoneyChange
 from matchpod.cs2.prices import equipment_value
 
 MAX_PLAYERS = 128

@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Side, is_human
+from cs2_protocol.log_lines import player_lines, world_lines
+from cs2_protocol.log_lines.player_token import PlayerToken
+from cs2_protocol.log_lines.reader import Line
 from matchpod.core import events
 from matchpod.core.events import GameEvent
-from matchpod.core.model import GameSettings, PlayerId, Side, is_human
+from matchpod.core.model import GameSettings
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
 from matchpod.cs2.economy import Economy
-from matchpod.cs2.log_lines import player_lines, world_lines
-from matchpod.cs2.log_lines.player_token import PlayerToken
-from matchpod.cs2.log_lines.reader import Line
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 

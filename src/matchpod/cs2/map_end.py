@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import GameSettings, MatchType, Team
+from cs2_protocol.game import Team
+from matchpod.core.model import GameSettings, MatchType
 
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
 """From the game's own config files of the modes."""

@@ -14,12 +14,13 @@ from enum import StrEnum
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, RoundEndReason, Side
+from cs2_protocol.log_lines import world_lines
 from matchpod.core import events
-from matchpod.core.events import GameEvent, RoundEndReason
-from matchpod.core.model import GameSettings, MatchType, PlayerId, Side
+from matchpod.core.events import GameEvent
+from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
-from matchpod.cs2.log_lines import world_lines
 from matchpod.cs2.map_end import EndReport, EndRules
 from matchpod.cs2.sides import Sides
 

@@ -10,6 +10,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, is_human
+from cs2_protocol.log_batches import Gap, LogCursor, LogNotice, LogPost, MapLoad, NewLines, Restarted, Unfinished
+from cs2_protocol.log_clock import LogClock
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_protocol.log_lines.world_lines import LoadingMap, Unknown
+from cs2_protocol.matchzy import read_report
+from cs2_protocol.post_order import HeldPosts
 from matchpod.core.effects import Effect
 from matchpod.core.events import (
     PRESENCE_EVENTS,
@@ -20,21 +27,15 @@ from matchpod.core.events import (
     ServerRestarted,
 )
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, PlayerId, is_human
+from matchpod.core.model import GameSettings
 from matchpod.core.played_map import is_same_map
 from matchpod.core.reported_shots import ReportedShots
 from matchpod.core.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.core.timers import Timers, to_ms
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_batches import Gap, LogCursor, LogNotice, LogPost, MapLoad, NewLines, Restarted, Unfinished
-from matchpod.cs2.log_clock import LogClock
-from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.log_lines.world_lines import LoadingMap, Unknown
 from matchpod.cs2.map_flow import MapFlow, MapPhase
-from matchpod.cs2.matchzy import read_report
 from matchpod.cs2.plugin_facts import PluginFacts, series_events
-from matchpod.cs2.post_order import HeldPosts
 from matchpod.cs2.shots_report import ShotsReport
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import Team
+from cs2_protocol.matchzy import GoingLive, MapResult, Report, RoundEndReport, SeriesEnd, report_key
 from matchpod.core.events import GameEvent, LiveReported, MvpNamed, ResultReported, SeriesReported
-from matchpod.core.model import Team
 from matchpod.cs2.map_end import EndReport
 from matchpod.cs2.map_flow import MapFlow
-from matchpod.cs2.matchzy import GoingLive, MapResult, Report, RoundEndReport, SeriesEnd, report_key
 
 MAX_REPORTS_KEPT = 2000
 """Maximum number of stored keys; a best of five has under 300 reports."""

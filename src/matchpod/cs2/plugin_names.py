@@ -6,7 +6,8 @@ folders, whatever its version removes from a name itself. Callers get their name
 
 from __future__ import annotations
 
-from matchpod.core.model import GameSettings, Team
+from cs2_protocol.game import Team
+from matchpod.core.model import GameSettings
 
 _KEPT = frozenset("0123456789 _-")
 

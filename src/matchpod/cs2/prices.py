@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from matchpod.core.stats.weapons import is_knife
+from cs2_protocol.weapons import is_knife
 
 _WEAPON: Final = "weapon_"
 _ARMOR: Final = re.compile(r"kevlar\(\d+\)")

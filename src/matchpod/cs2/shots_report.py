@@ -7,8 +7,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.model import PlayerId
-from matchpod.cs2.steam_id import to_id64
+from cs2_protocol.game import PlayerId
+from cs2_protocol.steam_id import to_id64
 
 MAX_PLAYERS: Final = 64
 """Most players in a report. A server has at most 64 clients."""

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from matchpod.core.model import GameSettings, PlayerId, Side, Team, is_human
+from cs2_protocol.game import PlayerId, Side, Team, is_human
+from matchpod.core.model import GameSettings
 from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 
 MAX_PLAYERS = 256

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import PlayerId
+from cs2_protocol.game import PlayerId
+from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END
+from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from cs2_protocol.steam_id import MAX_ACCOUNT, from_account
 from matchpod.core.stats.game_count import GameCount
-from matchpod.cs2.log_lines.world_grammar import STATS_BEGIN, STATS_END
-from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
-from matchpod.cs2.steam_id import MAX_ACCOUNT, from_account
 
 COLUMNS_READ = 21
 MAX_ROWS = 128

@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.text import unprintable_in
 from matchpod.core.errors import UnauthorizedError
-from matchpod.core.text_rules import printable, unprintable_in
+from matchpod.core.text_rules import printable
 from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Statement, Vault
 from matchpod.service import webhook_signature
 from matchpod.service.audit import COMMAND_LINE, Action, Audit

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
-from matchpod.core.model import PlayerId
 from matchpod.core.outcome import Outcome
 from matchpod.core.result import GAME, iso_time
 from matchpod.storage.servers import ServerSummary

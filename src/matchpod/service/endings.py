@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import sentence
-from matchpod.core.model import PlayerId
 from matchpod.core.stored_json import StoredReader
 from matchpod.ports import Database
 from matchpod.service.row_views import time_text

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.log_batches import MAX_HEADER_CHARS, read_post
+from cs2_protocol.log_pieces import MAX_PIECE_BYTES, split_post
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
-from matchpod.cs2.console_commands import matchzy_match, uses_plugin_match
-from matchpod.cs2.log_batches import MAX_HEADER_CHARS, read_post
-from matchpod.cs2.log_pieces import MAX_PIECE_BYTES, split_post
+from matchpod.cs2.match_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database, Vault
 from matchpod.service.availability import unavailable_on_outage

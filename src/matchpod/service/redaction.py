@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from cs2_protocol.log_batches import LogPost
 from matchpod.core.secret_names import is_secret_name
-from matchpod.cs2.log_batches import LogPost
 
 MIN_KNOWN_PART: Final = 6
 """Bytes of a known secret, cut by the edge of a post, that are recognized; fewer say nothing about the rest."""

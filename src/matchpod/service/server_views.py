@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
 from matchpod.core.progress import Deadline, PlayerState, PublicPhase, WaitingFor, expected_roster
 from matchpod.core.result import iso_time
@@ -16,7 +17,6 @@ from matchpod.core.result_shapes import IsoTime
 from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
 from matchpod.core.stored_settings import read_settings
 from matchpod.core.validation import GAME_TYPE
-from matchpod.cs2.console_commands import quoted
 from matchpod.service.endings import (
     IN_PROGRESS,
     AbsentPlayers,

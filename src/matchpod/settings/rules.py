@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from matchpod.core.text_rules import callback_url_fault, unprintable_in
+from cs2_protocol.text import unprintable_in
+from matchpod.core.text_rules import callback_url_fault
 from matchpod.settings.secret import Secret
 
 KEY_BYTES = 32

@@ -14,13 +14,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cs2_protocol import console_commands
+from cs2_protocol.log_batches import read_post
+from cs2_protocol.log_clock import parse_stamp
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2 import console_commands
-from matchpod.cs2.log_batches import read_post
-from matchpod.cs2.log_clock import parse_stamp
+from matchpod.cs2 import match_commands
 from matchpod.cs2.match_reader import MatchReader
-from tests.e2e.simulator.log_receiver import LogReceiver, Response, status
-from tests.e2e.simulator.rcon_client import ClosedError, RconClient
+from simulator_tests.wire.log_receiver import LogReceiver, Response, status
+from simulator_tests.wire.rcon_client import ClosedError, RconClient
 
 PASSWORD = "sesame"
 TIMEOUT_S = 400.0
@@ -211,7 +212,7 @@ def test_plugin_match_is_fetched_played_by_listed_players_and_reported() -> None
         LogReceiver() as receiver,
         simulator("--speed", "200", "--seed", "5", "--scenario", "stranger", *LOCKSTEP) as server,
     ):
-        file = console_commands.matchzy_match(
+        file = match_commands.matchzy_match(
             WINGMAN,
             match_id=7,
             log_url=receiver.url.replace("/log", "/events"),
@@ -219,11 +220,11 @@ def test_plugin_match_is_fetched_played_by_listed_players_and_reported() -> None
             log_header_value="abc",
         )
         receiver.default = status(200, msgspec.json.encode(file))
-        server.run(*console_commands.setup_commands(WINGMAN, map_name="de_nuke"))
+        server.run(*match_commands.setup_commands(WINGMAN, map_name="de_nuke"))
         server.run(console_commands.log_address_command(receiver.url))
         url = receiver.url.replace("/log", "/match")
         server.run(console_commands.load_match_command(url, header_name="X-Key", header_value="k"))
-        server.run(*console_commands.match_commands(WINGMAN))
+        server.run(*match_commands.match_commands(WINGMAN))
         (fetch,) = [request for request in receiver.requests if request.method == "GET"]
         assert (fetch.target, fetch.header_map["X-Key"]) == ("/match", "k")
         reader = Reader(receiver, WINGMAN)

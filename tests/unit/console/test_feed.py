@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.console.feed import KINDS, feed_line, kind_of, type_of
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Side, Team
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import AntiCheatEntry, Score
 from matchpod.core.timeline_items import (

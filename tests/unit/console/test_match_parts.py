@@ -7,11 +7,11 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from cs2_protocol.game import Side, Team
 from matchpod.console.match_view import PARTS, RosterTeam, connect_line
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
 from matchpod.core.attention import Situation, attention_of
-from matchpod.core.model import Side, Team
 from matchpod.core.progress import PublicPhase, RosterPlayer
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.service.server_views import created_view

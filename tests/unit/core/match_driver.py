@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import Effect
 from matchpod.core.match import Match
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.timers import Timers
 
 ANN = "76561198000000001"

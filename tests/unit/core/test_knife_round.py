@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import StartPlay
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import GameSettings, SeriesFormat, Side, StartSides, Team
+from matchpod.core.model import GameSettings, SeriesFormat, StartSides
 from matchpod.core.played_map import MapStatus
 from matchpod.core.progress import PublicPhase, public_phase, round_number, sides_of
 from matchpod.core.result import build_result
@@ -37,7 +38,7 @@ class KnifeDriver(MatchDriver):
         self.apply(ev.Kill(self.now_ms, killer, victim, "knife", is_enemy=True))
 
     def decide(self, number: int, team1: int, team2: int) -> None:
-        reason = ev.RoundEndReason.CTS_WIN
+        reason = RoundEndReason.CTS_WIN
         self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
 
     def play_knife_round(self, map_name: str = MAPS[0]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, StartPlay
 from matchpod.core.match import TRANSITIONS, Match, MatchPhase
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster, Winner
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.outcome import Outcome
 from matchpod.core.played_map import MapStatus
 from matchpod.core.presence import NOT_LISTED

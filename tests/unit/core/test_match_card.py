@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from cs2_protocol.game import Side
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.attention import Signals
 from matchpod.core.match_card import MatchCard, card_of
-from matchpod.core.model import SeriesFormat, Side
+from matchpod.core.model import SeriesFormat
 from matchpod.core.progress import PublicPhase, Stays, WaitingFor
 from tests.unit.core.match_driver import ANN, BEN, MAPS, START_MS, MatchDriver, deathmatch, duel, live_duel
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, LoadMap
 from matchpod.core.match import ROSTER_INCOMPLETE, MatchPhase
-from matchpod.core.model import GameSettings, SeriesFormat, Side, Team, Winner
+from matchpod.core.model import GameSettings, SeriesFormat, Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.progress import WaitingFor, next_deadline
 from matchpod.core.timers import Timers
@@ -304,7 +305,7 @@ def test_other_modes_are_canceled_after_all_players_left(settings: GameSettings)
 
 
 def decide_last(driver: MatchDriver, *, is_last: bool = True) -> None:
-    end = ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, None, ev.RoundEndReason.UNKNOWN, 13, 7, is_last=is_last)
+    end = ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, None, RoundEndReason.UNKNOWN, 13, 7, is_last=is_last)
     driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
     driver.apply(end)
 

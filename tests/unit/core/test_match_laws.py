@@ -9,10 +9,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.game import Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
 from matchpod.core.match import TRANSITIONS, Match, MatchPhase
-from matchpod.core.model import GameSettings, SeriesFormat, Side
+from matchpod.core.model import GameSettings, SeriesFormat
 from tests.unit.core.match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
 
 Step = tuple[int, Callable[[Match, int], list[Effect]]]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import SeriesFormat, Side, Team, Winner
+from matchpod.core.model import SeriesFormat, Winner
 from matchpod.core.played_map import MapStatus, winners_of
 from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, live_duel
 
@@ -118,7 +119,7 @@ def played_round() -> MatchDriver:
     """A match in which Ann and Ben played one round and the map ended."""
     driver = live_duel(BO3)
     driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
-    driver.apply(ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, Side.CT, ev.RoundEndReason.CTS_WIN, 1, 0))
+    driver.apply(ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, Side.CT, RoundEndReason.CTS_WIN, 1, 0))
     driver.end_map(1, 0)
     return driver
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.core.model import Team
+from cs2_protocol.game import Team
 from matchpod.core.persons import MAX_TEXT_CHARS, person_of, sanitize
 from matchpod.core.timeline_items import Person
 from tests.unit.core.match_driver import ANN, EVE, live_duel

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import Side, Team, Winner
+from matchpod.core.model import Winner
 from matchpod.core.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
 from tests.unit.core.match_driver import ANN, BEN, MAPS, deathmatch, duel, open_match
 
@@ -27,7 +28,7 @@ def live_map() -> PlayedMap:
 
 
 def decided(number: int, team1: int, team2: int) -> ev.RoundDecided:
-    return ev.RoundDecided(9_000, number, Team.TEAM1, Side.T, ev.RoundEndReason.TERRORISTS_WIN, team1, team2)
+    return ev.RoundDecided(9_000, number, Team.TEAM1, Side.T, RoundEndReason.TERRORISTS_WIN, team1, team2)
 
 
 def kill() -> ev.Kill:
@@ -349,7 +350,7 @@ def test_rounds_after_the_last_certain_score_stay_marked_when_the_map_is_over() 
     played.apply(decided(1, 1, 0))
     played.apply(ev.LogGap(9_500, 100))
     for number in (2, 3, 4):
-        played.apply(ev.RoundDecided(9_600, number, None, Side.T, ev.RoundEndReason.TERRORISTS_WIN, 1, 0))
+        played.apply(ev.RoundDecided(9_600, number, None, Side.T, RoundEndReason.TERRORISTS_WIN, 1, 0))
     played.apply(ev.MapEnded(9_900, "de_nuke", 1, 0, is_complete=False, is_winner_known=False))
     assert set(played.missing_rounds) >= {2, 3, 4}
     assert played.winner is None

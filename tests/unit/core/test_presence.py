@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
-from matchpod.core.model import Side, Team
 from matchpod.core.presence import MAX_SEEN_PLAYERS, NOT_LISTED, Connection, Presence
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
 

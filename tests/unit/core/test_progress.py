@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from cs2_protocol.game import Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelReason, Effect
-from matchpod.core.model import GameSettings, SeriesFormat, Side
+from matchpod.core.model import GameSettings, SeriesFormat
 from matchpod.core.progress import (
     PlayerState,
     PublicPhase,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side
 from matchpod.core import events as ev
 from matchpod.core import series
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import MatchType, SeriesFormat, Side, Winner
+from matchpod.core.model import MatchType, SeriesFormat, Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import Score, SeriesResult
@@ -36,7 +37,7 @@ class LossyDriver(MatchDriver):
         return driver
 
     def score(self, team1: int, team2: int) -> None:
-        decided = ev.RoundDecided(self.now_ms, team1 + team2, None, None, ev.RoundEndReason.UNKNOWN, team1, team2)
+        decided = ev.RoundDecided(self.now_ms, team1 + team2, None, None, RoundEndReason.UNKNOWN, team1, team2)
         self.apply(decided)
 
     def report_live(self, number: int) -> list[object]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.match import Match
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
 from matchpod.core.result import (
     build_result,
     iso_time,
@@ -55,7 +56,7 @@ class PlayedGame:
         self.apply(ev.RoundStarted(self.at_ms, self.rounds, (ANN,), (BEN, BOT), Side.CT), *events)
         current = self.match.current_map
         scores = (current.team1_score + (winner is Team.TEAM1), current.team2_score + (winner is Team.TEAM2))
-        return self.apply(ev.RoundDecided(self.at_ms, self.rounds, winner, None, ev.RoundEndReason.UNKNOWN, *scores))
+        return self.apply(ev.RoundDecided(self.at_ms, self.rounds, winner, None, RoundEndReason.UNKNOWN, *scores))
 
     def kill(self, killer: str, victim: str, weapon: str = "ak47", *, is_headshot: bool = False) -> ev.Kill:
         return ev.Kill(self.at_ms, killer, victim, weapon, True, is_headshot)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import Team
+from cs2_protocol.game import Team
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import DeathmatchResult, SeriesResult
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import GameSettings, MatchType, Side, Team
+from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.result_shapes import Score
 from matchpod.core.round_shapes import RoundEntry
 from matchpod.core.rounds import build_rounds

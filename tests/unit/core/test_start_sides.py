@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, SidesBy, StartSides, TeamRoster
+from cs2_protocol.game import Side
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, SidesBy, StartSides, TeamRoster
 from matchpod.core.start_sides import decided_by, with_sides
 from tests.unit.core.match_driver import ANN, duel
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.text import unprintable_in
 from matchpod.core import text_rules
 
 
@@ -186,7 +187,7 @@ def test_nearest_of_many_names_is_found_among_those_with_the_most_pairs_of_lette
 def test_printable_text_is_short_and_encodable(text: str) -> None:
     shown = text_rules.printable(text)
     assert len(shown) <= text_rules.MAX_QUOTED + 1
-    assert text_rules.unprintable_in(shown) is None
+    assert unprintable_in(shown) is None
     shown.encode()
 
 

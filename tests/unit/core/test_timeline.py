@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core import timeline as module
 from matchpod.core import timeline_items as items
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import DmSubMode, MatchType, SeriesFormat, Side, Team, Winner
+from matchpod.core.model import DmSubMode, MatchType, SeriesFormat, Winner
 from matchpod.core.persons import MAX_TEXT_CHARS
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result import LAST_MS, anti_cheat_entry
@@ -70,7 +71,7 @@ def test_round_items_have_number_reason_winner_and_score() -> None:
     assert (first.round_number, second.round_number, second.team1_side) == (1, 2, Side.CT)
     (end,) = driver.of(items.RoundEndItem)
     assert (end.round_number, end.winner, end.winner_side) == (1, Team.TEAM1, Side.CT)
-    assert (end.reason, end.score) == (ev.RoundEndReason.CTS_WIN, Score(1, 0))
+    assert (end.reason, end.score) == (RoundEndReason.CTS_WIN, Score(1, 0))
 
 
 def test_round_end_has_the_right_number_if_the_start_was_lost() -> None:

@@ -6,8 +6,9 @@ from typing import get_args
 
 import msgspec
 
+from cs2_protocol.game import Side, Team
 from matchpod.core import timeline_items as items
-from matchpod.core.model import Side, Team, Winner
+from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import Score
 from matchpod.core.timeline_items import Person, TimelineItem

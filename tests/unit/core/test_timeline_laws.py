@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.game import RoundEndReason, Side, Team, is_human
+from cs2_protocol.log_batches import LogPost
+from cs2_simulator.scenarios import Scenario
 from matchpod.core import events as ev
 from matchpod.core import timeline_items as items
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster, is_human
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.rounds import build_rounds
 from matchpod.core.timeline import MapItem, Timeline
 from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
-from matchpod.cs2.log_batches import LogPost
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.simulator.scenarios import Scenario
 from tests.effort import examples
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
@@ -104,7 +105,7 @@ more = st.one_of(
     events,
     st.builds(ev.ChatMessage, at, players, st.text(max_size=300), st.booleans(), st.text(max_size=300)),
     st.builds(ev.PlayersSeen, at, st.dictionaries(st.sampled_from([ANN, BEN]), st.text()), st.sampled_from([0, 10])),
-    st.builds(ev.RoundDecided, at, st.integers(1, 30), st.none(), st.none(), st.just(ev.RoundEndReason.DRAW),
+    st.builds(ev.RoundDecided, at, st.integers(1, 30), st.none(), st.none(), st.just(RoundEndReason.DRAW),
               st.integers(0, 16), st.integers(0, 16)),
     st.builds(ev.Assist, at, players, players, st.booleans(), st.booleans()),
     st.builds(ev.BombPlanted, at, players, st.none() | st.text()),

@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from matchpod.core.events import RoundEndReason
+from cs2_protocol.game import RoundEndReason
 from matchpod.core.persons import MAX_TEXT_CHARS
 from matchpod.core.timeline import MAX_ITEMS
 from matchpod.core.timeline_items import TimelineItem, TimelineItemBase

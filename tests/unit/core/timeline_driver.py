@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import Effect
-from matchpod.core.model import GameSettings, SeriesFormat, Side, Team
+from matchpod.core.model import GameSettings, SeriesFormat
 from matchpod.core.timeline import Timeline
 from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
 
@@ -50,7 +51,7 @@ class TimelineDriver(MatchDriver):
         self.apply(ev.RoundStarted(self.now_ms, number, (ANN,), (BEN,), Side.CT))
 
     def decide(self, number: int = 1, team1: int = 1, team2: int = 0) -> None:
-        reason = ev.RoundEndReason.CTS_WIN
+        reason = RoundEndReason.CTS_WIN
         self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
 
     def kill(self, killer: str = ANN, victim: str = BEN) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TypeVar
 
+from cs2_protocol.log_clock import format_stamp
+from cs2_protocol.log_lines.reader import LineReader
 from matchpod.core.events import Event, GameEvent
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.interpreter import Interpreter
-from matchpod.cs2.log_clock import format_stamp
-from matchpod.cs2.log_lines.reader import LineReader
 
 E = TypeVar("E", bound=Event)
 

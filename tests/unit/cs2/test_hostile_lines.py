@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.log_lines.player_lines import Chat
+from cs2_protocol.log_lines.player_token import player_token
 from matchpod.core import events as ev
 from matchpod.core.events import GameEvent
-from matchpod.cs2.log_lines.player_lines import Chat
-from matchpod.cs2.log_lines.player_token import player_token
+from protocol_tests.log_lines.hostile import hostile_texts
 from tests.effort import seeds, sized
 
-from .log_lines.hostile import hostile_texts
 from .server_log import ServerLog, id64
 
 LINES = sized(50_000, 1_000_000)

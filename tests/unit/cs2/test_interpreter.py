@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, Side, Team
+from matchpod.core.model import DmSubMode, GameSettings, MatchType
 from matchpod.cs2.interpreter import MAX_USERS, Interpreter
 from matchpod.cs2.map_flow import MapPhase
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import Side, Team
+from cs2_protocol.log_lines.world_lines import LoadingMap
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, LoadMap, StartPlay
 from matchpod.core.match import MatchPhase
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Side, Team, TeamRoster, Winner
-from matchpod.cs2.log_lines.world_lines import LoadingMap
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.cs2.map_end import EndReport
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS, MAX_ROUNDS, MapFlow, MapPhase
 from matchpod.cs2.match_reader import MatchReader

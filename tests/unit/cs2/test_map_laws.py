@@ -10,8 +10,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.game import Team
 from matchpod.core import events as ev
-from matchpod.core.model import Team
 from matchpod.core.stats.ledger import Ledger
 from matchpod.cs2.interpreter import Interpreter
 from tests.effort import examples

@@ -6,16 +6,16 @@ import json
 
 import msgspec
 
+from cs2_protocol.log_batches import LogPost
+from cs2_protocol.log_clock import parse_stamp
+from cs2_protocol.post_order import HOLD_MS
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, StartPlay
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import SeriesFormat, Winner
 from matchpod.cs2.anticheat_reports import PluginDetection
-from matchpod.cs2.log_batches import LogPost
-from matchpod.cs2.log_clock import parse_stamp
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
-from matchpod.cs2.post_order import HOLD_MS
 from matchpod.cs2.shots_report import PlayerShots, RoundShots, ShotsReport
 
 from .server_log import MAP, ServerLog, competitive, id64

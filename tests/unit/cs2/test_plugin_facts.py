@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
+from cs2_protocol.matchzy import GoingLive, MapResult, PlayerReport, Report, RoundEndReport, SeriesEnd
 from matchpod.core import events as ev
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Side, Team
 from matchpod.cs2 import plugin_facts
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
-from matchpod.cs2.matchzy import GoingLive, MapResult, PlayerReport, Report, RoundEndReport, SeriesEnd
 from matchpod.cs2.plugin_facts import PluginFacts
 
 from .server_log import MAP, ServerLog, id64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_simulator.play.fights.arsenal import ITEMS, WEAPONS, ItemKind
 from matchpod.cs2.prices import PRICES, equipment_value
-from matchpod.simulator.play.fights.arsenal import ITEMS, WEAPONS, ItemKind
 
 
 def test_prices_are_those_of_the_simulator() -> None:

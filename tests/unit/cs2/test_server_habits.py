@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cs2_protocol.console_answers import parse_status, parse_status_json
+from cs2_protocol.console_limits import answer_limit
+from cs2_protocol.game import Team
+from cs2_protocol.log_lines import player_lines, world_lines
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_protocol.matchzy import MapResult, RoundEndReport, read_report
+from cs2_protocol.rcon import Answer, AuthAccepted, ClientConnection, ServerConnection
+from cs2_protocol.rcon_frames import Frame, encode_frame
 from matchpod.core import events as ev
-from matchpod.core.model import GameSettings, MatchType, Team
+from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.cs2.console_answers import parse_status, parse_status_json
-from matchpod.cs2.console_commands import start_commands
-from matchpod.cs2.console_limits import answer_limit
-from matchpod.cs2.log_lines import player_lines, world_lines
-from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.cs2.matchzy import MapResult, RoundEndReport, read_report
-from matchpod.cs2.rcon import Answer, AuthAccepted, ClientConnection, ServerConnection
-from matchpod.cs2.rcon_frames import Frame, encode_frame
+from matchpod.cs2.match_commands import start_commands
 
 from .server_log import ServerLog, competitive, id64
 from .test_interpreter import restore

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.model import Side, StartSides, Team, TeamRoster
+from cs2_protocol.game import Side, Team
+from matchpod.core.model import StartSides, TeamRoster
 from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, Sides
 
 from .server_log import competitive, id64

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.log_batches import LogPost
 from matchpod.core.secret_names import is_secret_name
-from matchpod.cs2.log_batches import LogPost
 from matchpod.service.redaction import (
     MIN_KNOWN_PART,
     continues_line,

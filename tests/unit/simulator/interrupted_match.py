@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from cs2_protocol.log_batches import read_post
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings
-from matchpod.cs2.log_batches import read_post
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.simulator.scenarios import Scenario
-from tests.unit.simulator.agenda_steps import run_next
-
-from .played_match import START_MS, PlayedMatch
+from simulator_tests.agenda_steps import run_next
+from tests.unit.simulator.played_match import START_MS, PlayedMatch
 
 UNAVAILABLE = 503
 """Response during an outage: the server keeps the lines until it loads another map."""

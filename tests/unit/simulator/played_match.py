@@ -7,20 +7,21 @@ from pathlib import Path
 
 import msgspec
 
+from cs2_protocol import console_commands
+from cs2_protocol.log_batches import read_post
+from cs2_simulator.machine import Machine
+from cs2_simulator.options import ServerOptions
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.play.flow.game import GamePhase
+from cs2_simulator.play.watcher import Watcher
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import Effect, Kick, LoadMap, StartPlay
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.log_batches import read_post
+from matchpod.cs2 import match_commands
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.cs2.shots_report import ShotsReport, read_shots_report
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.outside import FetchResult
-from matchpod.simulator.play.counts.tally import Tally
-from matchpod.simulator.play.flow.game import GamePhase
-from matchpod.simulator.play.watcher import Watcher
-from matchpod.simulator.scenarios import Scenario
-from tests.unit.simulator.agenda_steps import run_next
+from simulator_tests.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
@@ -77,7 +78,7 @@ class PlayedMatch:
     # --- the interface `Outside` ----------------------------------------------------------------------------------
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        file = commands.matchzy_match(
+        file = match_commands.matchzy_match(
             self.settings,
             match_id=27,
             log_url="http://127.0.0.1:9/events",
@@ -149,22 +150,22 @@ class PlayedMatch:
         settings = self.settings
         self.machine.boot()
         self.run_until(lambda: not self.machine.is_busy)
-        self.execute(*commands.setup_commands(settings, map_name=settings.maps[0]))
+        self.execute(*match_commands.setup_commands(settings, map_name=settings.maps[0]))
         self.run_until(lambda: not self.machine.is_busy)
-        self.execute("log on", commands.log_address_command(LOG_URL))
-        if commands.uses_plugin_match(settings):
+        self.execute("log on", console_commands.log_address_command(LOG_URL))
+        if match_commands.uses_plugin_match(settings):
             self.execute(
-                commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t")
+                console_commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t")
             )
             self.run_until(lambda: not self.machine.is_busy)
         elif settings.roster:
             self.execute(f'sim_players "{",".join(settings.roster)}"')
         self.apply_settings()
-        self.execute(*commands.warmup_commands(settings))
+        self.execute(*match_commands.warmup_commands(settings))
 
     def apply_settings(self) -> None:
         number = self.reader.match.map_number
-        self.execute(*commands.match_commands(self.settings, map_number=number), *self.extra)
+        self.execute(*match_commands.match_commands(self.settings, map_number=number), *self.extra)
 
     def play(self, *, hours: float = MAX_HOURS) -> bool:
         """Configure the server and play until the match has an outcome. Return False if it gets none."""
@@ -176,13 +177,13 @@ class PlayedMatch:
         for effect in effects:
             match effect:
                 case Kick():
-                    self.execute(commands.kick_command(effect.user_id, effect.reason))
+                    self.execute(console_commands.kick_command(effect.user_id, effect.reason))
                 case StartPlay():
                     self.apply_settings()
-                    self.execute(*commands.start_commands(self.settings))
-                case LoadMap() if not commands.uses_plugin_match(self.settings):
-                    self.execute(*commands.team_name_commands(self.settings, map_number=effect.map_number))
-                    self.execute(commands.load_map_command(effect.map_name))
+                    self.execute(*match_commands.start_commands(self.settings))
+                case LoadMap() if not match_commands.uses_plugin_match(self.settings):
+                    self.execute(*match_commands.team_name_commands(self.settings, map_number=effect.map_number))
+                    self.execute(match_commands.load_map_command(effect.map_name))
                 case _:
                     pass
 

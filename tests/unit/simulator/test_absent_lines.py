@@ -5,17 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_simulator.play.door import BY_USER
+from cs2_simulator.play.flow.game import GamePhase
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.result import build_result
 from matchpod.core.rounds import build_rounds
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.simulator.play.door import BY_USER
-from matchpod.simulator.play.flow.game import GamePhase
-from matchpod.simulator.scenarios import Scenario
 from tests.absent_lines import count_leavers, with_absent_lines, without_absent_lines
 from tests.effort import seeds
-
-from .played_match import START_MS, PlayedMatch
-from .test_agreement import VARIANTS
+from tests.unit.simulator.played_match import START_MS, PlayedMatch
+from tests.unit.simulator.test_agreement import VARIANTS
 
 SEEDS = 10
 """Number of matches in `make test`; `make soak` plays five times as many."""

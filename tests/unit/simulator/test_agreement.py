@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, Team, TeamRoster
+from cs2_protocol.game import Team
+from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.scenarios import Scenario
+from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import open_recording, replay
-from matchpod.simulator.play.counts.tally import Tally
-from matchpod.simulator.scenarios import Scenario
 from tests.effort import seeds
-
-from .played_match import PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
 SEEDS = 15
 """Number of matches: `make test` plays half of VARIANTS, a round of `make soak` most of them, with random seeds."""

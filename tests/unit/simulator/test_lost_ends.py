@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_simulator.play.flow.game import GamePhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.series import maps_won
-from matchpod.simulator.play.flow.game import GamePhase
 from tests.effort import examples, seeds
-
-from .interrupted_match import InterruptedMatch, read_without
-from .played_match import mode_settings
+from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
+from tests.unit.simulator.played_match import mode_settings
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 POOLS = (

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from matchpod.core.model import GameSettings, MatchType, PlayerId, SeriesFormat, TeamRoster
+from cs2_protocol.game import PlayerId
+from cs2_simulator.scenarios import Scenario
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.simulator.scenarios import Scenario
 from tests.effort import seeds, times
-
-from .interrupted_match import InterruptedMatch, read_without
-from .played_match import mode_settings
+from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
+from tests.unit.simulator.played_match import mode_settings
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 CASES = times(2)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_simulator.machine import Machine
+from cs2_simulator.options import ServerOptions
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import MatchType
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.scenarios import Scenario
-
-from .played_match import START_MS, PlayedMatch, five_against_five, mode_settings
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, five_against_five, mode_settings
 
 
 def test_server_is_up_after_boot() -> None:

@@ -8,21 +8,21 @@ from itertools import product
 import msgspec
 import pytest
 
+from cs2_protocol.game import PlayerId, Side
+from cs2_simulator.machine import Machine
+from cs2_simulator.play.flow.game import GamePhase
+from cs2_simulator.play.watcher import Watcher
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.match import Match
-from matchpod.core.model import GameSettings, MatchType, PlayerId, SeriesFormat, Side, SidesBy, StartSides, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, SidesBy, StartSides, TeamRoster
 from matchpod.core.played_map import PlayedMap
 from matchpod.core.result import build_result
 from matchpod.core.result_shapes import SeriesResult
 from matchpod.core.rounds import build_rounds
 from matchpod.core.start_sides import with_sides
 from matchpod.core.timeline_items import MapLiveItem
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.play.flow.game import GamePhase
-from matchpod.simulator.play.watcher import Watcher
-from matchpod.simulator.scenarios import Scenario
 from tests.effort import IS_SOAK
-
-from .played_match import COUNT_SHOTS, PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import COUNT_SHOTS, PlayedMatch, mode_settings
 
 CT, T, KNIFE = StartSides
 BO3, BO5 = SeriesFormat.BO3, SeriesFormat.BO5

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.result import build_result
-from matchpod.simulator.scenarios import Scenario
 from tests.effort import seeds
-
-from .played_match import COUNT_SHOTS, SHOTS_URL, PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import COUNT_SHOTS, SHOTS_URL, PlayedMatch, mode_settings
 
 MAPS = ("de_nuke", "de_mirage", "de_ancient", "de_vertigo", "de_inferno")
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.cs2.console_answers import parse_cvar
+from cs2_protocol.console_answers import parse_cvar
+from cs2_simulator.mode_configs import ALIASES
+from cs2_simulator.variable_table import VARIABLES
+from cs2_simulator.variables import Variables
 from matchpod.cs2.cvar_names import CVAR_NAMES
-from matchpod.simulator.mode_configs import ALIASES
-from matchpod.simulator.variable_table import VARIABLES
-from matchpod.simulator.variables import Variables
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Side, Team, Winner
+from cs2_protocol.game import RoundEndReason, Side, Team
+from matchpod.core.model import Winner
 from matchpod.core.played_map import MapStatus
 from matchpod.core.result_shapes import AntiCheatEntry, Score, SeriesResult
 from matchpod.core.round_shapes import (

@@ -14,7 +14,7 @@ import hmac
 
 import msgspec
 
-from matchpod.cs2.console_commands import set_command
+from cs2_protocol.console_commands import set_command
 from matchpod.ports import (
     ConsoleAuthError,
     ConsoleError,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from cs2_protocol.rcon import PASSWORD_VARIABLE
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.fleets.process_record import (
     MARK_NAME,
@@ -35,7 +36,6 @@ from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.server_loss import FleetReport
-from matchpod.cs2.rcon import PASSWORD_VARIABLE
 from matchpod.ports import FleetError, GameServer, ListedServer, ServerOrder
 
 START_S = 60.0

@@ -7,6 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.columns import WIDTH, Columns, place
 from matchpod.console.charts.parts import (
     Cell,
@@ -23,7 +24,6 @@ from matchpod.console.charts.parts import (
 )
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, number, shorten, side_letter
-from matchpod.core.model import Team
 from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
 from matchpod.core.stats.buy_types import BuyType
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.parts import join, scroll
 from matchpod.console.charts.people import Subject, by_team
 from matchpod.console.charts.wording import MISSING, number, team_class
-from matchpod.core.model import Team
 
 HEAT_STEPS: Final = 5
 """Shades above the one for zero; more cannot be told apart."""

@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line, name_tag, numbers_table, svg
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, players_of, subject_of, team_names
 from matchpod.console.charts.wording import plural, shorten, team_class
-from matchpod.core.model import Team
 from matchpod.core.round_shapes import StoredRound
 
 _WIDTH: Final = 400

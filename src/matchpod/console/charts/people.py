@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.wording import clean
-from matchpod.core.model import Team
 from matchpod.core.round_shapes import StoredRound
 from matchpod.core.timeline_items import Person
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.parts import Cell, bar, empty, figure, join, label, line, name_tag, numbers_table, svg
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, player_subject, team_names
 from matchpod.console.charts.wording import number, shorten, team_class
-from matchpod.core.model import Team
 from matchpod.core.result_shapes import StoredPlayer
 
 _WIDTH: Final = 400

@@ -8,6 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.parts import (
     Cell,
     bar,
@@ -24,7 +25,6 @@ from matchpod.console.charts.parts import (
 from matchpod.console.charts.people import by_team, team_names
 from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
 from matchpod.console.charts.wording import MISSING, shorten, team_class
-from matchpod.core.model import Team
 from matchpod.core.progress import RosterPlayer
 from matchpod.core.timeline_items import TimelineItem
 

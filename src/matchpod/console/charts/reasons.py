@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from matchpod.core.events import RoundEndReason
+from cs2_protocol.game import RoundEndReason
 
 
 class ReasonMark(msgspec.Struct, frozen=True):

@@ -11,12 +11,11 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from cs2_protocol.game import RoundEndReason, Team
 from matchpod.console.charts.halves import Part, split_rounds
 from matchpod.console.charts.parts import empty, figure, join, scroll
 from matchpod.console.charts.reasons import REASONS, ReasonMark, icon
 from matchpod.console.charts.wording import SIDE_CLASSES, clean, number, plural, side_letter
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Team
 from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
 
 MAX_ROUNDS: Final = 200

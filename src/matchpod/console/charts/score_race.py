@@ -7,11 +7,11 @@ from typing import Final
 
 from markupsafe import Markup
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.columns import WIDTH, Columns, place
 from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line, name_tag, numbers_table, scroll, svg
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, shorten
-from matchpod.core.model import Team
 from matchpod.core.round_shapes import StoredRound
 
 _MIDDLE: Final = 134

@@ -6,7 +6,7 @@ import re
 from itertools import accumulate
 from unicodedata import east_asian_width
 
-from matchpod.core.model import Side, Team
+from cs2_protocol.game import Side, Team
 
 MISSING = "–"
 """Stands for a number that was not measured."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.weapons import SNIPERS
 from matchpod.core.anticheat.headshot_rate import AIMED
 from matchpod.core.events import CheatSuspected, Kill
 from matchpod.core.model import MatchType
-from matchpod.core.stats.weapons import SNIPERS
 
 KIND = "Wallhack"
 

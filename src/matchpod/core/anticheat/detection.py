@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 
 MAX_DETECTIONS = 500
 """Most detections stored per match, more than can be reviewed. Keeps results small if a detector misbehaves."""

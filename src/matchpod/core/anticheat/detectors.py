@@ -13,11 +13,12 @@ from typing import Final, get_args
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, is_human
 from matchpod.core.anticheat.blind_and_smoke import BlindAndSmoke
 from matchpod.core.anticheat.headshot_rate import HeadshotRate
 from matchpod.core.anticheat.kill_bursts import KillBursts
 from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive, RoundRestored
-from matchpod.core.model import GameSettings, MatchType, PlayerId, is_human
+from matchpod.core.model import GameSettings, MatchType
 
 Detector = HeadshotRate | BlindAndSmoke | KillBursts
 

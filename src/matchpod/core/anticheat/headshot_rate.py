@@ -12,9 +12,9 @@ import math
 
 import msgspec
 
+from cs2_protocol.weapons import PISTOLS
 from matchpod.core.events import CheatSuspected, Kill
 from matchpod.core.model import MatchType
-from matchpod.core.stats.weapons import PISTOLS
 
 KIND = "Aimbot"
 

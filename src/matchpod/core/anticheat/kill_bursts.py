@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
+from cs2_protocol.weapons import PISTOLS, SNIPERS
 from matchpod.core.anticheat.headshot_rate import AIMED
 from matchpod.core.events import CheatSuspected, Kill
-from matchpod.core.model import MatchType, PlayerId
-from matchpod.core.stats.weapons import PISTOLS, SNIPERS
+from matchpod.core.model import MatchType
 
 KIND = "RageBot"
 

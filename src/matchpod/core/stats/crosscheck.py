@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import msgspec
 
-from matchpod.core.model import PlayerId
+from cs2_protocol.game import PlayerId
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.player_round import PlayerRound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import PlayerId
+from cs2_protocol.game import PlayerId
 
 
 class GameCount(msgspec.Struct, frozen=True, gc=False):

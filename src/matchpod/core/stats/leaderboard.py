@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.model import PlayerId, Team, is_human
+from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.result_shapes import (
     Assists,
     BombDefuses,

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from cs2_protocol.game import PlayerId
+from cs2_protocol.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 from matchpod.core import events as ev
-from matchpod.core.model import PlayerId
 from matchpod.core.stats import crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
 from matchpod.core.stats.health import FULL_HEALTH, health_lost
@@ -22,7 +23,6 @@ from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, r
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
-from matchpod.core.stats.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 
 # Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
 MAX_ROUND_NUMBER = 500

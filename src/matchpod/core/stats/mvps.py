@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.round_record import RoundRecord
 
 _NEVER: Final = -1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord, Shots

@@ -1,4 +1,4 @@
-"""Define the counters of one player in one round. The simulator counts into the same fields, by its own rules."""
+"""Define the counters of one player in one round. The simulator counts into fields of the same names."""
 
 from __future__ import annotations
 

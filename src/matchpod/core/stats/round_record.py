@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, RoundEndReason, RoundStarted
-from matchpod.core.model import PlayerId, Side, Team
+from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
+from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, RoundStarted
 from matchpod.core.stats.player_round import PlayerRound
 
 MAX_FALLS = 128

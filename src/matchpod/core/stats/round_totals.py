@@ -7,7 +7,7 @@ respawns has none of these statistics.
 
 from __future__ import annotations
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 

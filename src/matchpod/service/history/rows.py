@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.match import Match, MatchPhase
-from matchpod.core.model import GameSettings, MatchType, PlayerId, Team, Winner
+from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.persons import sanitize
 from matchpod.core.played_map import MapStatus, PlayedMap
 from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_kills, team_name

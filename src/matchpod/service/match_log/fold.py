@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.log_batches import read_post
 from matchpod.core.attention import Signals
 from matchpod.core.effects import CancelReason, Effect
 from matchpod.core.match import Match
@@ -41,8 +42,7 @@ from matchpod.core.timeline_items import KillItem, TimelineItem
 from matchpod.core.timers import Timers, to_ms
 from matchpod.core.type_fingerprint import type_fingerprint
 from matchpod.cs2.anticheat_reports import read_detections
-from matchpod.cs2.console_commands import uses_plugin_match
-from matchpod.cs2.log_batches import read_post
+from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.service.match_log.entries import EntryKind

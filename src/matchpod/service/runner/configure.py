@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol import console_answers as answers
+from cs2_protocol import console_commands
+from cs2_protocol.rcon import MAX_COMMAND_BYTES
 from matchpod.core.failures import Failure
 from matchpod.core.model import GameSettings
-from matchpod.cs2 import console_answers as answers
-from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.rcon import MAX_COMMAND_BYTES
+from matchpod.cs2 import match_commands
 from matchpod.ports import ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.match_log import entries
@@ -78,7 +79,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if await _is_configured(lease, deps, line):
         await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
         return
-    was_loaded = commands.uses_plugin_match(settings) and await _end_plugin_match(line)
+    was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
     await _load_map(line, settings, is_fresh=is_fresh)
     listeners = await _log_listeners(line)
     if was_loaded or url not in listeners:
@@ -87,18 +88,18 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _mark(lease, deps, EntryKind.CONFIGURING)
         await register_log(line, url)
         await _remove_others(line, listeners, url)
-    if commands.uses_plugin_match(settings):
+    if match_commands.uses_plugin_match(settings):
         # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
-    if commands.uses_plugin_match(settings):
+    if match_commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.PREPARED)
     await _prove(line, settings)
     await _finish(lease, deps, line)
-    if not commands.uses_plugin_match(settings):
+    if not match_commands.uses_plugin_match(settings):
         await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play counts from there on
-    await line.run_all(commands.restart_commands(settings))
+    await line.run_all(match_commands.restart_commands(settings))
 
 
 def _pauses() -> Iterator[float]:
@@ -120,7 +121,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
     """Remove what an earlier match, or a failed attempt of this one, may have left on the server."""
     await wait_for_answer(line)
     # Without the plugin the first command is unknown, which does no harm.
-    for command in (commands.end_match_command(), commands.REMOVE_LOG_LISTENERS):
+    for command in (console_commands.end_match_command(), console_commands.REMOVE_LOG_LISTENERS):
         with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
             await line.run(command)
     await wait_for_answer(line)
@@ -128,11 +129,11 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 async def _end_plugin_match(line: ConsoleLine) -> bool:
     """End a match that an earlier attempt loaded into the plugin, which may have been played since; False if none."""
-    status = await line.ask(commands.PLUGIN_STATUS, answers.parse_get5_status)
+    status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         return False
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
-        await line.run(commands.end_match_command())
+        await line.run(console_commands.end_match_command())
     return True
 
 
@@ -141,7 +142,7 @@ async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
     before = msgspec.json.decode(lease.row.changed_cvars or b"{}", type=dict[str, str])
     for name, value in before.items():
         try:
-            command = commands.set_command(name, value)
+            command = console_commands.set_command(name, value)
         except ValueError:
             continue  # the old value cannot be quoted, so it cannot be set
         await line.run(command)
@@ -165,7 +166,7 @@ def _parse_cvars(names: Sequence[str], texts: Sequence[str]) -> list[answers.Cva
 
 async def current_map(line: ConsoleLine) -> str | None:
     """The map of the server; None if its answer does not contain one."""
-    status = await line.ask(commands.STATUS_JSON, answers.parse_status_json)
+    status = await line.ask(console_commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
 
 
@@ -174,7 +175,9 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
     if await _is_registered(line, url):
         return False
     # The server may have been restarted. Its next post says so, but only if its log is on.
-    _, _, listeners = await line.run_all((commands.LOG_ON, commands.log_address_command(url), commands.LOG_LISTENERS))
+    _, _, listeners = await line.run_all(
+        (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
+    )
     if url not in answers.parse_log_listeners(listeners):
         raise ConfigurationError("the server rejected our log address", Failure.LOG_MISSING)
     return True
@@ -189,17 +192,17 @@ async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) 
     _, _, token = url.rpartition("/")
     for listener in listeners:
         if listener != url and listener.endswith(f"/{token}"):
-            await line.run(commands.remove_log_address_command(listener))
+            await line.run(console_commands.remove_log_address_command(listener))
 
 
 async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_number: int = 1) -> None:
     """Set everything that the load of this map resets."""
-    await line.run_all(commands.match_commands(settings, map_number=map_number))
+    await line.run_all(match_commands.match_commands(settings, map_number=map_number))
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
     """One text for each cvar whose value on the server differs from our settings."""
-    expected = commands.expected_cvars(settings)
+    expected = match_commands.expected_cvars(settings)
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
         if found is None or not found.equals(wanted):
@@ -217,9 +220,9 @@ async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -
 
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
-    *before, load = commands.setup_commands(settings, map_name=settings.maps[0])
-    mode = commands.MODE_CVARS
-    found = await line.run_all((*mode, *before, *mode, commands.STATUS_JSON))
+    *before, load = match_commands.setup_commands(settings, map_name=settings.maps[0])
+    mode = console_commands.MODE_CVARS
+    found = await line.run_all((*mode, *before, *mode, console_commands.STATUS_JSON))
     had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 1 : -1]))
     status = answers.parse_status_json(found[-1])
     previous = status.map if status else None
@@ -258,11 +261,11 @@ async def _is_registered(line: ConsoleLine, url: str) -> bool:
 
 
 async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
-    return await line.ask(commands.LOG_LISTENERS, answers.parse_log_listeners)
+    return await line.ask(console_commands.LOG_LISTENERS, answers.parse_log_listeners)
 
 
 async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, token: str) -> None:
-    load = commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=token)
+    load = console_commands.load_match_command(deps.ingest.match, header_name=TOKEN_HEADER, header_value=token)
     answer = ""
     with suppress(ConsoleLostError):  # the plugin may load the map right away
         answer = await line.run(load, timeout_s=PLUGIN_S)
@@ -281,7 +284,7 @@ async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, tok
 
 async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     try:
-        status = await line.ask(commands.PLUGIN_STATUS, answers.parse_get5_status)
+        status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     except ConsoleLostError:
         return False
     return status is not None and status.has_match and status.match_id == str(match_id)
@@ -302,7 +305,7 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
     row, settings = lease.row, deps.settings_of(lease.row)
     is_prepared = await raw_log.has_kind(deps.db, row.id, EntryKind.PREPARED, after_seq=row.log_from_seq)
     return (
-        commands.uses_plugin_match(settings)
+        match_commands.uses_plugin_match(settings)
         and await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq)
         and await _is_registered(line, deps.ingest.logs(deps.tokens_of(row).log))
         and await _has_plugin_match(line, row.plugin_match_id)
@@ -322,7 +325,7 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
         missing = "no log post arrived; can the server reach our public address?"
         raise ConfigurationError(missing, Failure.LOG_MISSING) from exc
     shots_url = deps.ingest.shots(deps.tokens_of(lease.row).report)
-    await line.run(commands.set_command(commands.SHOTS_ADDRESS, shots_url))
+    await line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, shots_url))
 
 
 async def _prove(line: ConsoleLine, settings: GameSettings) -> None:

@@ -13,12 +13,13 @@ from typing import Final, assert_never
 
 import msgspec
 
+from cs2_protocol import console_commands
+from cs2_protocol.console_answers import parse_status, parse_status_json
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
 from matchpod.core.failures import Failure
 from matchpod.core.match import Match, MatchPhase
 from matchpod.core.presence import NOT_LISTED
-from matchpod.cs2 import console_commands as commands
-from matchpod.cs2.console_answers import parse_status, parse_status_json
+from matchpod.cs2 import match_commands
 from matchpod.ports import ConsoleError, ConsoleFaultError, ConsoleLostError
 from matchpod.service.ingest import TOKEN_HEADER
 from matchpod.service.regions import Region
@@ -116,7 +117,7 @@ class EffectExecutor:
     def resume(self) -> None:
         """Queue what another process may not have finished."""
         self.enqueue(Resume())
-        if self._match.phase is MatchPhase.STARTING and commands.uses_plugin_match(self._settings):
+        if self._match.phase is MatchPhase.STARTING and match_commands.uses_plugin_match(self._settings):
             # MatchZy 0.8.15 ignores it in a match that has started. Without the plugin it would restart the game, so
             # there the rules request the start once the log has caught up.
             self.enqueue(StartPlay(self._match.map_number))
@@ -164,10 +165,10 @@ class EffectExecutor:
     async def _redirect_log(self) -> None:
         await configure.register_log(self._line, self._log_url)
         await configure.remove_other_log_addresses(self._line, self._log_url)
-        await self._line.run(commands.set_command(commands.SHOTS_ADDRESS, self._shots_url))
-        if commands.uses_plugin_match(self._settings):
+        await self._line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, self._shots_url))
+        if match_commands.uses_plugin_match(self._settings):
             url, token = self._report_address
-            for command in commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token):
+            for command in console_commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token):
                 await self._line.run(command)
         await self._reapply_settings()
 
@@ -180,14 +181,14 @@ class EffectExecutor:
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
             return
-        await self._line.run(commands.kick_command(user_id, kick.reason))
+        await self._line.run(console_commands.kick_command(user_id, kick.reason))
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
         """Join `status` (no player ids) and `status_json` (no user ids) by name; None unless the name is unique."""
-        clients = await self._line.ask(commands.STATUS_JSON, parse_status_json)
+        clients = await self._line.ask(console_commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
-        players = await self._line.ask(commands.STATUS, parse_status)
+        players = await self._line.ask(console_commands.STATUS, parse_status)
         rows = [row.user_id for row in players if not row.is_bot and row.name in named]
         return rows[0] if len(rows) == 1 else None
 
@@ -203,7 +204,7 @@ class EffectExecutor:
             self._on_failed(Failure.PLAY_NOT_STARTED)
             return
         await configure.apply_settings(self._line, self._settings, map_number=start.map_number)
-        for command in commands.start_commands(self._settings):
+        for command in match_commands.start_commands(self._settings):
             await self._line.run(command)
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
 
@@ -233,24 +234,24 @@ class EffectExecutor:
         if not self._match.presence.is_map_over:
             return  # already loading
         self._loads_asked += 1
-        if commands.uses_plugin_match(self._settings) and self._loads_asked < PLUGIN_LOADS_AFTER:
+        if match_commands.uses_plugin_match(self._settings) and self._loads_asked < PLUGIN_LOADS_AFTER:
             return
         self._loads_asked = 0
         _log.info("changing map", extra={**self._about(load), "map": load.map_name})
         # Before the load, so that players who choose a side by the name of their team never see the old names.
-        await self._line.run_all(commands.team_name_commands(self._settings, map_number=load.map_number))
+        await self._line.run_all(match_commands.team_name_commands(self._settings, map_number=load.map_number))
         await self._change_map(load.map_name)
 
     async def _change_map(self, map_name: str) -> None:
         with suppress(ConsoleLostError):  # loading may begin before the answer
-            await self._line.run(commands.load_map_command(map_name))
+            await self._line.run(match_commands.load_map_command(map_name))
 
     async def _reapply_settings(self) -> None:
         async with asyncio.timeout(map_load_s(self._region.speed)):
             await configure.wait_for_answer(self._line)
         await configure.apply_settings(self._line, self._settings, map_number=self._match.map_number)
         if self._match.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS):
-            for command in commands.warmup_commands(self._settings):
+            for command in match_commands.warmup_commands(self._settings):
                 await self._line.run(command)
         wrong = await configure.wrong_settings(self._line, self._settings)
         if wrong:

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.console_answers import parse_status_json
+from cs2_protocol.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.core.failures import Failure
 from matchpod.core.match import MatchPhase
 from matchpod.core.server_loss import QUIET_MS, FleetReport, Judgment, ServerHealth, Signs, Silence, judge_server
-from matchpod.cs2.console_answers import parse_status_json
-from matchpod.cs2.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.ports import ConsoleError, ConsoleFaultError
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry

@@ -7,11 +7,11 @@ import logging
 from functools import partial
 from typing import Final
 
+from cs2_protocol.console_answers import parse_status
+from cs2_protocol.console_commands import STATUS, kick_command
 from matchpod.core.effects import CancelReason
 from matchpod.core.match import ROSTER_INCOMPLETE
 from matchpod.core.outcome import Outcome
-from matchpod.cs2.console_answers import parse_status
-from matchpod.cs2.console_commands import STATUS, kick_command
 from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize

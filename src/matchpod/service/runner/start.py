@@ -16,7 +16,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStep
-from matchpod.cs2.console_commands import game_mode_of
+from matchpod.cs2.match_commands import game_mode_of
 from matchpod.ports import (
     ConsoleError,
     ConsoleFaultError,

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Side, Team
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core.result_shapes import Score
 from matchpod.core.round_shapes import (
     StoredDamagePair,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Side, Team
 from matchpod.console.charts.economy import economy
-from matchpod.core.model import Side, Team
 from matchpod.core.stats.buy_types import BuyType
 from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, make_map, make_round, make_team, texts
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.kill_matrix import counted_kills, kill_matrix
 from matchpod.console.charts.matrix import HEAT_STEPS, heat
 from matchpod.console.charts.people import MAX_SHOWN
-from matchpod.core.model import Team
 from matchpod.core.timeline_items import MapLiveItem, Person, RoundRestoredItem
 from tests.unit.console.charts.chart_input import ANN, BEN, BOT, CID, HOSTILE_NAMES, TIME, UNLISTED, check, kill, texts
 

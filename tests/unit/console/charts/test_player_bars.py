@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.player_bars import player_bars
-from matchpod.core.model import Team
 from matchpod.core.result_shapes import StoredPlayer
 from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, texts
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.presence_lanes import presence_lanes
 from matchpod.console.charts.stays import Span, find_lanes, find_pauses
-from matchpod.core.model import Team
 from matchpod.core.progress import PlayerState, RosterPlayer
 from matchpod.core.timeline_items import (
     PausedItem,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.console.charts.reasons import REASONS
 from matchpod.console.charts.round_strip import MAX_ROUNDS, round_strip
-from matchpod.core.events import RoundEndReason
-from matchpod.core.model import Side, Team
 from tests.unit.console.charts.chart_input import (
     HOSTILE_NAMES,
     check,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console.charts.score_race import score_race
-from matchpod.core.model import Team
 from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, make_map, make_round, open_round, texts
 
 ROUNDS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Side, Team
 from matchpod.console.charts.wording import clean, number, plural, shorten, side_letter, team_class
-from matchpod.core.model import Side, Team
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cs2_protocol.game import Team
 from matchpod.core.anticheat.detection import MAX_DETECTIONS, Detection, add_detection
-from matchpod.core.model import Team
 
 ANN = "76561198000000001"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import PlayerId, Side, Team
 from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
@@ -41,7 +41,7 @@ class EventBuilder:
         return self.add(ev.RoundStarted, number, team1, team2, Side.CT)
 
     def decide(self, number: int, winner: Team | None = Team.TEAM1) -> EventBuilder:
-        return self.add(ev.RoundDecided, number, winner, None, ev.RoundEndReason.UNKNOWN, 0, 0)
+        return self.add(ev.RoundDecided, number, winner, None, RoundEndReason.UNKNOWN, 0, 0)
 
     def restore(self, kept: int) -> EventBuilder:
         return self.add(ev.RoundRestored, kept, 0, 0)
@@ -97,7 +97,7 @@ def round_started(team1: tuple[PlayerId, ...] = TEAM1, team2: tuple[PlayerId, ..
 
 
 def round_decided(winner: Team | None, at_ms: int = 0) -> ev.RoundDecided:
-    return ev.RoundDecided(at_ms, 1, winner, None, ev.RoundEndReason.UNKNOWN, 0, 0)
+    return ev.RoundDecided(at_ms, 1, winner, None, RoundEndReason.UNKNOWN, 0, 0)
 
 
 def are_enemies(first: PlayerId, second: PlayerId) -> bool:

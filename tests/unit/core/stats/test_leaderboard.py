@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.model import Team
+from cs2_protocol.game import Team
 from matchpod.core.stats.leaderboard import (
     DEFAULT_LIMIT,
     MAX_LIMIT,

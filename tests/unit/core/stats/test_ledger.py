@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import Side, Team
 from matchpod.core.stats.player_line import LiveCount
 from tests.unit.core.stats.event_builder import (
     ANNA,

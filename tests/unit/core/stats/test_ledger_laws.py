@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import Side, Team
 from matchpod.core.stats.ledger import Ledger
 from tests.effort import examples
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, YURI, EventBuilder, fold, game_count
@@ -45,7 +45,7 @@ FLOW: st.SearchStrategy[ev.Event] = st.one_of(
         NUMBERS,
         st.sampled_from([Team.TEAM1, Team.TEAM2, None]),
         st.none(),
-        st.just(ev.RoundEndReason.UNKNOWN),
+        st.just(RoundEndReason.UNKNOWN),
         st.just(0),
         st.just(0),
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from cs2_protocol.game import Team
 from matchpod.core import events as ev
-from matchpod.core.model import Team
 from matchpod.core.stats import derived
 from matchpod.core.stats.leaderboard import LeaderboardSort, player_rows, rank
 from matchpod.core.stats.ledger import Ledger

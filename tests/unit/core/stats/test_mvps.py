@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.mvps import MvpCount, MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples

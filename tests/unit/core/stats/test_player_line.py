@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.model import Team
+from cs2_protocol.game import Team
 from matchpod.core.stats.mvps import MvpCount
 from matchpod.core.stats.player_line import PlayerLine, sum_lines, sum_rounds
 from matchpod.core.stats.player_round import PlayerRound

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.events import LineupGrown, RoundDecided, RoundEndReason
-from matchpod.core.model import Side, Team
+from cs2_protocol.game import RoundEndReason, Side, Team
+from matchpod.core.events import LineupGrown, RoundDecided
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import MAX_FALLS, Fall, RoundRecord
 from tests.unit.core.stats.event_builder import ANNA, BEN, TEAM1, TEAM2, XENA, round_decided, round_started

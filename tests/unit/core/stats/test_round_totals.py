@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.core.model import PlayerId, Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 from matchpod.core.stats.round_totals import TRADE_WINDOW_MS, compute_totals

@@ -8,6 +8,7 @@ from functools import cache
 import msgspec
 import pytest
 
+from cs2_protocol.log_clock import ZONE_STEP_MS
 from matchpod.core.effects import Effect, EndMatch, StartPlay
 from matchpod.core.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
@@ -16,7 +17,6 @@ from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.timeline_items import AssistItem, TimelineItem
 from matchpod.core.timers import Timers
-from matchpod.cs2.log_clock import ZONE_STEP_MS
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry

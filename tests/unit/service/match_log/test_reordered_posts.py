@@ -8,8 +8,8 @@ from random import Random
 import msgspec
 import pytest
 
+from cs2_protocol.post_order import HOLD_MS
 from matchpod.core.result import build_result
-from matchpod.cs2.post_order import HOLD_MS
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.storage.raw_log import RawEntry

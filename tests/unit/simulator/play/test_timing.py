@@ -8,7 +8,7 @@ import pytest
 
 from matchpod.core.effects import Effect, StartPlay
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.cs2 import console_commands as commands
+from matchpod.cs2 import match_commands
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
 SEED = 3
@@ -42,7 +42,7 @@ class DelayedMatch(PlayedMatch):
         if self._starts and self._starts[0] <= self.now_ms:
             self._starts.pop(0)
             self.apply_settings()
-            self.execute(*commands.start_commands(self.settings))
+            self.execute(*match_commands.start_commands(self.settings))
         elif self._rng.random() < 0.002:
             self.execute("status")
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cs2_protocol.console_commands import MAX_PLUGIN_MATCH_ID
+from cs2_simulator.plugin.match_file import MatchFile, Rejection, plain_name, read_match
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2.console_commands import MAX_PLUGIN_MATCH_ID, matchzy_match
-from matchpod.simulator.plugin.match_file import MatchFile, Rejection, plain_name, read_match
-
-from .plugin_harness import id64, match
+from matchpod.cs2.match_commands import matchzy_match
+from simulator_tests.plugin.plugin_harness import id64, match
 
 
 def read(**changes: object) -> MatchFile | Rejection:

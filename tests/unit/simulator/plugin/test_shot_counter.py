@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from cs2_simulator.machine import Machine
+from cs2_simulator.options import ServerOptions
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.scenarios import Scenario
 from matchpod.cs2.shots_report import ShotsReport, read_shots_report
-from matchpod.simulator.machine import Machine
-from matchpod.simulator.options import ServerOptions
-from matchpod.simulator.outside import FetchResult
-from matchpod.simulator.scenarios import Scenario
 
 START_MS = 1_700_000_000_000
 URL = "http://service.example/ingest/shots/token"

@@ -8,17 +8,18 @@ from random import Random
 
 import pytest
 
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import Attacked, BombDeath, Killed, Suicide, Triggered
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_simulator.agenda import Script
+from cs2_simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
+from cs2_simulator.play.player import Participant
+from cs2_simulator.play.watcher import RoundEnd
 from matchpod.core.anticheat.detectors import DETECTORS, Detector
 from matchpod.core.events import Kill
-from matchpod.core.model import MatchType, Side
-from matchpod.cs2.log_lines.player_lines import Attacked, BombDeath, Killed, Suicide, Triggered
-from matchpod.cs2.log_lines.reader import LineReader
-from matchpod.simulator.agenda import Script
-from matchpod.simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
-from matchpod.simulator.play.player import Participant
-from matchpod.simulator.play.watcher import RoundEnd
-from tests.unit.simulator.agenda_steps import run_next
-from tests.unit.simulator.play.fights.battlefield import Battlefield, FixedRng
+from matchpod.core.model import MatchType
+from simulator_tests.agenda_steps import run_next
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
 ENDS = {
     Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},

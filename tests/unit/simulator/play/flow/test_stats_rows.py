@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from matchpod.core.model import Side
-from matchpod.cs2.log_lines.reader import Line
-from matchpod.cs2.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.reader import Line
+from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from cs2_simulator.agenda import Agenda
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.flow.stats_rows import stats_block
+from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
+from cs2_simulator.variables import Variables
 from matchpod.cs2.stats_block import StatsBlock
-from matchpod.simulator.agenda import Agenda
-from matchpod.simulator.play.arena import Arena
-from matchpod.simulator.play.flow.stats_rows import stats_block
-from matchpod.simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
-from matchpod.simulator.variables import Variables
 
 ZEROS = (
     "      0,      0,      0,   0.00,   0.00,   0.00,      0,      0,      0,      0,      0,      0,      0,      0,"

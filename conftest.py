@@ -1,0 +1,76 @@
+"""Configure all tests: hypothesis profiles, the folder of real server logs, markers and order."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests import effort
+from tests.corpus_folder import corpus_dir
+
+effort.register_profiles()
+
+# Every worker collects thousands of tests: a quarter of that time was garbage collection.
+gc.set_threshold(100_000, 20, 100)
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """Return the folder of real server logs; skip the test if it does not exist."""
+    path = corpus_dir()
+    if not path.is_dir():
+        pytest.skip(f"no real server logs in {path}; set MATCHPOD_CORPUS to their folder")
+    return path
+
+
+ROOT = Path(__file__).parent
+
+PURE = (ROOT / "tests/unit/core", ROOT / "tests/unit/cs2", ROOT / "packages/cs2-protocol")
+"""Unit tests of the packages whose coverage is measured."""
+
+SLOWEST = tuple(
+    ROOT / "tests" / name
+    for name in (
+        "e2e/test_serve.py",
+        "contract/test_supervisor.py",
+        "e2e/service/test_replicas.py",
+        "e2e/service/test_copies.py",
+        "contract/test_agones_fleet.py",
+        "e2e/service/test_cancellations.py",
+        "e2e/service/test_results.py",
+        "e2e/test_gameserver.py",
+        "contract/test_runner.py",
+        "e2e/service/test_recovery.py",
+        "chaos/test_short_run.py",
+        "contract/test_old_rows.py",
+        "contract/test_openapi.py",
+        "unit/simulator/test_lost_log.py",
+        "unit/simulator/test_agreement.py",
+        "e2e/service",
+        "e2e",
+        "contract",
+    )
+)
+"""Files and folders that take longest, slowest first. They run first, so that no worker is left with a long file."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose coverage is measured, and run the slowest first."""
+    for item in items:
+        if _is_pure(item.path):
+            item.add_marker(pytest.mark.pure)
+    items.sort(key=lambda item: _priority(item.path))
+
+
+@cache
+def _is_pure(path: Path) -> bool:
+    return any(folder in path.parents for folder in PURE)
+
+
+@cache
+def _priority(path: Path) -> int:
+    paths = (path, *path.parents)
+    return next((priority for priority, slow in enumerate(SLOWEST) if slow in paths), len(SLOWEST))

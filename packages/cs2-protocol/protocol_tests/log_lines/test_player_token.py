@@ -1,0 +1,90 @@
+"""Tests of player tokens and known players."""
+
+from __future__ import annotations
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines import player_token as module
+from cs2_protocol.log_lines.player_token import MAX_KNOWN_PLAYERS, KnownPlayers, player_token
+
+from .samples import ANN, BEN
+
+
+@pytest.mark.parametrize(
+    ("steam_id", "player_id"),
+    [
+        ("[U:1:37572195]", "76561197997837923"),
+        ("STEAM_1:1:18786097", "76561197997837923"),
+        ("BOT", "BOT:Ann"),
+        ("STEAM_ID_PENDING", ""),
+        ("<none>", ""),
+        ("", ""),
+        ("\x02`As", ""),
+    ],
+)
+def test_player_id_comes_from_the_steam_id_or_the_name_of_a_bot(steam_id: str, player_id: str) -> None:
+    assert player_token("Ann", 1, steam_id, "CT").player_id == player_id
+
+
+@pytest.mark.parametrize(
+    ("team", "side"), [("CT", Side.CT), ("TERRORIST", Side.T), ("Spectator", None), ("", None), (None, None)]
+)
+def test_only_ct_and_terrorist_are_sides(team: str | None, side: Side | None) -> None:
+    assert player_token("Ann", 1, "BOT", team).side is side
+
+
+def test_known_player_is_known_on_every_side() -> None:
+    known = KnownPlayers()
+    known.learn(ANN)
+    assert known.knows(player_token("Ann", 1, "[U:1:101]", "TERRORIST"))
+    assert not known.knows(player_token("Ann", 2, "[U:1:101]", "CT"))
+
+
+def test_second_player_of_a_line_does_not_become_known() -> None:
+    known = KnownPlayers()
+    assert known.second_token("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert known.second_token("Ben<2><[U:1:102]><TERRORIST>", ANN) == BEN
+    assert not known.knows(BEN)
+
+
+def test_only_the_latest_name_of_a_player_is_known() -> None:
+    known = KnownPlayers()
+    for team in ("CT", "TERRORIST", None):
+        known.learn(player_token("Ann", 1, "[U:1:101]", team))
+    known.learn(player_token("Zoe", 1, "[U:1:101]", "CT"))
+    assert not known.knows(ANN)
+    assert known.knows(player_token("Zoe", 1, "[U:1:101]", "TERRORIST"))
+    assert list(known.tokens) == ["Zoe<1><[U:1:101]><CT>"]
+    assert list(known.ids) == ["Zoe<1>"]
+
+
+def test_renames_do_not_drop_other_players() -> None:
+    known = KnownPlayers()
+    known.learn(ANN)
+    for number in range(5 * MAX_KNOWN_PLAYERS):
+        known.learn(player_token(f"n{number}", 2, "[U:1:102]", "CT"))
+    assert known.knows(ANN)
+    assert len(known.tokens) == len(known.ids) == len(known.players) == 2
+
+
+def test_number_of_known_players_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KNOWN_PLAYERS", 3)
+    monkeypatch.setattr(module, "MAX_SECOND_TOKENS", 3)
+    known = KnownPlayers()
+    for number in range(50):
+        known.learn(player_token(f"n{number}", number, "[U:1:101]", "CT"))
+        known.second_token(f"n{number}<{number}><[U:1:101]><CT>", BEN)
+        known.second_token(f"m{number}<{number}><[U:1:101]><CT>", BEN)
+    assert [token.name for token in known.players.values()] == ["n47", "n48", "n49"]
+    assert len(known.tokens) == len(known.ids) == 3
+    assert len(known.second_tokens) <= 3
+
+
+def test_second_player_with_a_quote_in_the_name_is_a_player_only_as_long_as_the_name_is_known() -> None:
+    known = KnownPlayers()
+    known.learn(player_token('a" b', 2, "[U:1:102]", "CT"))
+    text = 'a" b<2><[U:1:102]><TERRORIST>'
+    assert known.second_token(text, ANN) == player_token('a" b', 2, "[U:1:102]", "TERRORIST")
+    known.learn(player_token("Ben", 2, "[U:1:102]", "CT"))
+    assert known.second_token(text, ANN) is None

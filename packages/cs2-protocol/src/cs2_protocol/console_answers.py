@@ -1,0 +1,246 @@
+"""Parse the answers to console commands.
+
+CS2 captures everything it prints while a command runs, so an answer may contain unrelated lines before, between and
+after its own. Each parser uses the lines it recognizes and skips the rest. Nothing here raises; None means that the
+text contains no such answer. Names are untrusted: a line is parsed up to the name, and the rest of it is the name.
+A server that was taken over may answer anything, so only as many lines and items are read as a real answer may have.
+Lines end at "\\n" only, as names may contain other characters that Python treats as line ends.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from itertools import dropwhile, islice, takewhile
+from typing import TypeGuard
+
+import msgspec
+
+from cs2_protocol.steam_id import account_of
+
+MAX_OBJECT_STARTS = 4
+"""Maximum number of lines tried as the start of a JSON object. Real answers have one."""
+
+MAX_STATUS_LINES = 4096
+"""Most lines read of `status`: some hundreds for the parts of a map, and one per player."""
+
+MAX_ROW_CHARS = 512
+"""Most characters of a line of `status` before the name, which are fewer than 100."""
+
+MAX_LISTENER_LINES = 512
+"""Most lines read of the list of log addresses, which has two or three per address."""
+
+MAX_CVAR_LINES = 64
+"""Most lines read of the answer to a variable's name, which is one line, unless the game prints others meanwhile."""
+
+MAX_CLIENTS = 128
+"""Most players and bots read: a server has 64 slots at most."""
+
+MAX_LISTENERS = 64
+"""Most log addresses read. A server has one or two."""
+
+MAX_NAME_CHARS = 128
+"""Most characters kept of a player's name. The game has at most 128 bytes."""
+
+_JsonObject = dict[str, object]
+
+
+class StatusPlayer(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `status`. It has no Steam id: join with the log by user id."""
+
+    user_id: int
+    name: str
+    is_bot: bool
+
+
+class StatusJsonClient(msgspec.Struct, frozen=True, kw_only=True):
+    """One client of `status_json`. It has no user id and no team."""
+
+    steam_id64: str
+    name: str
+    is_bot: bool
+
+
+class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `status_json`, without empty slots."""
+
+    map: str | None
+    clients: tuple[StatusJsonClient, ...]
+
+    @property
+    def humans(self) -> tuple[StatusJsonClient, ...]:
+        """The clients with the Steam id of a player, without bots."""
+        return tuple(
+            client for client in self.clients if not client.is_bot and account_of(client.steam_id64) is not None
+        )
+
+
+class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `get5_status`: the state of the match plugin, such as `none`, and the match it has loaded."""
+
+    state: str
+    match_id: str | None
+
+    @property
+    def has_match(self) -> bool:
+        """True if the plugin has loaded a match."""
+        return self.state != "none"
+
+
+class CvarValue(msgspec.Struct, frozen=True):
+    """The value of a console variable, as the server prints it."""
+
+    name: str
+    value: str
+
+    def equals(self, expected: str) -> bool:
+        """True if the printed value is equivalent to the expected one: `1` is printed as `true`."""
+        ours, theirs = _as_number(expected), _as_number(self.value)
+        if ours is None or theirs is None:
+            return self.value == expected.strip()
+        return math.isclose(ours, theirs, rel_tol=_FLOAT32_TOLERANCE)
+
+
+# The address must not contain a quote: a bot has none, and its name `a 'b` must not be read as an address and a name.
+_ROW_BEFORE_NAME = re.compile(
+    r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
+    r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
+)
+_PLAYERS_BEGIN = re.compile(r"-+players-+\s*")
+_PLAYERS_END = "#end"
+_NO_CHANNEL = "[NoChan]"
+_NO_ADDRESS = "unknown"
+
+# At the start of a line only: text written by players always follows a prefix.
+_OBJECT_START = re.compile(r"^\{", re.MULTILINE)
+_REST_OF_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
+_INT64 = range(-(2**63), 2**63)
+
+_LISTENER_LINE = re.compile(r"\s*\"?(https?://[^\s\"]+)", re.IGNORECASE)
+
+_CVAR_LINE = re.compile(r"\s*\"?([a-z_][a-z0-9_.]{0,127})\"?\s*=\s*(.*)", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_FLOAT32_TOLERANCE = 1e-6
+_UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re.MULTILINE | re.IGNORECASE)
+
+
+def parse_status(text: str) -> tuple[StatusPlayer, ...]:
+    """Return the players in the answer to `status`."""
+    lines = dropwhile(lambda line: not _PLAYERS_BEGIN.fullmatch(line), _lines(text, MAX_STATUS_LINES))
+    rows = map(_status_row, takewhile(lambda line: not line.startswith(_PLAYERS_END), lines))
+    return tuple(islice((row for row in rows if row is not None), MAX_CLIENTS))
+
+
+def parse_status_json(text: str) -> StatusJson | None:
+    """Parse the answer to `status_json`."""
+    root = _find_object(text, "server")
+    server = root["server"] if root else None
+    if not isinstance(server, dict):
+        return None
+    clients = server.get("clients")
+    return StatusJson(
+        map=_text(server, "map"),
+        clients=tuple(islice(_json_clients(clients if isinstance(clients, list) else []), MAX_CLIENTS)),
+    )
+
+
+def parse_log_listeners(text: str) -> tuple[str, ...]:
+    """Return the addresses in the answer to `logaddress_list_http`, each of which begins a line."""
+    found = map(_LISTENER_LINE.match, _lines(text, MAX_LISTENER_LINES))
+    return tuple(islice((listener[1] for listener in found if listener is not None), MAX_LISTENERS))
+
+
+def parse_get5_status(text: str) -> Get5Status | None:
+    """Parse the answer to `get5_status`; None without a match plugin."""
+    root = _find_object(text, "gamestate")
+    if root is None:
+        return None
+    match_id = root.get("matchid")
+    return Get5Status(
+        state=_text(root, "gamestate") or "unknown",
+        # get5 prints a string, MatchZy a number.
+        match_id=str(match_id) if _is_int64(match_id) else _text(root, "matchid"),
+    )
+
+
+def parse_cvar(text: str, name: str) -> CvarValue | None:
+    """Parse the answer to a variable's name: `mp_maxrounds = 24`, or `"mp_maxrounds" = "24" (…)` before CS2."""
+    for line in _lines(text, MAX_CVAR_LINES):
+        found = _CVAR_LINE.match(line)
+        if found and found[1].lower() == name.lower():
+            value = found[2].strip()
+            return CvarValue(name, value[1:].partition('"')[0] if value.startswith('"') else value)
+    return None
+
+
+def unknown_commands(text: str) -> tuple[str, ...]:
+    """Return the commands that the server reported as unknown."""
+    return tuple(_UNKNOWN_COMMAND.findall(text))
+
+
+def _lines(text: str, limit: int) -> Iterator[str]:
+    return (line.removesuffix("\r") for line in text.split("\n", limit)[:limit])
+
+
+def _status_row(line: str) -> StatusPlayer | None:
+    before = _ROW_BEFORE_NAME.match(line, 0, MAX_ROW_CHARS)
+    name = line[before.end() :].rstrip() if before else ""
+    if before is None or not name.endswith("'"):
+        return None
+    if before["time"] == _NO_CHANNEL or before["address"] == _NO_ADDRESS:
+        return None
+    return StatusPlayer(
+        user_id=int(before["user_id"]),
+        name=name[:-1][:MAX_NAME_CHARS],
+        is_bot=before["time"] == "BOT",
+    )
+
+
+def _find_object(text: str, key: str) -> _JsonObject | None:
+    """Return the first JSON object that contains the key and shares no line with other text."""
+    # Not strict: a control character in a name must not make the whole answer invalid.
+    decoder, at = json.JSONDecoder(strict=False), 0
+    for _ in range(MAX_OBJECT_STARTS):
+        start = _OBJECT_START.search(text, at)
+        if start is None:
+            break
+        found: _JsonObject
+        try:
+            found, at = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError as exc:
+            at = max(exc.pos, start.end())  # what was read is not read again, so the cost is linear
+            continue
+        except (ValueError, RecursionError):  # a number with thousands of digits, or thousands of nested lists
+            break
+        if key in found and _REST_OF_LINE.match(text, at):
+            return found
+    return None
+
+
+def _json_clients(entries: list[object]) -> Iterator[StatusJsonClient]:
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        steam_id64, name = _text(entry, "steamid64") or "0", _text(entry, "name") or ""
+        if steam_id64 != "0" or name:
+            yield StatusJsonClient(steam_id64=steam_id64, name=name[:MAX_NAME_CHARS], is_bot=entry.get("bot") is True)
+
+
+def _text(entry: _JsonObject, key: str) -> str | None:
+    value = entry.get(key)
+    if not isinstance(value, str):
+        return None
+    # JSON can contain lone surrogates, which cannot be encoded later.
+    return value.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _is_int64(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
+
+
+def _as_number(value: str) -> float | None:
+    word = value.strip().lower()
+    word = {"true": "1", "false": "0"}.get(word, word)
+    return float(word) if _NUMBER.fullmatch(word) else None

@@ -1,0 +1,139 @@
+"""Parse and format player tokens, `NAME<USERID><STEAMID><TEAM>`, and keep the tokens that are known.
+
+The name is untrusted free text: it may contain quotes, angle brackets or whole log lines. Only the end of a token is
+written by the server itself. So a line can have several readings. A player from a line with a single reading becomes
+known by that name, and known players decide between the readings of later lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from cs2_protocol.game import PlayerId, Side
+from cs2_protocol.steam_id import to_id64
+
+MAX_KNOWN_PLAYERS = 512
+"""Most players kept, far more than join one server. When full, the one who was learned first is dropped."""
+
+MAX_SECOND_TOKENS = 4096
+"""Most second players kept. When full, all are dropped."""
+
+TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
+
+_PENDING_IDS = frozenset(("STEAM_ID_PENDING", "<none>"))
+"""Printed for a person, or a bot, whose entity is going away: 19 lines of players who had left, in five real logs."""
+
+# A dying bot entity is printed as `<<none>>`, and a self-inflicted hit with a garbage id: both are token ends.
+TOKEN_END = re.compile(r'<(\d{1,10})><(<none>|[^<>]*)>(?:<(CT|TERRORIST|Unassigned|Spectator|)>)?" ')
+_WHOLE_TOKEN = re.compile(r"(.*)<(\d{1,10})><(<none>|[^<>]*)>(?:<(CT|TERRORIST|Unassigned|Spectator|)>)?", re.DOTALL)
+
+
+class PlayerToken(msgspec.Struct, frozen=True, gc=False):
+    """A player as named in a line. Create it with `player_token`, which fills the last two fields.
+
+    `team` is None if the token has no team part. `player_id` is "" if the id is pending, empty or garbage.
+    """
+
+    name: str
+    user_id: int
+    steam_id: str
+    team: str | None
+    player_id: PlayerId
+    side: Side | None
+
+    @property
+    def is_pending(self) -> bool:
+        """True if the server printed no id. A player who has left is named so, also minutes later."""
+        return self.steam_id in _PENDING_IDS
+
+    @property
+    def identity(self) -> str:
+        """The part that stays the same when the player changes sides or names."""
+        return f"{self.user_id}><{self.steam_id}"
+
+    def text(self) -> str:
+        """Return the token as the server prints it, including quotes."""
+        team = "" if self.team is None else f"<{self.team}>"
+        return f'"{self.name}<{self.user_id}><{self.steam_id}>{team}"'
+
+
+def player_token(name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
+    """Create a token and derive its player id and side."""
+    return PlayerToken(name, user_id, steam_id, team, _player_id(name, steam_id), _SIDES.get(team or ""))
+
+
+_SIDES = {"CT": Side.CT, "TERRORIST": Side.T}
+
+
+def _player_id(name: str, steam_id: str) -> PlayerId:
+    if steam_id == "BOT":
+        return f"BOT:{name}"
+    return to_id64(steam_id) or ""
+
+
+class KnownPlayers(msgspec.Struct):
+    """The players seen so far, each by the latest name: an earlier one is free for others to imitate."""
+
+    players: dict[str, PlayerToken] = {}
+    """The latest token of each player, by identity."""
+    tokens: dict[str, PlayerToken] = {}
+    """The tokens of these players on each side, which are looked up before the verb of a line is parsed."""
+    ids: dict[str, PlayerId] = {}
+    """Player ids by `name<userid>`, because some lines print the Steam id as pending."""
+    second_tokens: dict[str, PlayerToken] = {}
+    """Cache of the second players of lines; being named there does not make a token known."""
+
+    def knows(self, token: PlayerToken) -> bool:
+        """True if this is the latest name of a known player, on any side."""
+        latest = self.players.get(token.identity)
+        return latest is not None and latest.name == token.name
+
+    def learn(self, token: PlayerToken) -> None:
+        """Add a player, or the new name of one, from a line with a single reading."""
+        if not self.knows(token):
+            if token.identity in self.players:
+                self._forget(token.identity)
+            elif len(self.players) >= MAX_KNOWN_PLAYERS:
+                self._forget(next(iter(self.players)))
+        self.players[token.identity] = token
+        if token.player_id:
+            self.ids[f"{token.name}<{token.user_id}>"] = token.player_id
+        self.tokens[token.text()[1:-1]] = token
+
+    def _forget(self, identity: str) -> None:
+        old = self.players.pop(identity)
+        self.ids.pop(f"{old.name}<{old.user_id}>", None)
+        for team in (*TEAMS, None):
+            self.tokens.pop(msgspec.structs.replace(old, team=team).text()[1:-1], None)
+
+    def token(self, name: str, user_id: int, steam_id: str, team: str | None) -> PlayerToken:
+        """Create a token; a pending id is replaced by the id last seen with this name and number."""
+        token = player_token(name, user_id, steam_id, team)
+        if not token.player_id and (player_id := self.ids.get(f"{name}<{user_id}>")):
+            return msgspec.structs.replace(token, player_id=player_id)
+        return token
+
+    def second_token(self, text: str, first: PlayerToken) -> PlayerToken | None:
+        """Return the second player of a line, given the text between the quotes.
+
+        CS2 prints an empty or garbage id for a self-inflicted hit or flash: the same name and number mean `first`.
+        """
+        token = self.tokens.get(text) or self.second_tokens.get(text)
+        if token is not None:
+            return token
+        found = _WHOLE_TOKEN.fullmatch(text)
+        is_like_first = text.startswith(f"{first.name}<{first.user_id}><")
+        if found is not None:
+            token = self.token(found[1], int(found[2]), found[3], found[4])
+            if '"' in token.name and not self.knows(token) and not is_like_first:
+                return None  # part of another line, not a name: a player with such a name would be known
+            if token.player_id:
+                if '"' in token.name:
+                    return token  # not cached: it is a player only as long as this is the latest name
+                if len(self.second_tokens) >= MAX_SECOND_TOKENS:
+                    self.second_tokens.clear()
+                self.second_tokens[text] = token
+                return token
+        return first if is_like_first else token

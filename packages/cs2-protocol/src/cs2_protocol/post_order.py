@@ -1,0 +1,79 @@
+"""Hold log posts that arrive too early, until the posts before them have arrived.
+
+A server sends one post at a time, but a proxy may forward posts out of order. A post whose offset is ahead of what was
+read is held for a short time; then the bytes before it are lost. Posts without offsets are never held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.log_batches import LogCursor, LogPost, NewLines
+
+HOLD_MS: Final = 1_500
+"""How long a post is held, by our clock: a proxy delays posts by a second at most. The live view lags as long."""
+
+MAX_HELD_BYTES: Final = 256 * 1024
+"""Most bytes held, as they are part of a snapshot and are read at once: what a server sends in a minute."""
+
+MAX_HELD_POSTS: Final = 128
+"""Most posts held: all of them are examined for each post that arrives."""
+
+
+class HeldPosts(msgspec.Struct):
+    """The posts that wait for others."""
+
+    posts: list[LogPost] = []
+
+    @property
+    def since_ms(self) -> int | None:
+        """When the first of them was received; None if there are none."""
+        return min((post.received_ms for post in self.posts), default=None)
+
+    @property
+    def until_ms(self) -> int | None:
+        """When the wait for the posts before them ends."""
+        since_ms = self.since_ms
+        return None if since_ms is None else since_ms + HOLD_MS
+
+    def pop(self, cursor: LogCursor, now_ms: int | None) -> LogPost | None:
+        """Remove and return the next post to read; None if all must wait. Without a time, none waits any longer."""
+        found = next((post for post in self.posts if not cursor.is_ahead(post)), None)
+        if found is not None and cursor.begins_load(found):
+            found = min((post for post in self.posts if _is_before(post, found)), key=_order, default=found)
+        if found is None and self.posts and self._is_wait_over(now_ms):
+            found = min(self.posts, key=_order)
+        if found is not None:
+            self.posts.remove(found)
+        return found
+
+    def _is_wait_over(self, now_ms: int | None) -> bool:
+        # A clock that was set back must not prolong the wait.
+        is_late = now_ms is None or any(abs(now_ms - one.received_ms) >= HOLD_MS for one in self.posts)
+        return is_late or len(self.posts) > MAX_HELD_POSTS or sum(len(one.body) for one in self.posts) > MAX_HELD_BYTES
+
+
+def read_in_order(posts: Iterable[LogPost]) -> Iterator[NewLines]:
+    """Yield what is new in each post of one server; posts that arrived out of order are sorted."""
+    cursor, held = LogCursor(), HeldPosts()
+    for post in posts:
+        held.posts.append(post)
+        yield from _read_held(cursor, held, post.received_ms)
+    yield from _read_held(cursor, held, None)
+
+
+def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterator[NewLines]:
+    while (post := held.pop(cursor, now_ms)) is not None:
+        yield cursor.read(post)
+
+
+def _is_before(post: LogPost, load: LogPost) -> bool:
+    """True if a held post was sent before a load, or if that is unknown: it is read before the load or never."""
+    return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
+
+
+def _order(post: LogPost) -> tuple[int, int]:
+    return post.sent_ms or 0, post.begin or 0

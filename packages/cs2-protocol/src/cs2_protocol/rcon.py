@@ -1,0 +1,374 @@
+"""Implement the Source RCON protocol for client and server, without I/O.
+
+A client sends a password first, then commands, which are answered in order. Older engines split a long answer, CS2
+sends one large packet, and neither marks the end: so each command is followed by an empty packet with its own id, which
+the server mirrors after the answer. A packet for a later command also ends the earlier answers.
+A server may send as much as its answers may have, and little else at a limited rate.
+ValueError means incorrect use by the caller; RconProtocolError means that the peer sent invalid bytes, or too many, and
+ends the stream. Connecting, timeouts and retries are the caller's responsibility.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from cs2_protocol.rcon_frames import (
+    AUTH,
+    AUTH_RESPONSE,
+    EXEC_COMMAND,
+    MIN_SIZE,
+    RESPONSE_VALUE,
+    Frame,
+    FrameReader,
+    encode_frame,
+)
+from cs2_protocol.token_bucket import TokenBucket
+
+REFUSED_ID = -1
+"""The id of an AUTH_RESPONSE that refuses the password."""
+
+MIRROR_END = b"\x00\x01\x00\x00"
+"""The body a server sends after the mirrored packet."""
+
+MAX_ANSWER_BYTES = 256 * 1024
+"""Largest answer to any command. Most commands have a lower limit."""
+
+MAX_UNEXPECTED_BYTES = 4096
+"""Largest body of a packet that is not part of an open answer: the classic packet limit. It is ignored."""
+
+BURST_BYTES = 1024 * 1024
+"""What a server may send at once after a pause."""
+
+BYTES_PER_S = 256 * 1024
+"""Lasting rate of a server. The fastest poll gets 5 KB five times per second."""
+
+PACKET_BYTES = 4096
+"""What each packet costs in addition to its bytes: reading 256 empty ones takes more than a millisecond."""
+
+COMMAND_BYTES = 3 * (PACKET_BYTES + 14)
+"""What a server may send for each command in addition: an empty answer, the mirrored packet, the one after it."""
+
+MAX_REQUEST_SIZE = 4096
+"""Largest request accepted: the classic packet limit, low because clients send before they authenticate."""
+
+PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
+"""Environment variable of a game server: its RCON password. Other users of the machine do not see it there."""
+
+MAX_COMMAND_BYTES = 499
+"""Most bytes of a command with its arguments. Source truncates it at 512; send several commands instead."""
+
+MAX_OUTSTANDING = 256
+"""Maximum number of unanswered commands; a server this far behind is stuck."""
+
+_MAX_ID = 2**31 - 1
+_TOO_FAST = f"more than {BYTES_PER_S // 1024} KiB per second, where each packet counts {PACKET_BYTES} bytes more"
+
+
+class ClientState(StrEnum):
+    """The authentication state of a client."""
+
+    NEW = "new"
+    AUTHENTICATING = "authenticating"
+    READY = "ready"
+    REFUSED = "refused"
+
+
+class _AuthStep(StrEnum):
+    PASSWORD_SENT = "password_sent"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+# A transition that is not listed is ignored if the server causes it, and a ValueError if the caller does.
+_CLIENT_TRANSITIONS = {
+    (ClientState.NEW, _AuthStep.PASSWORD_SENT): ClientState.AUTHENTICATING,
+    (ClientState.AUTHENTICATING, _AuthStep.ACCEPTED): ClientState.READY,
+    (ClientState.AUTHENTICATING, _AuthStep.REFUSED): ClientState.REFUSED,
+    # Changing rcon_password ends sessions that used the old password.
+    (ClientState.READY, _AuthStep.REFUSED): ClientState.REFUSED,
+}
+
+
+class AuthAccepted(msgspec.Struct, frozen=True):
+    """The password was accepted; commands may follow."""
+
+
+class AuthRefused(msgspec.Struct, frozen=True):
+    """The password is wrong or was changed. Open commands stay unanswered; further attempts risk a ban."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The server's complete answer to a command."""
+
+    command_id: int
+    text: str
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A command to send: the id of its answer, and its bytes."""
+
+    command_id: int
+    data: bytes
+
+
+ClientEvent = AuthAccepted | AuthRefused | Answer
+
+
+class AnswerBudget:
+    """The bytes that the answers to several commands may have together."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+class _OpenCommand:
+    """A command whose answer is being collected."""
+
+    __slots__ = ("_budget", "_limit", "command_id", "mirror_id", "parts")
+
+    def __init__(self, command_id: int, mirror_id: int | None, limit: int, budget: AnswerBudget) -> None:
+        self.command_id = command_id
+        self.mirror_id = mirror_id
+        self.parts = bytearray()
+        self._limit = limit
+        self._budget = budget
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of its packets."""
+        return (self.command_id,) if self.mirror_id is None else (self.command_id, self.mirror_id)
+
+    @property
+    def left(self) -> int:
+        """How many more bytes the answer may have."""
+        return max(0, min(self._limit - len(self.parts), self._budget.left))
+
+    def collect(self, body: bytes) -> None:
+        self.parts += body
+        self._budget.left -= len(body)
+
+    def answer(self) -> Answer:
+        # Decoded as a whole, because a character may be split between packets.
+        return Answer(self.command_id, self.parts.decode("utf-8", errors="replace"))
+
+
+class ClientConnection:
+    """The client side. `limit_of` is the most bytes that the answer to a command may have.
+
+    With `mirrors=False`, for servers that do not mirror, an answer is one packet.
+    """
+
+    def __init__(self, limit_of: Callable[[str], int], *, mirrors: bool = True) -> None:
+        self._limit_of = limit_of
+        self._mirrors = mirrors
+        self._reader = FrameReader(MAX_ANSWER_BYTES + MIN_SIZE, self._max_size)
+        self._traffic = TokenBucket(BURST_BYTES, BYTES_PER_S)
+        self.state = ClientState.NEW
+        self._last_id = 0
+        self._auth_id = 0
+        self._open: deque[_OpenCommand] = deque()
+        self._by_id: dict[int, _OpenCommand] = {}
+        """The open commands, by the ids of their packets."""
+
+    @property
+    def outstanding(self) -> tuple[int, ...]:
+        """Ids of the unanswered commands, oldest first."""
+        return tuple(command.command_id for command in self._open)
+
+    def authenticate(self, password: str) -> bytes:
+        """Return the bytes that send the password, once per connection."""
+        body = _encode_line(password)
+        if not self._advance(_AuthStep.PASSWORD_SENT):
+            raise ValueError("a password was already sent on this connection")
+        self._auth_id = self._new_id()
+        return encode_frame(Frame(self._auth_id, AUTH, body))
+
+    def command(self, text: str) -> Request:
+        """Return a command to send; earlier commands may still be unanswered."""
+        (request,) = self.commands((text,))
+        return request
+
+    def commands(self, texts: Sequence[str], budget: AnswerBudget | None = None) -> list[Request]:
+        """Return commands to send, whose answers share a budget; ValueError if one cannot be sent: then none is."""
+        bodies = [_encode_line(text) for text in texts]
+        if self.state is not ClientState.READY:
+            raise ValueError("cannot send a command before the password was accepted")
+        if len(self._open) + len(bodies) > MAX_OUTSTANDING:
+            raise ValueError(f"{len(self._open)} commands are unanswered, at most {MAX_OUTSTANDING} may be")
+        shared = budget or AnswerBudget(sum(map(self._limit_of, texts)))
+        return [self._request(body, self._limit_of(text), shared) for body, text in zip(bodies, texts, strict=True)]
+
+    def _request(self, body: bytes, limit: int, budget: AnswerBudget) -> Request:
+        command_id = self._new_id()
+        data = encode_frame(Frame(command_id, EXEC_COMMAND, body))
+        mirror_id = None
+        if self._mirrors:
+            mirror_id = self._new_id()
+            data += encode_frame(Frame(mirror_id, RESPONSE_VALUE))
+        opened = _OpenCommand(command_id, mirror_id, limit, budget)
+        self._open.append(opened)
+        self._traffic.grant(COMMAND_BYTES, BURST_BYTES + MAX_OUTSTANDING * COMMAND_BYTES)
+        self._by_id |= dict.fromkeys(opened.ids, opened)
+        return Request(command_id, data)
+
+    def receive(self, data: bytes, now_s: float = 0.0) -> Iterator[ClientEvent]:
+        """Append bytes and iterate over all their events; RconProtocolError if they are invalid or too many."""
+        if not self._traffic.spend(len(data), now_s):
+            self._reader.fail(_TOO_FAST)
+        return self._events(self._reader.feed(data), now_s)
+
+    def _events(self, frames: Iterator[Frame], now_s: float) -> Iterator[ClientEvent]:
+        for frame in frames:
+            if not self._traffic.spend(PACKET_BYTES, now_s):
+                self._reader.fail(_TOO_FAST)
+            elif frame.type == AUTH_RESPONSE:
+                yield from self._on_auth_response(frame)
+            elif frame.type == RESPONSE_VALUE:
+                yield from self._on_value(frame)
+
+    def _on_auth_response(self, frame: Frame) -> Iterator[ClientEvent]:
+        if frame.id == REFUSED_ID:
+            if self._advance(_AuthStep.REFUSED):
+                self._open.clear()
+                self._by_id.clear()
+                yield AuthRefused()
+        elif frame.id == self._auth_id and self._advance(_AuthStep.ACCEPTED):
+            yield AuthAccepted()
+
+    def _on_value(self, frame: Frame) -> Iterator[ClientEvent]:
+        # Ignore other ids: the empty packets before an auth response and after a mirror, and abandoned answers.
+        current = self._by_id.get(frame.id)
+        if current is None:
+            return
+        while self._open[0] is not current:
+            yield self._close_first()
+        if frame.id == current.command_id:
+            if len(frame.body) > current.left:
+                self._reader.fail("an answer is longer than allowed")
+                return
+            current.collect(frame.body)
+        if frame.id == current.mirror_id or current.mirror_id is None:
+            yield self._close_first()
+
+    def _close_first(self) -> Answer:
+        first = self._open.popleft()
+        for frame_id in first.ids:
+            del self._by_id[frame_id]
+        return first.answer()
+
+    def _max_size(self, frame_id: int) -> int:
+        """Return the largest size field of a packet with this id."""
+        command = self._by_id.get(frame_id)
+        if command is None or frame_id != command.command_id:
+            return MIN_SIZE + MAX_UNEXPECTED_BYTES
+        return MIN_SIZE + command.left
+
+    def _advance(self, step: _AuthStep) -> bool:
+        after = _CLIENT_TRANSITIONS.get((self.state, step))
+        if after is None:
+            return False
+        self.state = after
+        return True
+
+    def _new_id(self) -> int:
+        self._last_id = self._last_id % _MAX_ID + 1
+        return self._last_id
+
+
+class AuthAttempt(msgspec.Struct, frozen=True):
+    """A client sent a password: answer with `accept` or `refuse`."""
+
+    id: int
+    password: str
+
+
+class CommandReceived(msgspec.Struct, frozen=True):
+    """An authenticated client sent a command."""
+
+    id: int
+    text: str
+
+
+class MirrorRequested(msgspec.Struct, frozen=True):
+    """The client marks the end of its command: answer with `mirror`, or do not answer."""
+
+    id: int
+
+
+class NotAuthenticated(msgspec.Struct, frozen=True):
+    """The client sent something before authenticating: answer with `deny`, then close."""
+
+    id: int
+
+
+ServerEvent = AuthAttempt | CommandReceived | MirrorRequested | NotAuthenticated
+
+
+class ServerConnection:
+    """The server side, for a simulated server."""
+
+    def __init__(self) -> None:
+        self._reader = FrameReader(MAX_REQUEST_SIZE)
+        self.is_authenticated = False
+
+    def receive(self, data: bytes) -> Iterator[ServerEvent]:
+        """Append bytes and iterate over the client's requests; raise RconProtocolError if they are invalid.
+
+        Handle each event before getting the next: a chunk may contain both the password and a command.
+        """
+        return self._events(self._reader.feed(data))
+
+    def _events(self, frames: Iterator[Frame]) -> Iterator[ServerEvent]:
+        for frame in frames:
+            if frame.type == AUTH:
+                yield AuthAttempt(frame.id, _decode(frame.body))
+            elif not self.is_authenticated:
+                yield NotAuthenticated(frame.id)
+            elif frame.type == EXEC_COMMAND:
+                yield CommandReceived(frame.id, _decode(frame.body))
+            elif frame.type == RESPONSE_VALUE:
+                yield MirrorRequested(frame.id)
+
+    def accept(self, attempt_id: int) -> bytes:
+        """Accept the password: an empty packet, then the auth response, like a game server."""
+        self.is_authenticated = True
+        return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + encode_frame(Frame(attempt_id, AUTH_RESPONSE))
+
+    def refuse(self, attempt_id: int) -> bytes:
+        """Refuse the password; an earlier authentication becomes invalid, too."""
+        return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
+
+    def deny(self) -> bytes:
+        """Return only the refusal, for a command before authentication or after a password change."""
+        self.is_authenticated = False
+        return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
+
+    def answer(self, command_id: int, text: str, *, split_at: int | None = None) -> bytes:
+        """Return the answer to a command: one packet as in CS2, or parts of `split_at` bytes as in older engines."""
+        body = text.encode("utf-8", errors="replace")
+        step = split_at or max(len(body), 1)
+        parts = [body[start : start + step] for start in range(0, len(body), step)] or [b""]
+        return b"".join(encode_frame(Frame(command_id, RESPONSE_VALUE, part)) for part in parts)
+
+    def mirror(self, mirror_id: int) -> bytes:
+        """Return the mirrored empty packet and the packet that always follows it."""
+        mirrored = encode_frame(Frame(mirror_id, RESPONSE_VALUE))
+        return mirrored + encode_frame(Frame(mirror_id, RESPONSE_VALUE, MIRROR_END))
+
+
+def _encode_line(text: str) -> bytes:
+    # A newline would start a second command. The message omits the text, which may be a secret.
+    if any(separator in text for separator in "\x00\n\r"):
+        raise ValueError("a command must be one line without NUL")
+    body = text.encode("utf-8")
+    if len(body) > MAX_COMMAND_BYTES:
+        raise ValueError(f"a command may have at most {MAX_COMMAND_BYTES} bytes")
+    return body
+
+
+def _decode(body: bytes) -> str:
+    return body.decode("utf-8", errors="replace")

@@ -1,0 +1,246 @@
+"""Test hits, deaths, assists, rewards and their statistics."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import Assisted, Attacked, Killed, KilledOther, MoneyChange, Suicide
+from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.play.fights.arsenal import WEAPONS, weapon_named
+from cs2_simulator.play.fights.combat import Battle, best_weapon
+from cs2_simulator.play.fights.economy import log_pick_up
+from cs2_simulator.play.fights.wounds import Hit
+from cs2_simulator.play.player import Player
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+
+
+def hit(damage: int, weapon: str = "ak47", hitgroup: str = "chest") -> Hit:
+    return Hit(WEAPONS.get(weapon) or weapon_named(weapon), damage, 0, hitgroup)
+
+
+@pytest.fixture
+def field() -> Battlefield:
+    field = Battlefield().spawn_all()
+    field.go_live()
+    return field
+
+
+def tally_of(field: Battlefield, player: Player) -> Tally:
+    return next(tally for tally in field.arena.book.tallies() if tally.player_id == player.person.player_id)
+
+
+def test_hit_logs_the_remaining_health(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[0], field.ts[0], hit(27, "usp_silencer"))
+    assert field.log.texts == [
+        '"player 0<0><[U:1:1000]><CT>" [10 20 30] attacked "player 5<5><[U:1:1035]><TERRORIST>" [10 20 30] with '
+        '"hkp2000" (damage "27") (damage_armor "0") (health "73") (armor "0") (hitgroup "chest")'
+    ]
+
+
+def test_kill_logs_hit_bomb_drop_kill_assist_and_money_in_order(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    killer, helper, victim = field.cts[0], field.cts[1], field.ts[0]
+    victim.has_bomb = True
+    battle.apply_hit(helper, victim, hit(41))
+    assert battle.apply_hit(killer, victim, hit(144, "ak47", "head"), ("headshot",))
+    tail = [text.split("> ")[-1] if "triggered" in text else text for text in field.log.texts[1:]]
+    assert [type(line).__name__ for line in field.log.lines[1:]] == [
+        "Attacked",
+        "Triggered",
+        "Killed",
+        "Assisted",
+        "MoneyChange",
+    ]
+    assert 'triggered "Dropped_The_Bomb"' in tail[1]
+    assert tail[2].endswith('with "ak47" (headshot)')
+    assert not victim.has_bomb
+    assert battle.is_bomb_dropped
+
+
+def test_lethal_hit_logs_full_damage_but_counts_only_lost_health(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    field.ts[0].health = 30
+    battle.apply_hit(field.cts[0], field.ts[0], hit(144))
+    (line,) = field.log.lines_of(Attacked)
+    assert (line.damage, line.health) == (144, 0)
+    assert tally_of(field, field.cts[0]).damage == 30
+
+
+def test_forty_damage_is_not_an_assist(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[1], field.ts[0], hit(40))
+    battle.apply_hit(field.cts[0], field.ts[0], hit(100))
+    assert field.log.lines_of(Assisted) == []
+
+
+@pytest.mark.parametrize(("damage", "assists"), [(39, 0), (40, 1)])
+def test_damage_before_a_death_by_an_own_grenade_is_an_assist_without_a_line(
+    field: Battlefield, damage: int, assists: int
+) -> None:
+    battle, victim = Battle(field.arena, FixedRng(0.5)), field.ts[0]
+    battle.apply_hit(field.cts[1], victim, hit(damage))
+    assert battle.apply_hit(victim, victim, hit(100, "hegrenade"))
+    assert field.log.lines_of(Assisted) == []
+    assert tally_of(field, field.cts[1]).assists == assists
+
+
+def test_only_the_player_with_the_most_damage_assists(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[1], field.ts[0], hit(41))
+    battle.apply_hit(field.cts[2], field.ts[0], hit(45))
+    battle.apply_hit(field.cts[0], field.ts[0], hit(100))
+    (line,) = field.log.lines_of(Assisted)
+    assert (line.player, line.is_flash) == (field.cts[2].token, False)
+
+
+def test_teammates_of_the_victim_do_not_assist(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.ts[1], field.ts[0], hit(60))
+    battle.apply_hit(field.cts[0], field.ts[0], hit(100))
+    assert field.log.lines_of(Assisted) == []
+
+
+def test_helper_who_left_does_not_assist(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    helper = field.cts[1]
+    battle.apply_hit(helper, field.ts[0], hit(60))
+    field.leave(helper)
+    battle.apply_hit(field.cts[0], field.ts[0], hit(100))
+    assert field.log.lines_of(Assisted) == []
+
+
+def test_flash_assist_counts_while_the_victim_is_blind(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    victim = field.ts[0]
+    victim.blind_until_ms = field.arena.clock_ms + 1000
+    battle.blinded_by[victim] = field.cts[3]
+    battle.apply_hit(field.cts[0], victim, hit(100))
+    (line,) = field.log.lines_of(Assisted)
+    assert (line.player, line.is_flash) == (field.cts[3].token, True)
+
+
+@pytest.mark.parametrize("number", [0, 6])
+def test_flash_by_the_killer_or_the_victims_team_is_not_an_assist(field: Battlefield, number: int) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    victim = field.ts[0]
+    victim.blind_until_ms = field.arena.clock_ms + 1000
+    battle.blinded_by[victim] = field.arena.players[number]
+    battle.apply_hit(field.cts[0], victim, hit(100))
+    assert field.log.lines_of(Assisted) == []
+
+
+@pytest.mark.parametrize(
+    ("weapon", "reward"), [("ak47", 300), ("mp9", 600), ("awp", 100), ("knife_karambit", 1500), ("mag7", 900)]
+)
+def test_kill_reward_depends_on_the_weapon(field: Battlefield, weapon: str, reward: int) -> None:
+    Battle(field.arena, FixedRng(0.5)).apply_hit(field.cts[0], field.ts[0], hit(180, weapon))
+    assert field.cts[0].money == 800 + reward
+
+
+def test_team_kill_costs_money_and_is_not_a_kill(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[0], field.cts[1], hit(100))
+    assert field.log.lines_of(MoneyChange)[0].change == -300
+    assert battle.kills == {}
+
+
+def test_reward_is_not_paid_if_disabled(field: Battlefield) -> None:
+    Battle(field.arena, FixedRng(0.5), has_rewards=False).apply_hit(field.cts[0], field.ts[0], hit(100))
+    field.variables.set("mp_playercashawards", "0")
+    Battle(field.arena, FixedRng(0.5)).apply_hit(field.cts[0], field.ts[1], hit(100))
+    assert field.cts[0].money == 800
+
+
+def test_player_who_must_live_keeps_one_health_point(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5), must_live=lambda _player: True)
+    assert not battle.apply_hit(field.cts[0], field.ts[0], hit(144))
+    assert not battle.apply_hit(field.cts[0], field.ts[0], hit(144))
+    assert [line.damage for line in field.log.lines_of(Attacked)] == [99]
+    assert field.ts[0].health == 1
+
+
+@pytest.mark.parametrize(("detail", "shown"), [("0", 0), ("1", 1), ("2", 1), ("3", 2)])
+def test_logdetail_selects_the_logged_hits(detail: str, shown: int) -> None:
+    field = Battlefield(settings={"mp_logdetail": detail}).spawn_all()
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[0], field.ts[0], hit(10))
+    battle.apply_hit(field.cts[0], field.cts[1], hit(10))
+    assert len(field.log.lines_of(Attacked)) == shown
+    assert (field.ts[0].health, field.cts[1].health) == (90, 90)
+
+
+def test_all_players_are_enemies_in_a_free_for_all(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5), is_free_for_all=True)
+    battle.apply_hit(field.cts[0], field.cts[1], hit(100))
+    assert battle.kills == {field.cts[0]: 1}
+
+
+def test_death_by_own_grenade_is_a_suicide(field: Battlefield) -> None:
+    Battle(field.arena, FixedRng(0.5)).apply_hit(field.cts[0], field.cts[0], hit(120, "hegrenade", "generic"))
+    assert field.log.lines_of(Suicide)[0].weapon == "hegrenade"
+    assert field.log.lines_of(Killed) == []
+    assert tally_of(field, field.cts[0]).deaths == 1
+
+
+def test_self_hit_line_may_have_a_broken_steam_id(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.05, 0.0, 0.05, 0.99, 0.5))
+    for _ in range(3):
+        battle.apply_hit(field.cts[0], field.cts[0], hit(10, "hegrenade", "generic"))
+    ids = [line.victim.steam_id for line in field.log.lines_of(Attacked)]
+    assert ids[0] == ""
+    assert not ids[1].isascii()
+    assert ids[2] == "[U:1:1000]"
+
+
+def test_killed_chicken_is_counted_but_a_destroyed_prop_is_not(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.kill_other(field.cts[0], "chicken", "knife")
+    battle.kill_other(field.cts[0], "func_breakable", "ak47")
+    assert [line.thing for line in field.log.lines_of(KilledOther)] == ["chicken", "func_breakable"]
+    assert tally_of(field, field.cts[0]).chicken_kills == 1
+
+
+def test_some_props_are_hit_through_something_else_but_no_chicken(field: Battlefield) -> None:
+    battle = Battle(field.arena, Random(1))
+    for _ in range(60):
+        battle.kill_other(field.cts[0], "prop_dynamic", "deagle")
+        battle.kill_other(field.cts[0], "chicken", "deagle")
+    modifiers = [(line.thing, line.modifiers) for line in field.log.lines_of(KilledOther)]
+    assert {*modifiers} == {("chicken", ()), ("prop_dynamic", ()), ("prop_dynamic", ("penetrated",))}
+
+
+def test_picking_up_the_bomb_logs_two_lines(field: Battlefield) -> None:
+    Battle(field.arena, FixedRng(0.5)).pick_up_bomb(field.ts[2])
+    assert [text.partition('<TERRORIST>" ')[2] for text in field.log.texts] == [
+        'picked up "c4"',
+        'triggered "Got_The_Bomb"',
+    ]
+
+
+def test_pick_up_is_not_logged_if_disabled() -> None:
+    field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
+    log_pick_up(field.arena, field.ts[2], "ak47")
+    assert field.log.lines == []
+
+
+def test_damage_before_a_respawn_does_not_count_for_an_assist(field: Battlefield) -> None:
+    battle = Battle(field.arena, FixedRng(0.5))
+    battle.apply_hit(field.cts[1], field.ts[0], hit(60))
+    battle.clear_wounds(field.ts[0])
+    battle.apply_hit(field.cts[0], field.ts[0], hit(100))
+    assert field.log.lines_of(Assisted) == []
+
+
+def test_best_weapon_is_primary_then_pistol_then_knife(field: Battlefield) -> None:
+    player = field.ts[0]
+    player.primary = "ak47"
+    assert best_weapon(player).name == "ak47"
+    player.primary = ""
+    assert best_weapon(player).name == "glock"
+    player.pistol = ""
+    assert best_weapon(player).name == "knife_t"
+    assert player.team == Side.T

@@ -1,0 +1,117 @@
+"""Test play with respawns."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import ItemTransfer, Killed, KilledOther, MoneyChange
+from cs2_simulator.play.fights.deathmatch import play_deathmatch, play_warmup
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+
+
+def played(field: Battlefield, minutes: float = 5, *, is_free_for_all: bool = False) -> Battlefield:
+    field.go_live(is_free_for_all=is_free_for_all, has_respawns=True)
+    until_ms = field.arena.clock_ms + int(minutes * 60_000)
+    field.run(play_deathmatch(field.arena, Random(1), is_free_for_all=is_free_for_all, until_ms=until_ms))
+    assert until_ms <= field.arena.clock_ms < until_ms + 1000
+    return field
+
+
+@pytest.mark.parametrize("size", [1, 5, 8])
+def test_players_average_about_two_to_three_kills_per_minute(size: int) -> None:
+    kills = len(played(Battlefield(cts=size, ts=size)).log.lines_of(Killed))
+    assert 1.8 < kills / (2 * size) / 5 < 3.2
+
+
+def test_deathmatch_pays_no_money() -> None:
+    assert played(Battlefield()).log.lines_of(MoneyChange) == []
+
+
+def test_team_deathmatch_has_no_team_kills() -> None:
+    for line in played(Battlefield()).log.lines_of(Killed):
+        assert line.player.team != line.victim.team
+
+
+def test_free_for_all_has_kills_within_a_side() -> None:
+    kills = played(Battlefield(), is_free_for_all=True).log.lines_of(Killed)
+    assert any(line.player.team == line.victim.team for line in kills)
+
+
+def test_statistics_agree_with_the_log() -> None:
+    field = played(Battlefield(), is_free_for_all=True)
+    tallies = field.arena.book.tallies()
+    kills = field.log.lines_of(Killed)
+    assert sum(tally.kills for tally in tallies) == len(kills) == sum(tally.deaths for tally in tallies)
+
+
+def test_player_picks_up_three_items_at_each_spawn() -> None:
+    field = played(Battlefield(cts=1, ts=1), 1)
+    items = [line.item for line in field.log.lines_of(ItemTransfer)]
+    assert items[0] == "knife"
+    assert len(items) == 3 * items.count("knife")
+
+
+def test_dead_players_do_not_kill() -> None:
+    field = played(Battlefield())
+    dead: set[str] = set()
+    for line in field.log.lines:
+        if isinstance(line, Killed):
+            assert line.player.name not in dead
+            dead.add(line.victim.name)
+        elif isinstance(line, ItemTransfer):
+            dead.discard(line.player.name)
+
+
+def test_items_are_not_logged_if_disabled() -> None:
+    assert played(Battlefield(settings={"mp_logdetail_items": "0"}), 1).log.lines_of(ItemTransfer) == []
+
+
+def test_deathmatch_handles_joining_and_leaving_players() -> None:
+    field = Battlefield(cts=1, ts=1)
+    field.agenda.call_in(5_000, lambda: field.leave(field.cts[0]))
+    field.agenda.call_in(20_000, lambda: field.leave(field.ts[0]))
+
+    def join() -> None:
+        field.add(20, Side.CT)
+        field.add(21, Side.T)
+
+    field.agenda.call_in(30_000, join)
+    kills = played(field, 2).log.lines_of(Killed)
+    assert {line.player.user_id for line in kills} <= {0, 1, 20, 21}
+    assert any(line.player.user_id >= 20 for line in kills)
+
+
+def test_warmup_has_few_kills_and_does_not_end() -> None:
+    field = Battlefield()
+    planned = field.agenda.start(play_warmup(field.arena, Random(1)))
+    field.agenda.run_until(field.agenda.now_ms + 300_000)
+    assert 20 < len(field.log.lines_of(Killed)) < 45
+    assert not planned.is_over
+    planned.cancel()
+    assert planned.is_over
+
+
+def test_single_player_in_warmup_kills_only_chickens() -> None:
+    field = Battlefield(cts=1, ts=0)
+    field.agenda.start(play_warmup(field.arena, FixedRng(0.05)))
+    field.agenda.run_until(field.agenda.now_ms + 10_000)
+    assert field.log.lines_of(KilledOther)
+    assert field.log.lines_of(Killed) == []
+
+
+def test_all_players_are_armed_from_the_start() -> None:
+    field = Battlefield().spawn_all()
+    field.go_live(has_respawns=True)
+    next(play_deathmatch(field.arena, Random(1), is_free_for_all=False, until_ms=60_000))
+    assert all(player.primary and player.has_helmet for player in field.arena.playing)
+    assert len(field.log.lines_of(ItemTransfer)) == 10
+
+
+def test_players_spawn_before_the_first_fight() -> None:
+    field = Battlefield()
+    field.go_live(has_respawns=True)
+    next(play_deathmatch(field.arena, Random(1), is_free_for_all=False, until_ms=60_000))
+    assert all(player.is_alive for player in field.arena.playing)

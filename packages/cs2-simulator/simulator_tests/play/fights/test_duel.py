@@ -1,0 +1,204 @@
+"""Test fights between two players."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from cs2_protocol.log_lines.player_lines import Attacked, Killed
+from cs2_simulator.play.fights.combat import Battle
+from cs2_simulator.play.fights.duel import choose_weapon, duel, graze, spray
+from cs2_simulator.play.player import Participant
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+
+
+def armed_field(gun: str = "ak47", **settings: str) -> Battlefield:
+    field = Battlefield(settings=settings).spawn_all()
+    for player in field.arena.players:
+        player.primary, player.armor, player.has_helmet = gun, 100, True
+    return field
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("gun", ["ak47", "mp9", "awp", "ssg08", "nova", "negev", ""])
+def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
+    field = armed_field(gun)
+    battle = Battle(field.arena, Random(seed))
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert not field.ts[0].is_alive
+    assert field.cts[0].is_alive
+    lethal = [line for line in field.log.lines_of(Attacked) if line.health == 0]
+    (kill,) = field.log.lines_of(Killed)
+    assert len(lethal) == 1
+    assert ("headshot" in kill.modifiers) == (lethal[0].hitgroup == "head")
+
+
+def test_health_decreases_by_the_logged_damage() -> None:
+    field = armed_field()
+    health = {player.token: 100 for player in field.arena.players}
+    for seed in range(4):
+        field.run(duel(Battle(field.arena, Random(seed)), field.cts[seed], field.ts[seed]))
+    for line in field.log.lines_of(Attacked):
+        assert line.health == max(0, health[line.victim] - line.damage)
+        health[line.victim] = line.health
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
+    for seed in range(20):
+        field = armed_field()
+        script = duel(Battle(field.arena, Random(seed)), field.cts[0], field.ts[0], is_quick=is_quick)
+        for _ in script:
+            mine = [line for line in field.log.lines_of(Attacked) if line.player is field.cts[0].token]
+            assert len(mine) <= 1
+            field.log.lines.clear()
+
+
+@pytest.mark.parametrize(("gun", "cycle_ms"), [("awp", 1455), ("ssg08", 1250), ("ak47", 100)])
+def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int) -> None:
+    for seed in range(40):
+        field = armed_field(gun)
+        battle, killer = Battle(field.arena, Random(seed)), field.cts[0]
+        killer.pistol = ""
+        killed_ms = []
+        for victim in field.ts:
+            field.run(duel(battle, killer, victim, is_quick=True))
+            killed_ms.append((field.log.lines_of(Killed)[-1].weapon, field.agenda.now_ms))
+        gaps = [
+            after_ms - before_ms
+            for (before, before_ms), (after, after_ms) in pairwise(killed_ms)
+            if before == after == gun
+        ]
+        assert all(gap >= cycle_ms for gap in gaps)
+
+
+def test_other_gun_need_not_wait() -> None:
+    field = armed_field("awp")
+    battle, killer = Battle(field.arena, FixedRng(0.5)), field.cts[0]
+    field.run(duel(battle, killer, field.ts[0], is_quick=True))
+    first_ms = field.agenda.now_ms
+    killer.primary = "ak47"
+    assert graze(battle, killer, field.ts[1])
+    assert field.agenda.now_ms == first_ms
+
+
+def test_gun_that_is_not_ready_does_not_graze() -> None:
+    field = armed_field("ssg08")
+    battle = Battle(field.arena, FixedRng(0.5))
+    assert graze(battle, field.cts[0], field.ts[0])
+    assert not graze(battle, field.cts[0], field.ts[0])
+    field.agenda.run_until(field.agenda.now_ms + 1_300)
+    assert graze(battle, field.cts[0], field.ts[1])
+
+
+def test_cheater_does_not_wait_for_the_gun() -> None:
+    field = armed_field("awp")
+    killer = field.add(20, "CT", Participant("cheater", 99, is_cheater=True))
+    killer.primary, killer.is_alive = "awp", True
+    battle = Battle(field.arena, FixedRng(0.5))
+    before_ms = field.agenda.now_ms
+    for victim in field.ts[:2]:
+        field.run(duel(battle, killer, victim, is_quick=True))
+    assert field.agenda.now_ms - before_ms < 1_000
+
+
+def test_victim_whose_position_was_just_logged_keeps_it() -> None:
+    field = armed_field()
+    field.ts[0].position = "100 200 30"
+    next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_located=True), None)
+    assert field.log.lines_of(Attacked)[0].victim_position == "100 200 30"
+
+
+def test_duel_ends_when_the_victim_leaves() -> None:
+    field = armed_field("")
+    script = duel(Battle(field.arena, FixedRng(0.3)), field.cts[0], field.ts[0])
+    next(script)
+    field.leave(field.ts[0])
+    assert list(script) == []
+
+
+def test_duel_ends_without_a_kill_if_the_victim_must_live() -> None:
+    field = armed_field()
+    battle = Battle(field.arena, Random(1), must_live=lambda _player: True)
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert (field.ts[0].is_alive, field.ts[0].health) == (True, 1)
+    field.run(duel(battle, field.cts[0], field.ts[0]))
+    assert field.ts[0].health == 1
+
+
+def test_teammates_take_reduced_damage() -> None:
+    field = armed_field()
+    field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.cts[1]))
+    assert max(line.damage for line in field.log.lines_of(Attacked) if line.hitgroup != "head") < 20
+
+
+def test_cheater_kills_have_suspicious_modifiers() -> None:
+    field = Battlefield(cts=0, ts=0)
+    cheater = field.add(0, "CT", Participant("x", 9, is_cheater=True))
+    victims = [field.add(number, "TERRORIST") for number in range(1, 60)]
+    field.spawn_all()
+    cheater.primary = "m4a1"
+    battle = Battle(field.arena, Random(1))
+    for victim in victims:
+        field.run(duel(battle, cheater, victim, is_quick=True))
+    kills = [line for line in field.log.lines_of(Killed) if not line.weapon.startswith("knife")]
+    assert sum("headshot" in line.modifiers for line in kills) >= 50
+    assert sum(len(line.modifiers) > 1 for line in kills) >= 15
+
+
+def test_kill_modifiers_include_all_kinds() -> None:
+    field = Battlefield(cts=1, ts=600).spawn_all()
+    killer = field.cts[0]
+    killer.primary = "awp"
+    battle = Battle(field.arena, Random(3))
+    battle.smoke_until_ms = killer.blind_until_ms = field.arena.clock_ms + 10_000_000
+    for victim in field.ts:
+        field.run(duel(battle, killer, victim, is_quick=True))
+    modifiers = {modifier for line in field.log.lines_of(Killed) for modifier in line.modifiers}
+    assert modifiers == {"headshot", "penetrated", "noscope", "throughsmoke", "attackerblind", "attackerinair"}
+
+
+def test_spray_does_not_kill() -> None:
+    field = armed_field()
+    field.ts[0].health = 3
+    field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5))
+    assert field.ts[0].is_alive
+    assert field.log.lines == []
+
+
+def test_spray_on_teammates_without_friendly_fire_deals_no_damage() -> None:
+    field = armed_field(mp_friendlyfire="0")
+    field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2))
+    assert [line.damage for line in field.log.lines_of(Attacked)] == [0, 0]
+    assert field.cts[1].health == 100
+
+
+def test_graze_needs_a_gun() -> None:
+    field = armed_field("")
+    field.cts[0].pistol = ""
+    assert not graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
+    assert field.log.lines == []
+
+
+def test_spray_ends_when_the_victim_leaves() -> None:
+    field = armed_field()
+    script = spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=3)
+    next(script)
+    field.leave(field.ts[0])
+    assert list(script) == []
+    assert len(field.log.lines_of(Attacked)) == 1
+
+
+def test_taser_has_one_shot() -> None:
+    field = armed_field()
+    player = field.cts[0]
+    player.has_taser = True
+    assert choose_weapon(FixedRng(0.01), player).name == "taser"
+    assert choose_weapon(FixedRng(0.01), player).name == player.pistol
+
+
+def test_highest_roll_chooses_the_knife() -> None:
+    field = armed_field()
+    assert choose_weapon(FixedRng(0.999), field.ts[0]).name == "knife_t"

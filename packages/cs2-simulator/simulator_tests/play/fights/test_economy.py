@@ -1,0 +1,314 @@
+"""Test spawns, purchases and money."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import ItemTransfer, LeftBuyzone, MoneyChange
+from cs2_simulator.play.fights.economy import equip, log_buyzone_exit, purchase, sell_back
+from cs2_simulator.play.player import Player
+from cs2_simulator.play.watcher import RoundEnd
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+
+
+def texts_of(field: Battlefield, player: Player) -> list[str]:
+    prefixes = (f"{player.token.text()} ", f"{player.money_token.text()} ")
+    return [text.partition("> ")[2] or text.split('" ', 1)[1] for text in field.log.texts if text.startswith(prefixes)]
+
+
+def test_half_starts_with_start_money_and_no_weapons() -> None:
+    field = Battlefield().spawn_all()
+    player = field.cts[0]
+    player.money, player.primary, player.grenades = 9000, "awp", ["decoy"]
+    field.economy.start_half(field.arena)
+    assert (player.money, player.primary, player.grenades, player.is_alive) == (800, "", [], False)
+
+
+def test_overtime_has_its_own_start_money() -> None:
+    field = Battlefield(settings={"mp_maxrounds": "2", "mp_overtime_startmoney": "12500"})
+    field.arena.book.open(is_free_for_all=False, has_respawns=False)
+    for number in (1, 2):
+        field.arena.book.round_started(number, field.cts, field.ts)
+        field.arena.book.round_decided(number, None)
+    field.economy.start_half(field.arena)
+    assert field.cts[0].money == 12500
+
+
+def test_dead_player_spawns_with_knife_and_pistol() -> None:
+    field = Battlefield()
+    field.economy.spawn(field.arena, field.cts[0])
+    field.economy.spawn(field.arena, field.ts[0])
+    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["knife", "hkp2000", "knife", "glock"]
+    assert (field.cts[0].is_alive, field.cts[0].health) == (True, 100)
+
+
+def test_survivor_keeps_weapons_without_log_lines() -> None:
+    field = Battlefield().spawn_all()
+    player = field.cts[0]
+    player.primary, player.health, player.armor = "awp", 12, 40
+    field.economy.spawn(field.arena, player)
+    assert (player.primary, player.health, player.armor, field.log.lines) == ("awp", 100, 40, [])
+
+
+def test_dead_player_spawns_without_the_previous_weapons_and_kit() -> None:
+    field = Battlefield().spawn_all()
+    player = field.cts[0]
+    player.primary, player.has_kit, player.is_alive = "awp", True, False
+    field.economy.spawn(field.arena, player)
+    assert (player.primary, player.has_kit) == ("", False)
+
+
+def test_spectator_does_not_spawn() -> None:
+    field = Battlefield()
+    player = field.add(20, "Spectator")
+    field.economy.spawn(field.arena, player)
+    assert not player.is_alive
+
+
+def test_free_armor_and_kits_are_given_at_spawn() -> None:
+    field = Battlefield(settings={"mp_free_armor": "2", "mp_defuser_allocation": "2"}).spawn_all()
+    ct, t = field.cts[0], field.ts[0]
+    assert (ct.armor, ct.has_helmet, ct.has_kit, t.has_kit) == (100, True, True, False)
+
+
+def test_player_spawns_without_a_pistol_if_none_is_set() -> None:
+    field = Battlefield(settings={"mp_ct_default_secondary": ""})
+    field.economy.spawn(field.arena, field.cts[0])
+    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["knife"]
+
+
+def test_one_terrorist_gets_the_bomb() -> None:
+    field = Battlefield().spawn_all()
+    field.ts[4].has_bomb = True
+    field.economy.assign_bomb(field.arena, FixedRng(0.0))
+    assert [player.has_bomb for player in field.ts] == [True, False, False, False, False]
+    assert texts_of(field, field.ts[0])[-1].endswith('triggered "Got_The_Bomb"')
+
+
+def test_bomb_is_not_assigned_without_terrorists() -> None:
+    field = Battlefield(ts=0).spawn_all()
+    field.economy.assign_bomb(field.arena, FixedRng(0.0))
+    assert field.log.lines == []
+
+
+def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased() -> None:
+    field = Battlefield().spawn_all()
+    field.ts[0].money = 4850
+    purchase(field.arena, field.ts[0], "awp")
+    assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
+        "money change 4850-4750 = $100 (tracked) (purchase: weapon_awp)",
+        'picked up "awp"',
+        'purchased "awp"',
+    ]
+
+
+def test_armor_is_logged_as_picked_up_before_it_is_paid_for() -> None:
+    field = Battlefield().spawn_all()
+    field.cts[0].money = 6750
+    purchase(field.arena, field.cts[0], "vesthelm")
+    assert [text.split('<CT>" ')[1] for text in field.log.texts] == [
+        'picked up "vesthelm"',
+        "money change 6750-1000 = $5750 (tracked) (purchase: item_assaultsuit)",
+        'purchased "item_assaultsuit"',
+    ]
+
+
+def test_returned_grenade_is_logged_as_money_only() -> None:
+    field = Battlefield().spawn_all()
+    player = field.ts[0]
+    player.money = 700
+    purchase(field.arena, player, "hegrenade")
+    sell_back(field.arena, player, "hegrenade")
+    assert texts_of(field, player)[-1].endswith("money change 400+300 = $700 (tracked) (acquire: sellback)")
+    assert (player.money, player.grenades) == (700, [])
+
+
+def test_some_grenades_are_returned_and_bought_again() -> None:
+    returned = 0
+    for seed in range(20):
+        field = Battlefield().spawn_all()
+        for number, player in enumerate(field.arena.players):
+            player.money = 3000 + 50 * (seed + number)
+        field.run(field.economy.buy(field.arena, Random(seed), 15_000))
+        causes = [line.cause for line in field.log.lines_of(MoneyChange)]
+        for at in [at for at, cause in enumerate(causes) if cause == "acquire: sellback"]:
+            returned += 1
+            assert causes[at - 1] == causes[at + 1]
+    assert 0 < returned < 40
+
+
+def test_all_players_buy_within_the_window() -> None:
+    field = Battlefield().spawn_all()
+    for player in field.arena.players:
+        player.money = 9000
+    before_ms = field.arena.clock_ms
+    field.run(field.economy.buy(field.arena, Random(1), 15_000))
+    assert field.arena.clock_ms - before_ms <= 15_016
+    assert all(player.primary and player.armor for player in field.arena.players)
+
+
+def test_log_settings_do_not_change_purchases() -> None:
+    logged = Battlefield().spawn_all()
+    unlogged = Battlefield(settings={"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}).spawn_all()
+    for field in (logged, unlogged):
+        field.run(field.economy.buy(field.arena, Random(1), 15_000))
+    assert unlogged.log.lines == []
+    assert [(p.money, p.pistol, p.grenades, p.armor) for p in logged.arena.players] == [
+        (p.money, p.pistol, p.grenades, p.armor) for p in unlogged.arena.players
+    ]
+
+
+def test_player_who_left_buys_nothing() -> None:
+    field = Battlefield().spawn_all()
+    for player in field.arena.players:
+        player.money = 9000
+    script = field.economy.buy(field.arena, Random(1), 15_000)
+    next(script)
+    for player in list(field.arena.players):
+        field.leave(player)
+    list(script)
+    assert field.log.lines == []
+
+
+def test_nothing_is_bought_in_modes_without_money() -> None:
+    field = Battlefield(settings={"mp_maxmoney": "0"}).spawn_all()
+    field.run(field.economy.buy(field.arena, Random(1), 15_000))
+    assert field.log.lines == []
+
+
+def test_loss_bonus_equals_that_of_a_real_match() -> None:
+    field = Battlefield()
+    paid = []
+    for winner in "CTCCCTCCCCCC":
+        for player in field.arena.players:
+            player.money = 0
+        side = Side.CT if winner == "C" else Side.T
+        field.economy.pay(field.arena, RoundEnd(side, "CTs_Win" if side is Side.CT else "Terrorists_Win"))
+        paid.append(field.ts[0].money)
+    assert paid == [1900, 3250, 1400, 1900, 2400, 3250, 1900, 2400, 2900, 3400, 3400, 3400]
+
+
+@pytest.mark.parametrize(
+    ("side", "notice", "won", "lost"),
+    [
+        (Side.T, "Target_Bombed", 3500, 1900),
+        (Side.CT, "Bomb_Defused", 3500, 600 + 1900),
+        (Side.CT, "Target_Saved", 3250, 1900),
+        (Side.CT, "All_Hostages_Rescued", 2900, 1900),
+        (Side.T, "Hostages_Not_Rescued", 3250, 1900),
+    ],
+)
+def test_payment_depends_on_the_round_end(side: Side, notice: str, won: int, lost: int) -> None:
+    field = Battlefield()
+    field.economy.pay(field.arena, RoundEnd(side, notice))
+    assert field.arena.players_on(side)[0].money == 800 + won
+    assert field.arena.players_on(side.other)[0].money == 800 + lost
+
+
+def test_winners_are_paid_before_losers_ordered_by_user_id() -> None:
+    field = Battlefield()
+    field.economy.pay(field.arena, RoundEnd(Side.T, "Terrorists_Win"))
+    numbers = [line.player.user_id - 1 for line in field.log.lines_of(MoneyChange)]
+    assert numbers == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
+
+
+def test_surviving_terrorist_gets_nothing_when_time_runs_out() -> None:
+    field = Battlefield().spawn_all()
+    field.ts[0].is_alive = False
+    field.economy.pay(field.arena, RoundEnd(Side.CT, "Target_Saved"))
+    assert [player.money for player in field.ts] == [2700, 800, 800, 800, 800]
+
+
+def test_draw_pays_nothing() -> None:
+    field = Battlefield()
+    field.economy.pay(field.arena, RoundEnd(None, "Round_Draw"))
+    assert field.log.lines == []
+
+
+def test_elimination_on_a_hostage_map_has_its_own_reward() -> None:
+    field = Battlefield()
+    field.arena.map_name = "workshop/125444404/cs_office"
+    field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
+    assert field.cts[0].money == 3800
+
+
+def test_cts_are_paid_for_dead_terrorists() -> None:
+    field = Battlefield().spawn_all()
+    for player in field.ts[:3]:
+        player.is_alive = False
+    field.economy.pay_for_dead(field.arena)
+    assert [line.change for line in field.log.lines_of(MoneyChange)] == [150] * 5
+
+
+def test_team_money_is_not_paid_if_disabled() -> None:
+    field = Battlefield(settings={"mp_teamcashawards": "0"})
+    field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
+    field.economy.pay_for_dead(field.arena)
+    assert field.log.lines == []
+
+
+def test_loss_streaks_are_swapped_and_restored() -> None:
+    field = Battlefield()
+    economy = field.economy
+    for _ in range(3):
+        economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
+    snapshot = economy.snapshot()
+    economy.swap_sides()
+    assert economy.snapshot() != snapshot
+    economy.restore(snapshot)
+    assert economy.snapshot() == snapshot
+
+
+def test_left_buyzone_line_lists_items_as_in_a_real_log() -> None:
+    field = Battlefield().spawn_all()
+    player = field.ts[0]
+    for name in ("awp", "taser", "vesthelm", "flashbang", "flashbang", "smokegrenade", "defuser"):
+        equip(player, name)
+    player.has_bomb = True
+    log_buyzone_exit(field.arena, player)
+    (line,) = field.log.lines_of(LeftBuyzone)
+    assert line.items == (
+        *("weapon_knife_t", "weapon_glock", "weapon_c4", "weapon_taser", "weapon_awp", "weapon_flashbang"),
+        *("weapon_smokegrenade", "defuser", "kevlar(100)", "helmet", "C4"),
+    )
+
+
+def test_left_buyzone_is_not_logged_if_item_logging_is_disabled() -> None:
+    field = Battlefield(settings={"mp_logdetail_items": "0"}).spawn_all()
+    log_buyzone_exit(field.arena, field.cts[0])
+    assert field.log.lines == []
+
+
+def absent_t(field: Battlefield) -> Player:
+    player = field.ts[0]
+    field.leave(player)
+    field.arena.absent.append(player)
+    player.forget_id()
+    return player
+
+
+def test_player_who_left_gets_the_money_of_the_team_with_a_pending_id() -> None:
+    field = Battlefield(cts=1, ts=2)
+    player = absent_t(field)
+    field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
+    assert player.money == 2700
+    assert '"player 1<2><STEAM_ID_PENDING><TERRORIST>" money change 800+1900 = $2700 (tracked)' in field.log.texts
+
+
+def test_player_who_died_by_leaving_is_paid_for_once() -> None:
+    field = Battlefield(cts=1, ts=2, settings={"cash_team_per_dead_enemy": "50"}).spawn_all()
+    absent_t(field).died_leaving = True
+    field.economy.pay_for_dead(field.arena)
+    field.economy.pay_for_dead(field.arena)
+    assert field.cts[0].money == 850
+
+
+def test_new_half_resets_the_money_of_players_who_left() -> None:
+    field = Battlefield()
+    player = absent_t(field)
+    player.money = 9300
+    field.economy.start_half(field.arena)
+    assert player.money == 800

@@ -1,0 +1,173 @@
+"""Test grenades from the throw to the detonation."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from cs2_protocol.log_lines.player_lines import Attacked, BlindedBy, GrenadeLanded, GrenadeLaunched, Killed
+from cs2_protocol.log_lines.reader import LineReader
+from cs2_protocol.log_lines.world_lines import MolotovSpawned, Unknown
+from cs2_simulator.play.fights.combat import Battle
+from cs2_simulator.play.fights.grenades import throw
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+
+
+def thrown(grenade: str, rng: Random, **settings: str) -> tuple[Battlefield, Battle]:
+    field = Battlefield(settings=settings).spawn_all()
+    field.go_live()
+    field.cts[0].grenades.append(grenade)
+    battle = Battle(field.arena, rng)
+    field.run(throw(battle, field.cts[0], grenade))
+    return field, battle
+
+
+@pytest.mark.parametrize(
+    ("grenade", "launched", "end", "landed"),
+    [
+        ("hegrenade", "hegrenade", " 44 3.000", "hegrenade"),
+        ("flashbang", "flashgrenade", " 43", "flashbang"),
+        ("smokegrenade", "smokegrenade", " 45 2", "smokegrenade"),
+        ("molotov", "molotov", " 46", "molotov"),
+        ("incgrenade", "molotov", " 48", "molotov"),
+        ("decoy", "decoygrenade", " 47", "decoy"),
+    ],
+)
+def test_throw_and_landing_have_the_names_of_a_real_log(grenade: str, launched: str, end: str, landed: str) -> None:
+    field, _ = thrown(grenade, Random(1))
+    (start,), (landing,) = field.log.lines_of(GrenadeLaunched), field.log.lines_of(GrenadeLanded)
+    assert (start.grenade, start.numbers.endswith(end), landing.grenade) == (launched, True, landed)
+    assert (landing.entity is not None) == (grenade == "flashbang")
+    assert field.cts[0].grenades == []
+
+
+def test_molotov_spawn_is_logged_right_after_the_throw() -> None:
+    field, _ = thrown("molotov", Random(1))
+    kinds = [type(line) for line in field.log.lines]
+    assert kinds.index(MolotovSpawned) == kinds.index(GrenadeLaunched) + 1
+
+
+@pytest.mark.parametrize("grenade", ["hegrenade", "flashbang", "smokegrenade", "incgrenade", "decoy"])
+def test_every_line_is_parsed_back_unchanged(grenade: str) -> None:
+    field, _ = thrown(grenade, Random(5))
+    reader = LineReader()
+    assert [reader.parse(text).text() for text in field.log.texts] == field.log.texts
+    assert not any(isinstance(reader.parse(text), Unknown) for text in field.log.texts)
+
+
+def test_throw_is_counted() -> None:
+    field, _ = thrown("incgrenade", Random(1))
+    assert sum(tally.molly_thrown for tally in field.arena.book.tallies()) == 1
+
+
+def test_smoke_lasts_eighteen_seconds() -> None:
+    field, battle = thrown("smokegrenade", Random(1))
+    assert battle.smoke_until_ms == field.arena.clock_ms + 18_000
+
+
+def test_explosion_hurts_teammates_less() -> None:
+    field, _ = thrown("hegrenade", FixedRng(0.019))
+    damages = {line.victim.team: line.damage for line in field.log.lines_of(Attacked)}
+    assert len(field.log.lines_of(Attacked)) == 10
+    assert damages["CT"] < damages["TERRORIST"]
+
+
+def test_fire_deals_damage_in_ticks_for_a_limited_time() -> None:
+    field, _ = thrown("molotov", FixedRng(0.0299))
+    hits = [line.damage for line in field.log.lines_of(Attacked) if line.victim == field.ts[0].token]
+    assert hits == [1, 1]
+
+
+def test_fire_can_kill() -> None:
+    field = Battlefield(cts=1, ts=1).spawn_all()
+    field.ts[0].health = 2
+    field.cts[0].grenades.append("incgrenade")
+    field.run(throw(Battle(field.arena, FixedRng(0.2)), field.cts[0], "incgrenade"))
+    (kill,) = field.log.lines_of(Killed)
+    assert kill.weapon == "inferno"
+
+
+def test_fire_does_not_hurt_teammates_without_friendly_fire() -> None:
+    field, _ = thrown("molotov", FixedRng(0.0299), mp_friendlyfire="0")
+    assert {line.victim.user_id for line in field.log.lines_of(Attacked)} == {0, 5, 6, 7, 8, 9}
+
+
+def test_flash_blinds_all_nearby_players_and_counts_enemies() -> None:
+    field, battle = thrown("flashbang", FixedRng(0.15))
+    assert len(field.log.lines_of(BlindedBy)) == 10
+    assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 5
+    assert battle.blinded_by[field.ts[0]] is field.cts[0]
+    assert field.ts[0].blind_until_ms > field.arena.clock_ms
+
+
+def test_flash_thrown_at_a_player_blinds_this_player_for_seconds() -> None:
+    field = Battlefield().spawn_all()
+    field.cts[0].grenades.append("flashbang")
+    battle = Battle(field.arena, FixedRng(0.99, 0.99, 0.99, 0.99, 0.99))
+    field.run(throw(battle, field.cts[0], "flashbang", field.ts[2]))
+    assert [line.player for line in field.log.lines_of(BlindedBy)] == [field.ts[2].token]
+    assert field.ts[2].blind_until_ms >= field.arena.clock_ms + 2_000
+
+
+def test_shorter_flash_does_not_replace_a_longer_one() -> None:
+    field = Battlefield().spawn_all()
+    field.ts[0].blind_until_ms = field.arena.clock_ms + 60_000
+    field.cts[0].grenades.append("flashbang")
+    battle = Battle(field.arena, FixedRng(0.15))
+    field.run(throw(battle, field.cts[0], "flashbang"))
+    assert field.ts[0] not in battle.blinded_by
+
+
+def test_blinded_dead_player_may_be_logged_but_is_not_counted() -> None:
+    field = Battlefield().spawn_all()
+    field.go_live()
+    field.ts[0].is_alive = False
+    field.ts[0].health = 0
+    field.cts[0].grenades.append("flashbang")
+    field.run(throw(Battle(field.arena, FixedRng(0.01)), field.cts[0], "flashbang"))
+    assert field.ts[0].token in [line.player for line in field.log.lines_of(BlindedBy)]
+    assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 4
+
+
+def test_player_waiting_for_the_next_round_is_not_blinded() -> None:
+    field = Battlefield().spawn_all()
+    thrower, waiting = field.cts[0], field.ts[0]
+    waiting.is_alive = False
+    thrower.grenades.append("flashbang")
+    field.run(throw(Battle(field.arena, FixedRng(0.01)), thrower, "flashbang"))
+    blinded = [line.player for line in field.log.lines_of(BlindedBy)]
+    assert blinded
+    assert waiting.token not in blinded
+
+
+def test_throw_needs_a_living_player_with_the_grenade() -> None:
+    field = Battlefield().spawn_all()
+    battle = Battle(field.arena, Random(1))
+    field.run(throw(battle, field.cts[0], "decoy"))
+    field.cts[0].grenades.append("decoy")
+    field.cts[0].is_alive = False
+    field.run(throw(battle, field.cts[0], "decoy"))
+    assert field.log.lines == []
+
+
+def test_grenade_of_a_dead_player_still_detonates() -> None:
+    field = Battlefield().spawn_all()
+    thrower = field.cts[0]
+    thrower.grenades.append("hegrenade")
+    script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
+    next(script)
+    thrower.is_alive = False
+    list(script)
+    assert len(field.log.lines_of(GrenadeLanded)) == 1
+
+
+def test_grenade_of_a_player_who_left_does_not_detonate() -> None:
+    field = Battlefield().spawn_all()
+    thrower = field.cts[0]
+    thrower.grenades.append("hegrenade")
+    script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
+    next(script)
+    field.leave(thrower)
+    assert list(script) == []
+    assert field.log.lines_of(GrenadeLanded) == []

@@ -1,0 +1,129 @@
+"""Test restoring a backup."""
+
+from __future__ import annotations
+
+from cs2_protocol.game import Side
+from cs2_simulator.play.flow.game import GamePhase
+from simulator_tests.play.flow.played_server import PlayedServer
+
+
+def played_until(event: str, settings: dict[str, str] | None = None) -> PlayedServer:
+    server = PlayedServer()
+    server.go_live({"mp_backup_round_file": "b", "mp_match_can_clinch": "0", **(settings or {})})
+    server.run_until(event)
+    return server
+
+
+def test_restore_logs_its_lines_in_the_order_of_a_real_log() -> None:
+    server = played_until("round 2")
+    score = next(line for line in server.world_texts() if line.endswith("RoundsPlayed: 1"))
+    server.mark_log()
+    assert server.game.restore("b_round01.txt")
+    texts = server.log_texts()
+    assert [line.rpartition(" committed ")[2] for line in texts[:8:2]] == ['suicide with "world"'] * 4
+    assert [line.rpartition(" to ")[2] for line in texts[1:8:2]] == ["<Spectator>"] * 4
+    assert [line.partition(" switched ")[2] for line in texts[8:12]] == [
+        "from team <Spectator> to <CT>",
+        "from team <Spectator> to <TERRORIST>",
+    ] * 2
+    world = server.world_texts()
+    assert world[:3] == [
+        'World triggered "Match_Reloaded" on "de_nuke"',
+        'Team playing "CT": Reds',
+        'Team playing "TERRORIST": Blues',
+    ]
+    assert world[3].startswith('World triggered "SFUI_Notice_Round_Draw" (CT "')
+    assert [line.partition(" scored ")[0] for line in world[4:6]] == ['Team "CT"', 'Team "TERRORIST"']
+    assert world[8:12] == [score, 'World triggered "Round_End"', "Starting Freeze period", "(block)"]
+    assert world[-1] == score
+    assert server.block_values("round_number") == ["2"]
+    assert server.watcher.events[-2:] == ["restored 1", "freeze 2"]
+
+
+def test_match_continues_from_the_backup() -> None:
+    server = played_until("freeze 2")
+    score = server.game.score
+    server.run_until("end 3")
+    assert server.game.restore("b_round01.txt")
+    assert (server.game.score, server.game.standing.rounds_played, server.game.rounds.number) == (score, 1, 2)
+    assert server.arena.book.rounds_played() == 1
+    server.run_until("over")
+    assert sum(server.game.score) == 4
+    assert server.arena.book.rounds_played() == 4
+
+
+def test_players_get_their_money_and_equipment_back() -> None:
+    server = played_until("freeze 2")
+    before = {
+        player: (player.money, player.primary, player.armor, list(player.grenades)) for player in server.arena.players
+    }
+    server.run_until("end 2")
+    server.game.restore("b_round01.txt")
+    after = {
+        player: (player.money, player.primary, player.armor, list(player.grenades)) for player in server.arena.players
+    }
+    assert after == before
+
+
+def test_restore_across_halftime_puts_players_back_on_their_sides() -> None:
+    server = played_until("round 3")
+    assert server.is_team1_on(Side.T)
+    late = server.join(300, Side.T)
+    assert server.game.restore("b_round01.txt")
+    assert server.is_team1_on(Side.CT)
+    assert {player.person.account: player.team for player in server.arena.players} == {
+        101: "CT", 102: "CT", 201: "TERRORIST", 202: "TERRORIST", 300: "CT",
+    }  # fmt: skip
+    assert late.is_alive
+    server.run_until("freeze 3")
+    assert server.is_team1_on(Side.T)
+
+
+def test_finished_map_can_be_restored() -> None:
+    server = played_until("over")
+    kills = sum(tally.kills for tally in server.arena.book.tallies())
+    assert server.game.restore("b_round03.txt")
+    assert server.is_in(GamePhase.LIVE)
+    assert server.arena.book.rounds_played() == 3
+    assert 0 < sum(tally.kills for tally in server.arena.book.tallies()) < kills
+    server.run_until("over")
+    assert server.arena.book.rounds_played() == 4
+    assert server.world_texts()[-1].endswith(("after 0 min", "after 1 min", "after 2 min", "after 3 min"))
+
+
+def test_match_can_be_restored_from_warmup() -> None:
+    server = played_until("freeze 3", {"mp_warmup_pausetimer": "1"})
+    server.game.start_warmup()
+    server.wait(30)
+    assert server.game.restore("b_round02.txt")
+    assert (server.game.phase, server.game.standing.rounds_played) == (GamePhase.LIVE, 2)
+    assert server.arena.book.rounds_played() == 2
+    server.run_until("over")
+
+
+def test_restore_does_not_move_spectators() -> None:
+    server = played_until("round 2")
+    spectator = server.join(300, "Spectator")
+    server.game.restore("b_round00.txt")
+    assert spectator.team == "Spectator"
+
+
+def test_restore_within_a_half_keeps_a_new_player_on_their_side() -> None:
+    server = played_until("round 2")
+    late = server.join(300, Side.T)
+    server.game.restore("b_round00.txt")
+    assert (late.team, late.money) == ("TERRORIST", server.variables.whole("mp_startmoney"))
+
+
+def test_unknown_backup_changes_nothing() -> None:
+    server = played_until("round 2")
+    server.mark_log()
+    assert not server.game.restore("c_round01.txt")
+    assert server.log_texts() == []
+
+
+def test_backup_of_another_map_is_rejected() -> None:
+    server = played_until("round 2")
+    server.game.load_map("de_mirage")
+    server.wait(10)
+    assert not server.game.restore("b_round01.txt")

@@ -1,0 +1,394 @@
+"""Test the sequence of rounds: halves, overtime, joining and leaving players, deathmatch, random streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.world_lines import MatchScore, RoundEndNotice
+from cs2_simulator.play.door import BY_USER
+from cs2_simulator.play.flow.game import GamePhase
+from cs2_simulator.play.player import Participant
+from cs2_simulator.play.watcher import Watcher
+from simulator_tests.play.flow.played_server import PlayedServer
+
+
+def decisions(server: PlayedServer) -> list[RoundEndNotice]:
+    return [line for _, line in server.log.lines if isinstance(line, RoundEndNotice)]
+
+
+def round_texts(server: PlayedServer, number: int) -> list[str]:
+    """Return the lines of a round as last played, from its freeze time on, without times."""
+    texts = server.log_texts()
+    begins = [index for index, text in enumerate(texts) if text == "Starting Freeze period"]
+    wanted = [
+        begin for begin, end in zip(begins, [*begins[1:], len(texts)], strict=True)
+        if f'"round_number" : "{number}",' in texts[begin:end]
+    ]  # fmt: skip
+    begin = wanted[-1]
+    end = next((index for index in begins if index > begin), len(texts))
+    return texts[begin:end]
+
+
+# --- sequence ------------------------------------------------------------------------------------------------------
+
+
+def test_rounds_are_played_in_order_until_the_map_is_over() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_match_can_clinch": "0"})
+    server.run_until("over")
+    events = server.watcher.events[server.watcher.events.index("live") :]
+    rounds = [[f"freeze {n}", f"round {n}", f"end {n}"] for n in range(1, 5)]
+    assert events == ["live", *rounds[0], *rounds[1], *rounds[2], *rounds[3], "over"]
+
+
+def test_freeze_time_and_round_delay_follow_the_variables() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_freezetime": "12", "mp_round_restart_delay": "6"})
+    began = server.agenda.now_ms
+    server.run_until("round 1")
+    assert server.agenda.now_ms - began == 12_000
+    server.run_until("end 1")
+    ended = server.agenda.now_ms
+    server.run_until("freeze 2")
+    assert server.agenda.now_ms - ended == 6_000
+
+
+def test_round_is_counted_in_its_notice_and_in_the_scores() -> None:
+    server = PlayedServer()
+    server.go_live()
+    server.run_until("freeze 2")
+    (notice,) = decisions(server)
+    assert notice.ct + notice.t == 1
+    assert (server.game.standing.side_score(Side.CT), server.game.standing.side_score(Side.T)) == (notice.ct, notice.t)
+    assert server.arena.book.rounds_played() == 1
+
+
+def test_halftime_changes_sides_before_the_freeze_time_and_logs_the_old_names() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_match_can_clinch": "0", "mp_halftime_duration": "10", "mp_round_restart_delay": "7"})
+    server.run_until("end 2")
+    ended, score = server.agenda.now_ms, server.game.score
+    server.wait(16.9)
+    server.mark_log()
+    server.run_until("freeze 3")
+    assert server.agenda.now_ms - ended == 17_000
+    texts = [line for line in server.log_texts() if "money change" not in line]
+    assert texts[:5] == [
+        '"p101<1><[U:1:101]>" switched from team <CT> to <TERRORIST>',
+        '"p201<2><[U:1:201]>" switched from team <TERRORIST> to <CT>',
+        '"p102<3><[U:1:102]>" switched from team <CT> to <TERRORIST>',
+        '"p202<4><[U:1:202]>" switched from team <TERRORIST> to <CT>',
+        "Starting Freeze period",
+    ]
+    assert server.world_texts()[-3:] == [
+        'MatchStatus: Team playing "CT": Reds',
+        'MatchStatus: Team playing "TERRORIST": Blues',
+        f'MatchStatus: Score: {score[1]}:{score[0]} on map "de_nuke" RoundsPlayed: 2',
+    ]
+    assert server.block_values("score_ct") == [str(score[1])]
+    assert all(player.money == server.variables.whole("mp_startmoney") for player in server.arena.players)
+    server.run_until("end 3")
+    assert 'MatchStatus: Team playing "CT": Blues' in server.world_texts()
+
+
+def test_overtime_has_its_own_start_money_and_changes_sides_in_its_middle() -> None:
+    server = PlayedServer({"sim_scenario": "overtime"})
+    server.go_live({"mp_overtime_enable": "1", "mp_overtime_maxrounds": "4", "mp_overtime_startmoney": "9000"})
+    server.run_until("freeze 5")
+    assert (server.game.score, server.game.team1_side) == ((2, 2), Side.T)
+    assert {player.money for player in server.arena.players} == {9000}
+    server.run_until("freeze 7")
+    assert server.is_team1_on(Side.CT)
+    server.run_until("over")
+    assert server.game.score[0] != server.game.score[1]
+
+
+def test_overtime_scenario_plays_overtime_without_further_settings() -> None:
+    server = PlayedServer({"sim_scenario": "overtime"})
+    server.go_live({"mp_maxrounds": "4"})
+    assert server.variables.text("mp_overtime_enable") == "false"
+    server.run_until("over")
+    assert sum(server.game.score) > 4
+    assert server.game.score[0] != server.game.score[1]
+
+
+def test_tie_scenario_ends_level_even_if_overtime_is_enabled() -> None:
+    server = PlayedServer({"sim_scenario": "tie"})
+    server.go_live({"mp_overtime_enable": "1"})
+    server.run_until("over")
+    assert server.game.score == (2, 2)
+    assert "score 2:2 after" in server.world_texts()[-1]
+
+
+def test_time_limit_ends_a_map_without_a_round_limit() -> None:
+    server = PlayedServer({"game_type": "3", "game_mode": "0"})
+    server.go_live({"mp_maxrounds": "0", "mp_timelimit": "3"})
+    server.run_until("over")
+    assert server.world_texts()[-1].startswith("Game Over: custom  de_nuke score ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "map_name", "mode"),
+    [
+        ({"game_mode": "2"}, "de_nuke", "scrimcomp2v2"),
+        ({"game_mode": "0"}, "cs_office", "casual"),
+        ({"game_mode": "5"}, "de_nuke", "retakes"),
+    ],
+)
+def test_every_mode_with_rounds_reaches_game_over(settings: dict[str, str], map_name: str, mode: str) -> None:
+    server = PlayedServer(settings, map_name=map_name)
+    server.go_live()
+    server.run_until("over")
+    assert server.world_texts()[-1].startswith(f"Game Over: {mode}  {map_name} score ")
+    assert bool([line for line in server.log_texts() if "Got_The_Bomb" in line]) is (map_name == "de_nuke")
+
+
+# --- joining and leaving -------------------------------------------------------------------------------------------
+
+
+def test_player_who_joins_during_a_round_spawns_in_the_next() -> None:
+    server = PlayedServer()
+    server.go_live()
+    server.run_until("round 1")
+    late = server.join(300, Side.CT)
+    assert not late.is_alive
+    server.run_until("freeze 2")
+    assert late.is_alive
+
+
+def test_player_who_joins_in_freeze_time_spawns_at_once() -> None:
+    server = PlayedServer()
+    server.go_live()
+    assert server.join(300, Side.CT).is_alive
+
+
+def test_game_without_players_is_idle_and_resumes_with_the_first_player() -> None:
+    server = PlayedServer()
+    server.go_live()
+    server.run_until("round 1")
+    server.disconnect_all()
+    server.wait(20)
+    played = server.game.standing.rounds_played
+    server.mark_log()
+    server.wait(3600)
+    assert server.log_texts() == []
+    assert server.is_in(GamePhase.LIVE)
+    server.join(101, Side.CT)
+    assert server.watcher.events[-1] == f"freeze {played + 1}"
+
+
+def test_round_does_not_start_without_players() -> None:
+    server = PlayedServer()
+    server.go_live()
+    server.disconnect_all()
+    server.wait(60)
+    assert 'World triggered "Round_Start"' not in server.world_texts()
+    server.join(101, Side.CT)
+    server.join(201, Side.T)
+    server.run_until("round 1")
+
+
+# --- watchers that intervene ---------------------------------------------------------------------------------------
+
+
+class WarmupStarter(Watcher):
+    """Starts warmup when the freeze time of round 2 begins."""
+
+    def __init__(self, server: PlayedServer) -> None:
+        self._server = server
+
+    def freeze_began(self, round_number: int) -> None:
+        if round_number == 2:
+            self._server.game.start_warmup()
+
+
+def test_watchers_after_one_that_ends_the_freeze_time_are_not_notified() -> None:
+    server = PlayedServer()
+    server.arena.watchers.insert(0, WarmupStarter(server))
+    server.go_live({"mp_warmup_pausetimer": "1"})
+    server.run_until("end 1")
+    server.wait(60)
+    assert "freeze 2" not in server.watcher.events
+    assert server.is_in(GamePhase.WARMUP)
+
+
+# --- backups -------------------------------------------------------------------------------------------------------
+
+
+def test_backup_is_written_at_each_freeze_time() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_backup_round_file": "final"})
+    assert server.game.last_backup == "final_round00.txt"
+    server.run_until("freeze 2")
+    assert server.game.backups() == ["final_round01.txt", "final_round00.txt"]
+
+
+def test_no_backup_is_written_if_disabled() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_backup_round_auto": "0"})
+    assert server.game.backups() == []
+
+
+# --- deathmatch ----------------------------------------------------------------------------------------------------
+
+
+def deathmatch(settings: dict[str, str]) -> PlayedServer:
+    server = PlayedServer({"game_type": "1", "game_mode": "2"})
+    server.go_live({"mp_freezetime": "0", "mp_timelimit": "5", **settings})
+    return server
+
+
+def test_deathmatch_is_one_round_until_its_time_is_up() -> None:
+    server = deathmatch({"mp_teammates_are_enemies": "1"})
+    began = server.agenda.now_ms
+    server.run_until("over")
+    assert abs(server.agenda.now_ms - began - 300_000) < 1000
+    world = server.world_texts()
+    assert world.count('World triggered "Round_Start"') == 1
+    assert decisions(server) == []
+    assert world[-1] == "Game Over: deathmatch  de_nuke score 0:0 after 5 min"
+    assert sum(tally.kills for tally in server.arena.book.tallies()) > 20
+
+
+def test_team_deathmatch_score_is_the_kills_of_each_team() -> None:
+    server = deathmatch({"mp_teammates_are_enemies": "0"})
+    server.run_until("over")
+    tallies = server.arena.book.tallies()
+    kills = [sum(tally.kills for tally in tallies if tally.team == team) for team in (1, 2)]
+    assert server.game.score == tuple(kills)
+    last = [line for _, line in server.log.lines if isinstance(line, MatchScore)][-1]
+    assert (last.ct, last.t) == tuple(kills)
+
+
+def test_deathmatch_without_a_time_limit_does_not_end() -> None:
+    server = deathmatch({"mp_timelimit": "0"})
+    server.wait(3600)
+    assert server.is_in(GamePhase.LIVE)
+
+
+def test_time_advances_even_if_rounds_take_no_time() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_freezetime": "0", "mp_round_restart_delay": "0", "mp_maxrounds": "0", "mp_roundtime": "0.0001"})
+    server.set({"mp_roundtime_defuse": "0.0001"})
+    server.wait(20)
+    assert 10 < server.game.standing.rounds_played < 250
+
+
+# --- random streams ------------------------------------------------------------------------------------------------
+
+
+def match_lines(server: PlayedServer) -> list[str]:
+    """Play to the end and return all lines after the last `Match_Start`."""
+    server.run_until("over")
+    texts = server.log_texts()
+    return texts[len(texts) - texts[::-1].index('World triggered "Match_Start" on "de_nuke"') :]
+
+
+def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
+    plain = PlayedServer()
+    plain.go_live()
+    other = PlayedServer()
+    other.game.load_map("de_nuke")
+    other.wait(100)
+    other.fill()
+    other.game.restart(2)
+    other.wait(200)
+    other.set({"mp_freezetime": "5", "mp_maxrounds": "4"})
+    other.game.end_warmup()
+    other.wait(3)
+    other.game.restart(1)
+    other.run_until("freeze 1")
+    assert match_lines(other) == match_lines(plain)
+
+
+def test_different_seed_plays_a_different_match() -> None:
+    one, two = PlayedServer(), PlayedServer({"sim_seed": "2"})
+    one.go_live()
+    two.go_live()
+    assert match_lines(one) != match_lines(two)
+
+
+def test_restored_round_is_played_differently() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_backup_round_file": "b"})
+    server.run_until("freeze 2")
+    first = round_texts(server, 1)
+    assert server.game.restore("b_round00.txt")
+    server.run_until("freeze 2")
+    assert [line for line in round_texts(server, 1) if " attacked " in line] != [
+        line for line in first if " attacked " in line
+    ]
+
+
+def test_match_does_not_depend_on_the_tick_it_starts_in() -> None:
+    servers = [PlayedServer(), PlayedServer()]
+    # A tick is 15.625 ms long, so spans from here on have different lengths in whole milliseconds.
+    servers[1].wait(3 / 64)
+    for server in servers:
+        server.go_live({"mp_maxrounds": "8"})
+    assert match_lines(servers[0]) == match_lines(servers[1])
+
+
+def test_restarted_match_is_played_the_same_way() -> None:
+    plain, other = PlayedServer(), PlayedServer()
+    plain.go_live()
+    other.go_live()
+    other.run_until("round 2")
+    other.game.restart(1)
+    other.run_until("freeze 1")
+    assert match_lines(other) == match_lines(plain)
+
+
+def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before() -> None:
+    plain, other = PlayedServer(), PlayedServer()
+    plain.go_live()
+    other.go_live()
+    other.run_until("round 2")
+    other.game.load_map("de_nuke")
+    other.wait(10)
+    other.go_live()
+    first = match_lines(other)
+    other.game.load_map("de_nuke")
+    other.wait(10)
+    other.go_live()
+    assert first == match_lines(plain) != match_lines(other)
+
+
+def test_round_ends_in_the_tick_in_which_the_last_player_of_a_side_leaves() -> None:
+    server = PlayedServer()
+    server.go_live(count=1)
+    server.run_until("round 1")
+    server.wait(0.5)
+    server.mark_log()
+    leaver = server.arena.players_on(Side.T)[0]
+    server.door.leave(leaver, BY_USER)
+    server.wait(0)
+    texts = [text for text in server.log_texts() if not text.startswith("MatchStatus")]
+    assert texts.pop(0).endswith('triggered "Dropped_The_Bomb"')
+    assert texts == [
+        f'"p201<2><[U:1:201]><TERRORIST>" disconnected (reason "{BY_USER}")',
+        '"p101<2><[U:1:101]><CT>" money change ' + texts[1].partition("money change ")[2],
+        f'"p201<2><[U:1:201]><TERRORIST>" [{leaver.position}] committed suicide with "world"',
+        'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")',
+        'Team "CT" scored "1" with "2" players',
+        'Team "TERRORIST" scored "0" with "0" players',
+        'World triggered "Round_End"',
+        *texts[7:9],
+        '"p201<2><STEAM_ID_PENDING><TERRORIST>" left buyzone with [ ]',
+    ]
+    assert texts[8].startswith('"p201<3><[U:1:201]><TERRORIST>" money change ')  # still with the id
+
+
+def test_players_who_left_change_sides_at_halftime() -> None:
+    server = PlayedServer()
+    server.go_live({"mp_maxrounds": "2"})
+    server.run_until("round 1")
+    server.door.leave(server.arena.players_on(Side.T)[0], BY_USER)
+    server.mark_log()
+    server.run_until("freeze 2")
+    assert '"p201<2><STEAM_ID_PENDING>" switched from team <TERRORIST> to <CT>' in server.log_texts()
+    returned = server.door.connect(Participant("p201", 201))
+    assert returned is not None
+    server.door.enter(returned)
+    assert (returned.side, returned.user_id) == (Side.CT, 2)

@@ -1,0 +1,351 @@
+"""Test the crowd: the steps of a visit, kicks, map changes, strangers, and what holds in every scenario."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import Connected, Disconnected, Entered, SwitchedTeam, Validated
+from cs2_simulator.play.people.crowd import STRANGER_VISITS
+from cs2_simulator.play.player import Player
+from cs2_simulator.scenarios import Scenario
+from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServer, participant
+
+
+def listed_accounts() -> list[int]:
+    return [account for account, _ in TEAM1 + TEAM2]
+
+
+def find(server: VisitedServer, account: int) -> Player:
+    return next(player for player in server.arena.players if player.person.account == account)
+
+
+def test_visit_has_its_steps_in_order_and_within_their_times() -> None:
+    server = VisitedServer()
+    server.fill()
+    for player in server.arena.players:
+        steps = [
+            (at, type(line))
+            for at, line in server.log.lines
+            if isinstance(line, (Connected, Validated, Entered, SwitchedTeam)) and line.player.user_id == player.user_id
+        ]
+        assert [kind for _, kind in steps] == [Connected, Validated, Entered, SwitchedTeam]
+        waits = [after[0] - before[0] for before, after in pairwise(steps)]
+        assert 600 <= waits[0] <= 2_000
+        assert 5_900 <= waits[1] <= 15_100
+        assert 900 <= waits[2] <= 4_100
+
+
+def test_kicked_listed_player_returns_after_five_seconds() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.kick(find(server, 1003), "")
+    at = server.agenda.now_ms
+    server.wait(4.9)
+    assert 1003 not in server.accounts
+    server.wait(0.2)
+    assert find(server, 1003).connected_at_ms - at in range(4_990, 5_020)
+    server.wait(30)
+    assert find(server, 1003).side is Side.CT
+
+
+def test_people_follow_the_name_of_their_team_to_its_side() -> None:
+    server = VisitedServer()
+    server.set(mp_teamname_1="Reds", mp_teamname_2="Blues")
+    server.visitors.expect_anyone()
+    server.wait(75)
+    reds = {player.person.account for player in server.arena.players if player.side is Side.CT}
+    for first, second, side in (("Blues", "Reds", Side.T), ("Reds", "Blues", Side.CT)):
+        server.set(mp_teamname_1=first, mp_teamname_2=second)
+        server.change_map(f"de_{first.lower()}")
+        server.wait(75)
+        assert {player.person.account for player in server.arena.players if player.side is side} == reds
+
+
+def test_kicked_unlisted_player_does_not_return() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anyone()
+    server.wait(75)
+    server.door.kick(server.arena.players[0], "")
+    server.wait(300)
+    server.change_map()
+    server.wait(75)
+    assert len(server.arena.players) == 9
+
+
+def test_player_kicked_while_loading_does_not_enter() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anyone()
+    while not server.arena.players:
+        server.wait(0.1)
+    number = server.arena.players[0].person.account
+    server.door.kick(server.arena.players[0], "")
+    server.wait(75)
+    assert number not in server.accounts
+    assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
+
+
+def test_listed_player_kicked_on_connect_tries_again() -> None:
+    server = VisitedServer()
+    server.watcher.kicked_on_connect = [1001]
+    server.fill()
+    server.watcher.kicked_on_connect = []
+    assert 1001 not in server.accounts
+    server.wait(40)
+    assert find(server, 1001).is_playing
+
+
+def test_listed_player_kicked_on_enter_tries_again() -> None:
+    server = VisitedServer()
+    server.watcher.kicked_on_enter = [1001]
+    server.fill()
+    server.watcher.kicked_on_enter = []
+    server.wait(40)
+    assert find(server, 1001).is_playing
+
+
+def test_guest_tries_again_if_the_server_is_full() -> None:
+    server = VisitedServer()
+    server.door.max_players = 9
+    server.fill()
+    assert len(server.arena.players) == 9
+    server.door.max_players = 10
+    server.wait(40)
+    assert len(server.arena.playing) == 10
+
+
+def test_kicked_player_who_is_not_a_guest_does_not_return() -> None:
+    server = VisitedServer()
+    player = server.door.connect(participant())
+    assert player is not None
+    server.door.kick(player, "")
+    server.wait(60)
+    assert len(server.connections()) == 1
+
+
+def test_player_who_timed_out_does_not_return() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.leave(find(server, 1001), "NETWORK_DISCONNECT_TIMEDOUT")
+    server.wait(60)
+    assert 1001 not in server.accounts
+
+
+# --- map changes -----------------------------------------------------------------------------------------------------
+
+
+def test_all_players_return_after_a_map_change_with_the_same_user_ids() -> None:
+    server = VisitedServer()
+    server.fill()
+    before = [(player.user_id, player.person, player.team) for player in server.arena.players]
+    server.change_map()
+    server.log.lines.clear()
+    loaded = server.agenda.now_ms
+    server.wait(60)
+    assert [(player.user_id, player.person, player.team) for player in server.arena.players] == before
+    assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in server.arena.players)
+
+
+def test_players_return_after_a_map_change_without_leave_events() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.arena.players.clear()
+    server.visitors.map_closing()
+    server.wait(6)
+    server.visitors.map_loaded("de_nuke")
+    server.wait(60)
+    assert len(server.arena.playing) == 10
+
+
+def test_players_join_the_side_of_their_team_on_the_new_map() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.game.team1_side = Side.T
+    server.change_map()
+    server.wait(60)
+    assert find(server, 1001).side is Side.T
+
+
+def test_map_change_before_the_arrival_restarts_the_wait() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(18)
+    server.change_map()
+    server.wait(19)
+    assert server.connections() == []
+    server.wait(50)
+    assert len(server.arena.playing) == 10
+
+
+def test_no_player_connects_while_a_map_loads() -> None:
+    server = VisitedServer()
+    server.arena.is_busy = True
+    server.fill()
+    assert server.connections() == []
+    server.arena.is_busy = False
+    server.visitors.map_loaded("de_nuke")
+    server.wait(75)
+    assert len(server.arena.playing) == 10
+
+
+def test_map_change_during_the_arrival_loses_no_player() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    while len(server.arena.players) < 5:
+        server.wait(0.1)
+    server.change_map()
+    server.wait(75)
+    assert sorted(server.accounts) == sorted(listed_accounts())
+
+
+def test_kicked_player_returns_with_the_others_after_a_map_change() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.kick(find(server, 1001), "")
+    server.change_map()
+    server.wait(60)
+    assert sorted(server.accounts) == sorted(listed_accounts())
+
+
+# --- the stranger ------------------------------------------------------------------------------------------------------
+
+
+def strangers(server: VisitedServer) -> list[Player]:
+    return [player for player in server.arena.players if player.person.account not in listed_accounts()]
+
+
+def test_kicked_stranger_tries_again_a_limited_number_of_times() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.visitors.expect(TEAM1, TEAM2)
+    kicks = []
+    for _ in range(6000):
+        server.wait(0.1)
+        for player in strangers(server):
+            if player.is_in_game:
+                server.door.kick(player, "not listed")
+                kicks.append(player.person)
+    assert len(kicks) == STRANGER_VISITS
+    assert len(set(kicks)) == 1
+    assert len(server.arena.playing) == 10
+
+
+def test_stranger_leaves_a_full_match_without_joining_a_side() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.visitors.expect(TEAM1, TEAM2)
+    teams: set[str] = set()
+    for _ in range(200):
+        server.wait(1)
+        teams.update(player.team for player in strangers(server))
+    assert teams == {"", "Unassigned"}
+    assert len(server.arena.playing) == 10
+    assert [reason for _, reason in server.departures()][:1] == ["NETWORK_DISCONNECT_DISCONNECT_BY_USER"]
+
+
+def test_stranger_takes_the_place_of_a_player_who_left_for_good() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    server.door.leave(find(server, 2001), "NETWORK_DISCONNECT_TIMEDOUT")
+    server.wait(120)
+    assert [player.side for player in strangers(server)] == [Side.T]
+
+
+def test_kicked_stranger_gives_up_when_the_match_is_over() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.door.kick(strangers(server)[0], "")
+    server.visitors.forget_roster()
+    server.wait(100)
+    assert strangers(server) == []
+
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.visitors.map_ended()
+    server.door.kick(strangers(server)[0], "")
+    server.wait(100)
+    assert server.arena.players == []
+
+
+def test_connected_stranger_stays_when_the_roster_is_forgotten() -> None:
+    server = VisitedServer(Scenario.STRANGER)
+    server.fill()
+    while not strangers(server):
+        server.wait(1)
+    server.visitors.forget_roster()
+    assert len(strangers(server)) == 1
+
+
+# --- invariants --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+@pytest.mark.parametrize("mode", [(0, 1), (1, 2)])
+def test_user_ids_are_unique_and_connections_match_the_players(scenario: Scenario, mode: tuple[int, int]) -> None:
+    server = VisitedServer(scenario, mode=mode, seed=3)
+    server.fill()
+    server.go_live()
+    for number in range(1, 8):
+        server.play_round(number, seconds=30)
+        if number == 5 and server.arena.players:
+            server.door.kick(server.arena.players[-1], "")
+        numbers = [player.user_id for player in server.arena.players]
+        assert numbers == sorted(set(numbers))
+        accounts = server.accounts
+        assert len(set(accounts)) == len(accounts)
+    server.change_map()
+    server.wait(75)
+    server.visitors.map_ended()
+    server.wait(30)
+    open_connections: dict[int, str] = {}
+    for _, line in server.log.lines:
+        if isinstance(line, Connected):
+            assert line.player.user_id not in open_connections
+            open_connections[line.player.user_id] = line.player.steam_id
+        elif isinstance(line, Disconnected):
+            assert open_connections.pop(line.player.user_id) == line.player.steam_id
+    assert open_connections == {player.user_id: player.person.steam_id for player in server.arena.players}
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+def test_same_scenario_and_seed_write_the_same_log(scenario: Scenario) -> None:
+    logs = []
+    for _ in range(2):
+        server = VisitedServer(scenario)
+        server.fill()
+        server.go_live()
+        for number in range(1, 5):
+            server.play_round(number)
+        logs.append(server.log.lines)
+    assert logs[0] == logs[1]
+
+
+def test_players_join_a_side_when_they_enter_a_deathmatch() -> None:
+    server = VisitedServer()
+    server.set(game_type="1", game_mode="2")
+    server.visitors.expect_anyone()
+    server.wait(75)
+    entered = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Entered)}
+    joined = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, SwitchedTeam)}
+    assert entered == joined
+    assert len(joined) == 8
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stranger_connects_after_all_others(seed: int) -> None:
+    server = VisitedServer(seed=seed, scenario=Scenario.STRANGER)
+    server.fill()
+    server.wait(60)
+    connected = [line.player.user_id for _, line in server.log.lines if isinstance(line, Connected)]
+    assert connected[:11] == list(range(1, 12))
+    server.change_map()
+    server.wait(60)
+    second_visits = [line.player.player_id for _, line in server.log.lines if isinstance(line, Connected)]
+    listed_ids = {
+        player.person.player_id for player in server.arena.players if player.person.account in listed_accounts()
+    }
+    assert set(second_visits[:10]) == listed_ids

@@ -1,0 +1,411 @@
+"""Test who comes to a server, when and to which team, by roster and scenario."""
+
+from __future__ import annotations
+
+import pytest
+
+from cs2_protocol.game import Side
+from cs2_protocol.steam_id import from_account
+from cs2_simulator.play.people.visitors import PLAYERS_BY_MODE
+from cs2_simulator.scenarios import Scenario
+from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServer
+
+ALL_ACCOUNTS = sorted(account for account, _ in TEAM1 + TEAM2)
+
+
+def test_no_player_comes_if_none_is_expected() -> None:
+    server = VisitedServer()
+    server.wait(600)
+    assert server.log.lines == []
+
+
+def test_players_connect_within_25_seconds_after_the_delay() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(60)
+    times = [at for at, _ in server.connections()]
+    assert len(times) == 10
+    assert times[0] >= 20_000
+    assert times[-1] <= 45_100
+
+
+def test_arrival_delay_is_a_setting() -> None:
+    server = VisitedServer()
+    server.set(sim_roster_delay="100")
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(99)
+    assert server.connections() == []
+
+
+def test_commands_restart_the_wait_for_players() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    for _ in range(10):
+        server.wait(15)
+        server.visitors.restart_countdown()
+    assert server.connections() == []
+    server.wait(50)
+    assert len(server.connections()) == 10
+
+
+def test_commands_after_the_arrival_have_no_effect() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.restart_countdown()
+    server.wait(60)
+    assert len(server.connections()) == 10
+
+
+def test_no_player_comes_after_a_restarted_countdown_if_none_is_expected() -> None:
+    server = VisitedServer()
+    server.visitors.restart_countdown()
+    server.wait(60)
+    assert server.connections() == []
+
+
+def test_players_join_the_team_they_are_listed_for() -> None:
+    server = VisitedServer()
+    server.game.team1_side = Side.T
+    server.fill()
+    accounts = {side: sorted(player.person.account for player in server.arena.players_on(side)) for side in Side}
+    assert accounts[Side.T] == [account for account, _ in TEAM1]
+    assert accounts[Side.CT] == [account for account, _ in TEAM2]
+
+
+def test_plugin_can_override_the_team() -> None:
+    server = VisitedServer()
+    server.arena.required_team = lambda _player: "TERRORIST"
+    server.fill()
+    assert len(server.arena.players_on(Side.T)) == 10
+
+
+def test_nicks_are_kept_and_each_team_has_one_awper() -> None:
+    server = VisitedServer()
+    server.fill()
+    names = {player.person.account: player.person.name for player in server.arena.players}
+    assert names[1001] == "one"
+    assert names[2002] == "two"
+    assert len(set(names.values())) == 10
+    assert [sum(player.person.is_awper for player in server.arena.players_on(side)) for side in Side] == [1, 1]
+
+
+def test_same_seed_has_the_same_players_and_user_ids_whenever_they_come() -> None:
+    def players_after(wait_s: float, seed: int) -> list[tuple[int, int, str, str]]:
+        server = VisitedServer(seed=seed)
+        server.wait(wait_s)
+        server.visitors.expect_anyone()
+        server.wait(wait_s / 10)
+        server.fill()
+        return [(p.user_id, p.person.account, p.person.name, p.team) for p in server.arena.players]
+
+    assert players_after(0, 7) == players_after(33.3, 7)
+    assert players_after(0, 7) != players_after(0, 8)
+
+
+def test_invalid_and_duplicate_accounts_are_ignored() -> None:
+    server = VisitedServer()
+    server.visitors.expect([(0, "bot"), (5, "a"), (5, "a")], [(5, "a"), (6, "b"), (2**32, "big")])
+    server.wait(75)
+    assert sorted(server.accounts) == [5, 6]
+
+
+def test_no_player_comes_for_an_empty_roster() -> None:
+    server = VisitedServer(Scenario.LATE_JOIN)
+    server.visitors.expect([], [])
+    server.wait(75)
+    assert server.log.lines == []
+
+
+def test_early_leaver_is_gone_when_the_last_player_joins() -> None:
+    server = VisitedServer(Scenario.EARLY_LEAVER)
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(75)
+    early = set(server.accounts)
+    assert len(early) == 9
+    server.wait(240)
+    (gone,) = early - set(server.accounts)
+    (late,) = set(server.accounts) - early
+    assert {gone, late} <= set(ALL_ACCOUNTS)
+    assert len(server.departures()) == 1
+
+
+def test_player_added_to_the_roster_comes() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.expect(TEAM1, [*TEAM2, (2006, "sub")])
+    server.wait(75)
+    assert sorted(server.accounts) == [*ALL_ACCOUNTS, 2006]
+
+
+def test_player_removed_from_the_roster_before_arrival_does_not_come() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.visitors.expect(TEAM1, TEAM2[:-1])
+    server.wait(75)
+    assert 2005 not in server.accounts
+    assert len(server.accounts) == 9
+
+
+# --- without a roster --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [((0, 0), "casual"), ((0, 1), "competitive"), ((0, 2), "scrimcomp2v2"), ((1, 2), "deathmatch")],
+)
+def test_number_of_random_players_depends_on_the_mode(mode: tuple[int, int], name: str) -> None:
+    server = VisitedServer(mode=mode)
+    server.visitors.expect_anyone()
+    server.wait(75)
+    assert server.variables.mode_name == name
+    assert len(server.arena.players) == PLAYERS_BY_MODE[name]
+    assert abs(len(server.arena.players_on(Side.CT)) - len(server.arena.players_on(Side.T))) <= 1
+
+
+def test_random_players_are_limited_by_the_player_limit() -> None:
+    server = VisitedServer()
+    server.door.max_players = 3
+    server.visitors.expect_anyone()
+    server.wait(75)
+    assert len(server.arena.players) == 3
+
+
+def test_players_listed_in_sim_players_connect() -> None:
+    server = VisitedServer()
+    server.set(sim_players=f"{from_account(501)},502, 503,502")
+    server.visitors.expect_anyone()
+    server.wait(75)
+    assert sorted(server.accounts) == [501, 502, 503]
+    assert sorted(player.person.account for player in server.arena.players_on(Side.CT)) == [501, 502]
+
+
+def test_expecting_random_players_again_changes_nothing() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anyone()
+    server.wait(75)
+    server.visitors.expect_anyone()
+    server.wait(75)
+    assert len(server.connections()) == 10
+
+
+def test_roster_replaces_random_players() -> None:
+    server = VisitedServer()
+    server.visitors.expect_anyone()
+    server.wait(10)
+    server.fill()
+    assert sorted(server.accounts) == ALL_ACCOUNTS
+
+
+def test_random_players_do_not_replace_a_roster() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.visitors.expect_anyone()
+    server.wait(75)
+    assert sorted(server.accounts) == ALL_ACCOUNTS
+
+
+# --- the end of a match --------------------------------------------------------------------------------------------
+
+
+def test_no_player_comes_after_the_roster_is_forgotten() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(10)
+    server.visitors.forget_roster()
+    server.wait(100)
+    assert server.connections() == []
+
+
+def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten() -> None:
+    server = VisitedServer()
+    server.visitors.expect(TEAM1, TEAM2)
+    while len(server.connections()) < 4:
+        server.wait(0.1)
+    server.visitors.forget_roster()
+    connected = len(server.connections())
+    server.wait(100)
+    assert len(server.connections()) == len(server.arena.players) == connected
+
+
+def test_forgetting_without_a_roster_has_no_effect() -> None:
+    server = VisitedServer()
+    server.visitors.forget_roster()
+    assert server.log.lines == []
+
+
+def test_players_leave_10_to_60_seconds_after_the_end() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.go_live()
+    server.visitors.map_ended()
+    began = server.agenda.tick
+    server.wait(61)
+    assert server.arena.players == []
+    reasons = {reason for _, reason in server.departures()}
+    assert reasons <= {"NETWORK_DISCONNECT_DISCONNECT_BY_USER", "NETWORK_DISCONNECT_LOOPDEACTIVATE"}
+    assert min(at for at, _ in server.departures()) >= began * 1000 // 64 + 9_900
+
+
+def test_players_stay_between_two_maps_of_a_series() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.stays_after_map = True
+    assert server.visitors.stays_after_map
+    server.go_live()
+    server.visitors.map_ended()
+    server.wait(100)
+    assert len(server.arena.players) == 10
+
+
+def test_players_leave_if_the_series_turns_out_to_be_over() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.stays_after_map = True
+    server.visitors.map_ended()
+    server.visitors.stays_after_map = False
+    server.visitors.forget_roster()
+    server.wait(61)
+    assert server.arena.players == []
+
+
+def test_kicked_player_does_not_return_to_a_finished_map() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.door.kick(server.arena.players[0], "")
+    server.visitors.map_ended()
+    server.wait(9)
+    assert len(server.arena.players) == 9
+
+
+def test_players_do_not_return_when_the_finished_map_is_reloaded() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.map_ended()
+    server.wait(25)
+    server.change_map(server.arena.map_name)
+    server.wait(120)
+    assert server.arena.players == []
+
+
+def test_players_return_for_another_map() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.map_ended()
+    server.wait(25)
+    server.change_map("de_nuke")
+    server.wait(120)
+    assert sorted(server.accounts) == ALL_ACCOUNTS
+
+
+def test_players_return_for_the_next_match() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.map_ended()
+    server.wait(61)
+    server.visitors.forget_roster()
+    server.fill()
+    assert sorted(server.accounts) == ALL_ACCOUNTS
+
+
+def test_players_do_not_return_when_the_same_match_is_repeated() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.map_ended()
+    server.wait(61)
+    server.fill()
+    assert server.arena.players == []
+
+
+def test_players_about_to_leave_stay_for_the_next_match() -> None:
+    server = VisitedServer()
+    server.fill()
+    server.visitors.map_ended()
+    server.visitors.forget_roster()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(75)
+    assert len(server.arena.players) == 10
+    assert server.departures() == []
+
+
+# --- scenarios -----------------------------------------------------------------------------------------------------
+
+
+def test_no_player_comes_in_the_no_show_scenario() -> None:
+    server = VisitedServer(Scenario.NO_SHOW)
+    server.fill()
+    server.change_map()
+    server.wait(600)
+    assert server.connections() == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_incomplete_roster_scenario_lacks_one_or_two_players(seed: int) -> None:
+    server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
+    server.fill()
+    first = server.accounts
+    assert len(first) in (8, 9)
+    server.change_map()
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(600)
+    assert server.accounts == first
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("size", "present"), [(1, 0), (2, 1)])
+def test_incomplete_roster_scenario_lacks_one_player_of_a_tiny_roster(size: int, present: int, seed: int) -> None:
+    server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
+    server.visitors.expect(TEAM1[:1], TEAM2[: size - 1])
+    server.wait(600)
+    assert len(server.arena.players) == present
+
+
+def test_late_join_scenario_delays_the_last_player_by_three_minutes() -> None:
+    server = VisitedServer(Scenario.LATE_JOIN)
+    server.fill()
+    assert len(server.arena.players) == 9
+    server.wait(200)
+    times = [at for at, _ in server.connections()]
+    assert 179_000 <= times[-1] - times[-2] <= 206_000
+    assert len(server.arena.playing) == 10
+
+
+def test_cheater_scenario_has_the_same_cheater_on_every_map() -> None:
+    server = VisitedServer(Scenario.CHEATER)
+    server.fill()
+    (cheater,) = [player.person for player in server.arena.players if player.person.is_cheater]
+    assert cheater.skill > 1.5
+    assert cheater.headshots > 0.6
+    server.change_map()
+    server.wait(75)
+    assert [player.person for player in server.arena.players if player.person.is_cheater] == [cheater]
+
+
+def test_cheater_scenario_works_with_an_empty_roster() -> None:
+    server = VisitedServer(Scenario.CHEATER)
+    server.visitors.expect([], [])
+    server.wait(75)
+    assert server.arena.players == []
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario.OVERTIME,
+        Scenario.TIE,
+        Scenario.ONE_SIDED,
+        Scenario.SERVER_CRASH,
+        Scenario.SERVER_HANG,
+        Scenario.SLOW_MAP_LOAD,
+        Scenario.WRONG_MAP,
+        Scenario.LOG_LOSS,
+        Scenario.PLUGIN_MISSING,
+    ],
+)
+def test_players_behave_as_in_a_full_match_if_the_scenario_does_not_affect_them(scenario: Scenario) -> None:
+    server, usual = VisitedServer(scenario), VisitedServer()
+    for each in (server, usual):
+        each.fill()
+        each.go_live()
+        for number in range(1, 8):
+            each.play_round(number)
+    assert server.log.texts == usual.log.texts

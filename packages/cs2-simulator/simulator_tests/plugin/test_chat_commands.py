@@ -1,0 +1,87 @@
+"""Tests of the plugin's chat commands."""
+
+from __future__ import annotations
+
+from simulator_tests.plugin.plugin_harness import PluginHarness, id64, match
+
+
+def playing() -> PluginHarness:
+    harness = PluginHarness()
+    harness.load(match(spectators={"players": {id64(900): ""}}))
+    harness.enter_all()
+    harness.rcon("css_start")
+    harness.console.executed.clear()
+    return harness
+
+
+def test_pause_ends_once_both_sides_have_asked_to_unpause() -> None:
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".pause")
+    harness.door.say(red, ".tech")
+    harness.door.say(blue, ".unpause")
+    harness.door.say(blue, ".unpause")
+    assert harness.console.executed == ["mp_pause_match"]
+    harness.door.say(red, ".up")
+    assert harness.console.executed == ["mp_pause_match", "mp_unpause_match"]
+
+
+def test_players_cannot_end_the_pause_of_an_admin() -> None:
+    harness = playing()
+    harness.rcon("css_forcepause")
+    for player in harness.arena.players:
+        harness.door.say(player, ".unpause")
+    assert "mp_unpause_match" not in harness.console.executed
+
+
+def test_timeout_is_for_the_side_of_the_player() -> None:
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".tac")
+    harness.door.say(red, ".tac")
+    assert harness.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
+
+
+def test_chat_of_spectators_and_chat_without_a_dot_is_ignored() -> None:
+    harness = playing()
+    caster = harness.enter(900)
+    assert caster is not None
+    harness.door.say(caster, ".pause")
+    harness.door.say(harness.arena.players[0], "pause")
+    harness.door.say(harness.arena.players[0], ".nothing")
+    assert harness.console.executed == []
+
+
+def test_match_commands_do_nothing_before_the_match_is_live() -> None:
+    harness = PluginHarness()
+    harness.load(match(2))
+    harness.enter_all()
+    harness.console.executed.clear()
+    for command in (".pause", ".unpause", ".tac", ".stay"):
+        harness.door.say(harness.arena.players[0], command)
+    assert harness.console.executed == []
+
+
+def test_ready_commands_do_nothing_in_a_live_match() -> None:
+    harness = playing()
+    before = harness.rcon("get5_status")
+    for player in harness.arena.players:
+        for command in (".unready", ".forceready", ".ready"):
+            harness.door.say(player, command)
+    assert harness.rcon("get5_status") == before
+
+
+def test_players_unpause_after_a_restored_round() -> None:
+    harness = playing()
+    harness.rcon("css_restore 1")
+    assert harness.console.executed[-1] == "mp_pause_match"
+    harness.wait(11)
+    assert harness.console.executed[-1] == "mp_unpause_match"
+
+
+def test_admin_can_unpause_before_the_players() -> None:
+    harness = playing()
+    harness.rcon("css_restore 1")
+    harness.rcon("css_forceunpause")
+    harness.wait(11)
+    assert harness.console.executed.count("mp_unpause_match") == 1

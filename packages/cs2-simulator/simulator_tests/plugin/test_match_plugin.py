@@ -1,0 +1,538 @@
+"""Tests of a match in the plugin, from loading it to the end of its series."""
+
+from __future__ import annotations
+
+import pytest
+
+from cs2_protocol import matchzy
+from cs2_protocol.console_answers import parse_get5_status
+from cs2_protocol.game import RoundEndReason, Side, Team
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.play.flow.standing import GamePhase
+from cs2_simulator.play.player import Participant
+from cs2_simulator.plugin.series import PluginStage
+from simulator_tests.plugin.plugin_harness import EVENTS_URL, MATCH_URL, PluginHarness, id64, match
+
+THREE_MAPS = ("de_dust2", "de_nuke", "de_train")
+
+
+def live(harness: PluginHarness) -> None:
+    harness.rcon("css_start")
+    harness.wait(2)
+
+
+def loaded(**changes: object) -> PluginHarness:
+    harness = PluginHarness()
+    harness.load(match(**changes))  # type: ignore[arg-type]
+    return harness
+
+
+# --- loading -------------------------------------------------------------------------------------------------------
+
+
+def test_match_is_fetched_with_the_given_header() -> None:
+    harness = PluginHarness()
+    assert harness.rcon(f'get5_loadmatch_url "{MATCH_URL}" "X-Token" "secret"') == ""
+    assert harness.outside.requests == [(MATCH_URL, {"X-Token": "secret"})]
+    assert harness.plugin.has_match
+
+
+def test_header_without_a_value_is_not_sent() -> None:
+    harness = PluginHarness()
+    harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}" "X-Token"')
+    assert harness.outside.requests == [(MATCH_URL, {})]
+
+
+def test_loading_sends_series_start() -> None:
+    harness = loaded(maps=THREE_MAPS)
+    assert harness.outside.reports == [matchzy.SeriesStart("27", 3, "Team Blue", "Team Red")]
+    url, headers, _ = harness.outside.posts[0]
+    assert url == EVENTS_URL
+    assert headers == {"Content-Type": "application/json; charset=utf-8", "X-Token": "secret"}
+
+
+def test_loading_sets_the_variables_and_stops_the_warmup_timer() -> None:
+    harness = loaded()
+    assert 'mp_maxrounds "6"' in harness.console.executed
+    assert harness.variables.is_on("mp_warmup_pausetimer")
+    assert harness.variables.text("mp_teamname_1") == "Team Blue"
+    assert harness.console.has_plugin_match()
+
+
+def test_quotes_in_a_value_can_inject_a_command_as_in_the_real_plugin() -> None:
+    harness = loaded(cvars={"mp_maxrounds": '6";mp_freezetime "3'})
+    assert harness.variables.whole("mp_freezetime") == 3
+
+
+def test_warmup_overrides_the_variables_of_the_match_until_it_is_live() -> None:
+    harness = loaded()
+    assert harness.variables.whole("mp_maxrounds") == 24
+    live(harness)
+    assert harness.variables.whole("mp_maxrounds") == 6
+
+
+def test_map_is_not_reloaded_if_map_and_mode_match() -> None:
+    harness = loaded()
+    assert harness.arena.map_number == 0
+
+
+def test_different_map_is_loaded() -> None:
+    harness = loaded(maps=("de_nuke",))
+    assert (harness.arena.map_name, harness.arena.map_number) == ("de_nuke", 1)
+    assert harness.variables.is_on("mp_warmup_pausetimer")
+
+
+def test_workshop_map_is_loaded_by_id() -> None:
+    harness = loaded(maps=("3070284539",))
+    assert 'host_workshop_map "3070284539"' in harness.console.executed
+
+
+def test_different_mode_reloads_the_map() -> None:
+    harness = loaded(wingman=True)
+    assert harness.variables.whole("game_mode") == 2
+    assert harness.arena.map_number == 1
+
+
+def test_second_match_is_rejected() -> None:
+    harness = loaded()
+    answer = harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
+    assert harness.course.last_fault == "A match is already setup with id: 27, cannot load a new match!"
+    # The answer contains chat color codes: green and default.
+    assert answer == f"[\x04MatchZy\x01] [LoadMatchDataCommand] {harness.course.last_fault}\n"
+    assert len(harness.outside.requests) == 1
+
+
+def test_invalid_url_is_rejected() -> None:
+    harness = PluginHarness()
+    assert "Invalid URL: ftp://h/m" in harness.rcon("matchzy_loadmatch_url ftp://h/m")
+    assert harness.outside.requests == []
+
+
+def test_invalid_json_does_not_change_the_server() -> None:
+    harness = PluginHarness()
+    harness.outside.match = FetchResult(200, b"{")
+    harness.load()
+    assert harness.console.executed == [f'matchzy_loadmatch_url "{MATCH_URL}"']
+
+
+def test_hostname_contains_the_teams() -> None:
+    harness = loaded()
+    assert harness.variables.text("hostname") == "MatchZy | Team_Blue vs Team_Red"
+    harness.rcon("matchzy_hostname_format {TEAM1_SCORE}:{TEAM2_SCORE} {MAP}")
+    harness.enter_all()
+    harness.rcon("css_start")
+    harness.play_round(Side.CT)
+    harness.plugin.round_started(2)
+    assert harness.variables.text("hostname") == "1:0 de_dust2"
+
+
+def test_hostname_is_unchanged_if_no_format_is_set() -> None:
+    harness = PluginHarness()
+    harness.variables.set("hostname", "ours")
+    harness.rcon('matchzy_hostname_format ""')
+    harness.load(match())
+    assert harness.variables.text("hostname") == "ours"
+    harness.rcon("css_endmatch")
+    harness.course.update_hostname()
+    assert harness.variables.text("hostname") == "ours"
+
+
+def test_failed_request_loads_no_match() -> None:
+    harness = PluginHarness()
+    harness.outside.match = FetchResult(404)
+    harness.load()
+    assert harness.course.last_fault == "HTTP request failed: 404"
+    harness.outside.match = FetchResult(None, reason="refused")
+    harness.load()
+    assert harness.course.last_fault == "HTTP request failed: refused"
+    assert not harness.plugin.has_match
+
+
+def test_rejected_match_is_not_loaded() -> None:
+    harness = loaded(matchid=2**31)
+    assert harness.course.last_fault == "matchid should be an integer!"
+    status = parse_get5_status(harness.rcon("get5_status"))
+    assert status is not None
+    assert status.state == "none"
+    assert harness.outside.posts == []
+
+
+def test_events_url_set_before_loading_is_discarded() -> None:
+    harness = PluginHarness()
+    harness.rcon("matchzy_remote_log_url http://elsewhere/")
+    harness.load(match(cvars={}))
+    assert harness.outside.posts == []
+
+
+def test_commands_are_unknown_if_the_plugin_is_missing() -> None:
+    harness = PluginHarness("plugin_missing")
+    assert harness.rcon("get5_status") == "Unknown command 'get5_status'!\n"
+    assert harness.enter(1) is not None
+
+
+# --- admission -----------------------------------------------------------------------------------------------------
+
+
+def test_unlisted_player_is_kicked_and_a_listed_one_joins_the_right_team() -> None:
+    harness = loaded()
+    assert harness.enter(666) is None
+    red = harness.enter(101, team="CT")
+    assert red is not None
+    assert red.team == Side.T
+
+
+def test_unlisted_players_are_kicked_when_a_match_is_loaded() -> None:
+    harness = PluginHarness()
+    harness.enter(666)
+    blue = harness.enter(1, team="TERRORIST")
+    harness.load(match())
+    assert harness.arena.players == [blue]
+    assert blue is not None
+    assert blue.team == Side.CT
+
+
+def test_bots_are_not_kicked() -> None:
+    harness = loaded()
+    bot = harness.door.connect(Participant("Bert", 0))
+    assert bot is not None
+    harness.door.enter(bot)
+    assert bot in harness.arena.players
+
+
+def test_team_that_begins_as_t_is_the_second_team_of_the_game() -> None:
+    harness = loaded(map_sides=["team1_t"])
+    blue = harness.enter(1)
+    assert blue is not None
+    assert blue.team == Side.T
+    assert harness.variables.text("mp_teamname_1") == "Team Red"
+
+
+def test_any_player_may_join_without_a_match_unless_disabled() -> None:
+    harness = PluginHarness()
+    assert harness.enter(666) is not None
+    harness.rcon("matchzy_kick_when_no_match_loaded 1")
+    assert harness.enter(667) is None
+
+
+def test_empty_whitelist_rejects_all_players() -> None:
+    harness = loaded()
+    assert harness.rcon("css_whitelist") == "[\x04MatchZy\x01] Whitelist is now \x04Enabled\x01!\n"
+    assert harness.enter(1) is None
+    assert harness.rcon("css_whitelist") == "[\x04MatchZy\x01] Whitelist is now \x07Disabled\x01!\n"
+    assert harness.enter(1) is not None
+
+
+# --- play ----------------------------------------------------------------------------------------------------------
+
+
+def test_start_command_makes_the_match_live_and_reports_it() -> None:
+    harness = loaded()
+    harness.enter_all()
+    assert harness.rcon("css_start") == ""
+    assert harness.game.phase is GamePhase.LIVE
+    assert harness.last_report() == matchzy.GoingLive("27", 1)
+    assert harness.variables.text("mp_backup_round_file") == "matchzy_27_0"
+
+
+def test_start_without_a_match_does_nothing() -> None:
+    harness = PluginHarness()
+    assert harness.rcon("css_start") == ""
+    assert harness.game.phase is GamePhase.WARMUP
+
+
+def test_second_start_is_rejected() -> None:
+    harness = loaded()
+    live(harness)
+    assert "already started" in harness.rcon("css_forcestart")
+    assert harness.outside.events.count("going_live") == 1
+
+
+def test_round_is_reported_with_score_and_players_by_team() -> None:
+    harness = loaded(map_sides=["team2_ct"])
+    blue, red = harness.enter_all()
+    live(harness)
+    harness.arena.book.round_started(1, [red], [blue])
+    harness.arena.book.kill(red, blue, "ak47", is_headshot=True, at_ms=0)
+    harness.arena.book.round_decided(1, red)
+    harness.play_round(Side.CT, "Target_Saved")
+    report = harness.last_report()
+    assert isinstance(report, matchzy.RoundEndReport)
+    assert (report.team1_score, report.team2_score, report.round_number) == (0, 1, 1)
+    assert (report.winner_side, report.reason) == (Side.CT, RoundEndReason.TARGET_SAVED)
+    counts = {
+        player.player_id: (player.team, *(player.stats[name] for name in ("kills", "deaths", "mvp")))
+        for player in report.players
+    }
+    assert counts == {id64(1): (Team.TEAM1, 0, 1, 0), id64(101): (Team.TEAM2, 1, 0, 1)}
+
+
+def test_rounds_before_going_live_are_not_reported() -> None:
+    harness = loaded()
+    harness.play_round(Side.CT)
+    harness.end_map()
+    assert harness.outside.events == ["series_start"]
+
+
+def test_single_map_sends_map_result_and_then_series_end() -> None:
+    harness = loaded()
+    live(harness)
+    harness.play_map(4, 1)
+    assert harness.outside.events[-2:] == ["round_end", "map_result"]
+    assert harness.last_report() == matchzy.MapResult("27", 1, 4, 1, Team.TEAM1)
+    harness.wait(2)
+    assert harness.last_report() == matchzy.SeriesEnd("27", 1, 0, Team.TEAM1)
+    assert harness.stage() is PluginStage.POST_GAME
+    harness.wait(25)
+    assert not harness.plugin.has_match
+    assert harness.variables.text("mp_teamname_1") == "COUNTER-TERRORISTS"
+
+
+def test_variables_are_restored_when_the_series_ends() -> None:
+    harness = PluginHarness()
+    harness.variables.set("mp_maxrounds", "30")
+    harness.load(match())
+    live(harness)
+    harness.play_map(4, 0)
+    assert harness.variables.whole("mp_maxrounds") == 30
+
+
+def test_variables_are_not_restored_if_disabled() -> None:
+    harness = PluginHarness()
+    harness.rcon("matchzy_reset_cvars_on_series_end false")
+    harness.load(match())
+    live(harness)
+    harness.play_map(4, 0)
+    assert harness.variables.whole("mp_maxrounds") == 6
+
+
+def test_players_stay_between_maps_and_leave_after_the_last() -> None:
+    harness = loaded(maps=THREE_MAPS)
+    assert harness.visitors.stays_after_map
+    live(harness)
+    harness.play_map(4, 0)
+    assert harness.visitors.stays_after_map
+    harness.wait(30)
+    live(harness)
+    harness.play_map(4, 0)
+    assert not harness.visitors.stays_after_map
+
+
+def test_next_map_is_loaded_a_second_before_the_restart_and_waits_for_a_start() -> None:
+    harness = loaded(maps=THREE_MAPS, map_sides=["team1_ct", "team1_t", "knife"])
+    live(harness)
+    harness.play_map(4, 0)
+    harness.wait(23)
+    assert harness.arena.map_name == "de_dust2"
+    harness.wait(2)
+    assert harness.arena.map_name == "de_nuke"
+    assert harness.stage() is PluginStage.WARMUP
+    assert harness.variables.text("mp_teamname_1") == "Team Red"
+    live(harness)
+    assert harness.last_report() == matchzy.GoingLive("27", 2)
+
+
+def test_short_restart_delay_is_raised() -> None:
+    harness = loaded(maps=THREE_MAPS)
+    live(harness)
+    harness.variables.set("mp_match_restart_delay", "5")
+    harness.play_map(4, 0)
+    assert harness.variables.whole("mp_match_restart_delay") == 15
+    harness.wait(15)
+    assert harness.arena.map_name == "de_nuke"
+
+
+def test_restart_delay_includes_the_broadcast_delay() -> None:
+    harness = loaded(maps=THREE_MAPS, cvars={"tv_enable": "1", "tv_delay": "90"})
+    live(harness)
+    harness.play_map(4, 0)
+    assert harness.variables.whole("mp_match_restart_delay") == 115
+
+
+def test_drawn_last_map_does_not_end_the_series() -> None:
+    harness = loaded()
+    live(harness)
+    harness.play_map(3, 3)
+    harness.wait(60)
+    assert harness.outside.events[-1] == "map_result"
+    assert harness.plugin.has_match
+    assert not harness.visitors.stays_after_map
+    assert "Index was out of range" in harness.course.last_fault
+
+
+def test_undecided_series_is_shown_as_live_after_the_game_restarts() -> None:
+    harness = loaded()
+    live(harness)
+    harness.play_map(3, 3)
+    assert '"gamestate":"post_game"' in harness.rcon("get5_status")
+    harness.enter_warmup()
+    assert '"gamestate":"live"' in harness.rcon("get5_status")
+    assert '"gamestate":7' in harness.rcon("get5_web_available")
+    assert "already started" in harness.rcon("css_start")
+
+
+def test_tied_series_ends_without_a_winner() -> None:
+    harness = loaded(maps=("de_dust2", "de_nuke"))
+    for first, second in ((4, 0), (0, 4)):
+        live(harness)
+        harness.play_map(first, second)
+        harness.wait(30)
+    assert harness.last_report() == matchzy.SeriesEnd("27", 1, 1, None)
+
+
+def test_match_without_an_id_is_assigned_one_when_it_starts() -> None:
+    harness = loaded(matchid=None)
+    live(harness)
+    assert [body["matchid"] for body in harness.outside.bodies] == [-1, 1]
+
+
+# --- knife and veto ------------------------------------------------------------------------------------------------
+
+
+def test_winners_of_the_knife_round_may_stay() -> None:
+    harness = loaded(map_sides=["knife"])
+    blue, red = harness.enter_all()
+    harness.rcon("css_start")
+    assert (harness.game.phase, harness.stage()) == (GamePhase.KNIFE, PluginStage.KNIFE)
+    harness.play_knife_round(Side.CT)
+    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
+    harness.door.say(red, ".stay")
+    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
+    harness.door.say(blue, ".stay")
+    assert harness.outside.events == ["series_start", "going_live"]
+    assert harness.variables.text("mp_teamname_1") == "Team Blue"
+
+
+def test_winners_of_the_knife_round_may_switch() -> None:
+    harness = loaded(map_sides=["knife"])
+    blue, _ = harness.enter_all()
+    harness.rcon("css_start")
+    harness.play_knife_round(Side.CT)
+    harness.door.say(blue, ".switch")
+    assert blue.team == Side.T
+    assert harness.game.team1_side is Side.T
+    harness.play_round(Side.CT)
+    report = harness.last_report()
+    assert isinstance(report, matchzy.RoundEndReport)
+    assert (report.team1_score, report.team2_score) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("winner", "command", "side"),
+    [
+        (Side.CT, ".ct", Side.CT),
+        (Side.CT, ".t", Side.T),
+        (Side.T, ".t", Side.CT),
+        (Side.T, "!ct", Side.T),
+        (Side.T, ".swap", Side.T),
+    ],
+)
+def test_winners_of_the_knife_round_may_name_a_side(winner: Side, command: str, side: Side) -> None:
+    harness = loaded(map_sides=["knife"])
+    blue, red = harness.enter_all()
+    harness.rcon("css_start")
+    harness.play_knife_round(winner)
+    harness.door.say(red if winner is Side.CT else blue, command)
+    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
+    harness.door.say(blue if winner is Side.CT else red, command)
+    assert harness.stage() is PluginStage.LIVE
+    assert blue.team == side
+
+
+def test_side_is_chosen_once_a_winner_of_the_knife_round_is_connected() -> None:
+    harness = loaded(map_sides=["knife"])
+    harness.rcon("css_start")
+    harness.play_knife_round(None)
+    harness.wait(25)
+    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
+    harness.enter_all()
+    harness.wait(12)
+    assert harness.stage() is PluginStage.LIVE
+
+
+def test_side_choice_is_cancelled_with_the_match() -> None:
+    harness = loaded(map_sides=["knife"])
+    harness.rcon("css_start")
+    harness.play_knife_round(Side.T)
+    harness.rcon("css_endmatch")
+    harness.wait(25)
+    assert harness.stage() is PluginStage.NONE
+
+
+def test_veto_is_skipped_by_the_skip_or_start_command() -> None:
+    fields = match(maplist=["de_nuke", "de_train"], skip_veto=False)
+    for command in ("css_skipveto", "css_start"):
+        harness = PluginHarness()
+        harness.load(fields)
+        assert (harness.stage(), harness.arena.map_name) == (PluginStage.PRE_VETO, "de_dust2")
+        harness.rcon(command)
+        harness.wait(2)
+        assert (harness.stage(), harness.arena.map_name) == (PluginStage.WARMUP, "de_nuke")
+        live(harness)
+        assert harness.last_report() == matchzy.GoingLive("27", 1)
+
+
+# --- forced end ----------------------------------------------------------------------------------------------------
+
+
+def test_another_match_can_be_loaded_after_an_ended_one() -> None:
+    harness = loaded()
+    live(harness)
+    assert harness.rcon("css_endmatch") == ""
+    assert harness.game.phase is GamePhase.WARMUP
+    assert not harness.console.has_plugin_match()
+    harness.load(match(matchid=28))
+    assert harness.outside.bodies[-1]["matchid"] == 28
+
+
+def test_next_map_is_not_loaded_if_the_match_was_ended() -> None:
+    harness = loaded(maps=THREE_MAPS)
+    live(harness)
+    harness.play_map(4, 0)
+    harness.rcon("get5_endmatch")
+    harness.wait(60)
+    assert harness.arena.map_name == "de_dust2"
+
+
+def test_delayed_warmup_does_not_interrupt_a_match_started_after_a_map_load() -> None:
+    harness = loaded()
+    harness.load_map("de_nuke")
+    live(harness)
+    assert harness.game.phase is GamePhase.LIVE
+
+
+def test_warmup_is_not_restarted_after_a_map_load_if_the_match_was_started() -> None:
+    harness = loaded()
+    harness.load_map("de_nuke")
+    harness.rcon("css_start")
+    harness.console.executed.clear()
+    harness.wait(2)
+    assert "mp_warmup_start" not in harness.console.executed
+
+
+def test_game_without_a_match_is_not_reported() -> None:
+    harness = PluginHarness()
+    harness.play_map(13, 4)
+    assert harness.outside.posts == []
+
+
+def test_loading_player_is_checked_when_entering() -> None:
+    harness = PluginHarness()
+    stranger = harness.door.connect(Participant("late", 666))
+    assert stranger is not None
+    harness.load(match())
+    assert stranger in harness.arena.players
+    harness.door.enter(stranger)
+    assert stranger not in harness.arena.players
+
+
+def test_side_choice_depends_on_the_seed_and_not_on_the_id_of_the_match() -> None:
+    def chosen(match_id: int) -> str:
+        harness = loaded(map_sides=["knife"], matchid=match_id)
+        blue, _ = harness.enter_all()
+        harness.rcon("css_start")
+        harness.play_knife_round(Side.CT)
+        harness.wait(12)
+        assert harness.stage() is PluginStage.LIVE
+        return blue.team
+
+    assert len({chosen(match_id) for match_id in range(1, 12)}) == 1

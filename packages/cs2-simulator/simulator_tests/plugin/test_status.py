@@ -1,0 +1,75 @@
+"""Tests of the output of `get5_status` and `get5_web_available`."""
+
+from __future__ import annotations
+
+import json
+
+from cs2_protocol.console_answers import parse_get5_status
+from cs2_protocol.game import Side
+from simulator_tests.plugin.plugin_harness import MATCH_URL, PluginHarness, match
+
+
+def test_status_without_a_match_is_empty() -> None:
+    harness = PluginHarness()
+    status = json.loads(harness.rcon("get5_status"))
+    assert status == {
+        "plugin_version": "0.15.0",
+        "gamestate": "none",
+        "paused": False,
+        "loaded_config_file": None,
+        "matchid": None,
+        "map_number": None,
+        "round_number": -1,
+        "round_time": None,
+        "team1": None,
+        "team2": None,
+        "maps": None,
+    }
+    assert json.loads(harness.rcon("get5_web_available")) == {
+        "gamestate": 0,
+        "available": 1,
+        "plugin_version": "0.15.0",
+    }
+
+
+def test_loaded_match_is_in_warmup() -> None:
+    harness = PluginHarness()
+    harness.load(match())
+    status = parse_get5_status(harness.rcon("get5_status"))
+    assert status is not None
+    assert (status.state, status.match_id) == ("warmup", "27")
+    raw = json.loads(harness.rcon("get5_status"))
+    assert (raw["map_number"], raw["round_number"]) == (0, -1)
+    assert (raw["team1"]["name"], raw["team1"]["side"]) == ("Team Blue", "ct")
+    assert (raw["loaded_config_file"], raw["maps"]) == (MATCH_URL, None)
+    assert raw["team2"] == {
+        "name": "Team Red",
+        "series_score": 0,
+        "current_map_score": 0,
+        "connected_clients": -1,
+        "ready": True,
+        "side": "terrorist",
+    }
+
+
+def test_live_match_shows_rounds_and_scores_by_team() -> None:
+    harness = PluginHarness()
+    harness.load(match(map_sides=["team1_t"]))
+    harness.rcon("css_start")
+    harness.play_round(Side.CT)
+    harness.play_round(Side.CT)
+    harness.play_round(Side.T)
+    status = json.loads(harness.rcon("get5_status"))
+    assert (status["gamestate"], status["round_number"]) == ("live", 3)
+    assert [status[team]["current_map_score"] for team in ("team1", "team2")] == [1, 2]
+    assert status["maps"] == ["de_dust2"]
+    assert json.loads(harness.rcon("get5_web_available"))["gamestate"] == 7
+
+
+def test_series_score_is_shown_after_a_map() -> None:
+    harness = PluginHarness()
+    harness.load(match(maps=("de_dust2", "de_nuke", "de_train")))
+    harness.rcon("css_start")
+    harness.play_map(4, 0)
+    status = json.loads(harness.rcon("get5_status"))
+    assert (status["gamestate"], status["team1"]["series_score"]) == ("post_game", 1)

@@ -1,0 +1,278 @@
+"""Tests of the plugin on a complete simulated server with simulated players."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cs2_protocol import matchzy
+from cs2_protocol.console_answers import parse_get5_status
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.reader import Line
+from cs2_simulator.agenda import Agenda
+from cs2_simulator.console.console import Console
+from cs2_simulator.log_stream import GameHeaders, LogStream
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import Door
+from cs2_simulator.play.flow.game import Game, GamePhase
+from cs2_simulator.play.people.visitors import Visitors
+from cs2_simulator.plugin.match_plugin import MatchPlugin
+from cs2_simulator.variables import Variables
+from simulator_tests.plugin.plugin_harness import MATCH_URL, START_MS, FakeOutside, match
+
+CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
+
+
+class Log(LogStream):
+    """A log without listeners that keeps all lines."""
+
+    def __init__(self, agenda: Agenda) -> None:
+        super().__init__(agenda, describe=_no_headers)
+        self.is_on = True
+        self.texts: list[str] = []
+
+    def write(self, line: Line) -> None:
+        self.texts.append(line.text())
+
+
+def _no_headers() -> GameHeaders:
+    raise AssertionError("unexpected post")
+
+
+class Server:
+    """A complete server without sockets."""
+
+    def __init__(self, scenario: str = "full_match", seed: str = "1") -> None:
+        self.variables = Variables()
+        for name, value in {"sim_scenario": scenario, "sim_seed": seed, "game_mode": "1"}.items():
+            assert self.variables.set(name, value) is None
+        self.agenda = Agenda(START_MS)
+        self.log = Log(self.agenda)
+        self.arena = Arena(self.agenda, self.log, self.variables)
+        self.door = Door(self.arena)
+        self.game = Game(self.arena)
+        self.visitors = Visitors(self.arena, self.door, self.game)
+        self.outside = FakeOutside()
+        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=self.outside, stream=self.log)
+        self.plugin = MatchPlugin(
+            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.outside
+        )
+        self.game.load_map("de_dust2")
+        self.wait(10)
+
+    def rcon(self, command: str) -> str:
+        return self.console.execute(command, "198.51.100.1:5000")
+
+    def load(self, **changes: object) -> None:
+        fields = match(2, **{"cvars": CVARS, **changes})  # type: ignore[arg-type]
+        self.outside.match = FetchResult(200, json.dumps(fields).encode())
+        self.rcon(f'matchzy_loadmatch_url "{MATCH_URL}"')
+        self.wait(1)
+
+    def wait(self, seconds: float) -> None:
+        self.agenda.run_until(self.agenda.now_ms + int(seconds * 1000))
+
+    def wait_for(self, event: str, count: int = 1, *, within_s: int = 4000) -> None:
+        for _ in range(within_s):
+            if self.outside.events.count(event) >= count:
+                return
+            self.wait(1)
+        raise AssertionError(f"fewer than {count} {event} within {within_s} s: {self.outside.events}")
+
+    def state(self) -> str:
+        status = parse_get5_status(self.rcon("get5_status"))
+        assert status is not None
+        return status.state
+
+
+def test_full_roster_readies_up_and_plays_a_map() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("series_end")
+    events = server.outside.events
+    assert events[:2] == ["series_start", "going_live"]
+    assert events[-2:] == ["map_result", "series_end"]
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.outside.reports)
+    server.wait(120)
+    assert server.state() == "none"
+    assert server.arena.players == []
+
+
+def test_last_round_report_has_the_final_score() -> None:
+    server = Server("one_sided")
+    server.load()
+    server.wait_for("map_result")
+    result = server.outside.reports[-1]
+    assert isinstance(result, matchzy.MapResult)
+    assert (result.team1_score, result.team2_score) == server.game.score
+    last = server.outside.reports[-2]
+    assert isinstance(last, matchzy.RoundEndReport)
+    assert (last.team1_score, last.team2_score) == (result.team1_score, result.team2_score)
+    assert len(last.players) == 4
+    assert sum(player.stats["mvp"] for player in last.players) > 0
+
+
+@pytest.mark.parametrize("sides", [["team1_ct", "team1_t", "team2_ct"], ["knife", "knife", "knife"]])
+def test_series_end_has_the_number_of_maps_won_by_each_team(sides: list[str]) -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
+    server.wait_for("series_end")
+    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
+    end = server.outside.reports[-1]
+    assert isinstance(end, matchzy.SeriesEnd)
+    assert end.team1_maps == sum(result.team1_score > result.team2_score for result in results)
+    assert end.team2_maps == sum(result.team1_score < result.team2_score for result in results)
+    assert server.outside.events.count("going_live") == len(results)
+
+
+def test_players_keep_their_team_across_halves_and_maps() -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=["knife", "team1_t", "team2_t"])
+    series = server.plugin.course.series
+    assert series is not None
+    for _ in range(1500):
+        server.wait(1)
+        if not server.plugin.has_match:
+            break
+        if server.game.phase not in (GamePhase.KNIFE, GamePhase.LIVE):
+            continue
+        for player in server.arena.playing:
+            assert player.team == series.required_team(player, server.game.team1_side)
+    assert server.outside.events[-1] == "series_end"
+
+
+def test_match_with_an_incomplete_roster_is_started_by_command() -> None:
+    server = Server("incomplete_roster")
+    server.load()
+    server.wait(120)
+    assert server.state() == "warmup"
+    server.rcon("css_start")
+    server.wait(3)
+    assert server.state() == "live"
+    server.wait_for("series_end")
+
+
+def test_unlisted_player_is_kicked_and_not_reported() -> None:
+    server = Server("stranger")
+    server.load()
+    server.wait_for("series_end")
+    listed = {
+        player.player_id
+        for report in server.outside.reports
+        if isinstance(report, matchzy.RoundEndReport)
+        for player in report.players
+    }
+    assert len(listed) == 4
+    assert any("NETWORK_DISCONNECT_KICKED" in text for text in server.log.texts)
+
+
+def test_match_resumes_after_a_restored_round() -> None:
+    server = Server()
+    server.load(cvars=CVARS | {"mp_maxrounds": "12"})
+    server.wait_for("round_end", 3)
+    assert server.rcon("css_restore 1") == ""
+    assert server.game.standing.rounds_played == 1
+    assert server.game.is_paused
+    server.wait(15)
+    assert not server.game.is_paused
+    server.wait_for("series_end")
+
+
+@pytest.mark.parametrize(
+    "scenario", ["round_restore", "pauses", "rage_quit_rejoin", "overtime", "one_sided", "spoofer"]
+)
+def test_scenario_reaches_the_end_of_the_series(scenario: str) -> None:
+    server = Server(scenario)
+    server.load(cvars=CVARS | {"mp_maxrounds": "12"})
+    server.wait_for("series_end", within_s=8000)
+    assert not any(isinstance(report, matchzy.Malformed) for report in server.outside.reports)
+
+
+def test_tie_ends_the_map_but_not_the_series() -> None:
+    server = Server("tie")
+    server.load()
+    server.wait_for("map_result")
+    server.wait(200)
+    assert "series_end" not in server.outside.events
+    assert server.arena.players == []
+
+
+def test_another_match_can_be_played_after_an_ended_one() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end")
+    server.rcon("css_endmatch")
+    server.wait(5)
+    assert server.state() == "none"
+    assert server.game.phase == "warmup"
+    server.load(matchid=28)
+    server.rcon("css_start")
+    server.wait_for("series_end")
+    assert server.outside.bodies[-1]["matchid"] == 28
+
+
+@pytest.mark.parametrize("header", ['"X Token" "t"', '"X-Token" "t\r"', '"Content-Type" "t"', '"X-Token" "é"'])
+def test_match_is_not_fetched_with_an_invalid_header(header: str) -> None:
+    server = Server()
+    assert server.rcon(f'matchzy_loadmatch_url "{MATCH_URL}" {header}') == ""
+    assert server.outside.requests == []
+
+
+def test_events_are_not_sent_with_an_invalid_header() -> None:
+    server = Server()
+    server.load(cvars=CVARS | {"matchzy_remote_log_header_key": "X Token", "matchzy_remote_log_header_value": "t"})
+    assert server.state() == "warmup"
+    assert server.outside.posts == []
+
+
+def test_all_maps_are_played_with_the_round_limit_of_the_match_file() -> None:
+    server = Server()
+    server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
+    server.wait_for("series_end")
+    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
+    assert len(results) >= 2
+    assert all(max(result.team1_score, result.team2_score) == 3 for result in results)
+
+
+def test_players_of_an_ended_match_do_not_join_the_next() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end")
+    server.rcon("css_endmatch")
+    others = {f"7656119800000{number:04d}": "" for number in range(1000, 1004)}
+    ids = list(others)
+    server.load(
+        matchid=28,
+        team1={"name": "C", "players": dict.fromkeys(ids[:2], "")},
+        team2={"name": "D", "players": dict.fromkeys(ids[2:], "")},
+    )
+    server.wait_for("series_end")
+    assert {player.person.player_id for player in server.arena.players} <= set(ids)
+    assert (server.variables.text("mp_teamname_1"), server.variables.text("mp_teamname_2")) == ("C", "D")
+
+
+def test_backup_names_contain_the_match_id() -> None:
+    server = Server()
+    server.load()
+    server.wait_for("round_end", 2)
+    assert "matchzy_27_0_round01.txt" in server.rcon("matchzy_listbackups 27")
+
+
+def test_team_names_of_several_words_are_logged() -> None:
+    server = Server()
+    server.load(map_sides=["team1_t"])
+    server.wait_for("going_live")
+    assert server.game.standing.team_name(Side.CT) == "Team Red"
+    assert 'Team playing "CT": Team Red' in server.log.texts
+
+
+def test_same_seed_produces_the_same_log_and_events() -> None:
+    logs = []
+    for _ in range(2):
+        server = Server(seed="7")
+        server.load(map_sides=["knife"])
+        server.wait_for("series_end")
+        logs.append((server.log.texts, server.outside.posts))
+    assert logs[0] == logs[1]

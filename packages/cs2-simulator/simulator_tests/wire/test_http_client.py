@@ -1,0 +1,335 @@
+"""Tests of the HTTP client: it returns the response or an error, and never raises or waits forever."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import threading
+import time
+from types import FrameType
+
+import pytest
+
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.wire import http_client
+from cs2_simulator.wire.http_client import HttpClient
+from cs2_simulator.wire.http_response import MAX_HEAD_BYTES
+from simulator_tests.wire.log_receiver import OK, LogReceiver, Response, status
+
+
+def post(url: str, *, times: int = 1, timeout_s: float = 10.0, pause_s: float = 0.0) -> list[FetchResult]:
+    """Post to a URL several times in sequence."""
+
+    async def work() -> list[FetchResult]:
+        client = HttpClient(timeout_s=timeout_s)
+        results = []
+        for _ in range(times):
+            results.append(await client.post(url, [("X-Name", "value")], b"body"))
+            await asyncio.sleep(pause_s)
+        await client.close()
+        return results
+
+    return asyncio.run(work())
+
+
+def test_post_is_received_as_sent() -> None:
+    with LogReceiver() as receiver:
+        receiver.default = status(200, b"received")
+        assert post(receiver.url + "/a?b=c") == [FetchResult(200, b"received")]
+        (request,) = receiver.requests
+    assert (request.method, request.target, request.body) == ("POST", "/log/a?b=c", b"body")
+    assert request.headers == [("Host", f"127.0.0.1:{receiver.port}"), ("X-Name", "value"), ("Content-Length", "4")]
+
+
+def test_get_has_no_body() -> None:
+    async def work(url: str) -> FetchResult:
+        client = HttpClient()
+        fetched = await client.get(url, [])
+        await client.close()
+        return fetched
+
+    with LogReceiver() as receiver:
+        receiver.default = status(404, b"none")
+        assert asyncio.run(work(f"http://127.0.0.1:{receiver.port}")) == FetchResult(404, b"none")
+        (request,) = receiver.requests
+    assert (request.method, request.target) == ("GET", "/")
+    assert [name for name, _ in request.headers] == ["Host"]
+
+
+async def test_header_value_cannot_inject_a_header() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
+        client = HttpClient()
+        await client.post(url, [("X-Team", "a\r\nX-Evil: b\x7f")], b"")
+        await client.close()
+        assert receiver.requests[0].header_map["X-Team"].rstrip() == "a  X-Evil: b"
+
+
+def test_raw_post_has_exactly_the_given_header_lines() -> None:
+    async def work(url: str) -> FetchResult:
+        client = HttpClient()
+        fetched = await client.post_raw(url, b"B: 1\r\nContent-Length: 4\r\nA: 2\r\n", b"body")
+        assert (await client.post_raw("nowhere", b"", b"")).status is None
+        await client.close()
+        return fetched
+
+    with LogReceiver() as receiver:
+        assert asyncio.run(work(receiver.url + "?x=ü")) == FetchResult(200)
+        (request,) = receiver.requests
+    assert request.headers == [("B", "1"), ("Content-Length", "4"), ("A", "2")]
+    assert (request.target, request.body) == ("/log?x=ü", b"body")
+
+
+@pytest.mark.parametrize("name", ["", "X Name", "X:Name", "X\r\nName", "Ü", "content-length", "Transfer-Encoding"])
+def test_request_with_an_invalid_header_is_not_sent(name: str) -> None:
+    async def work(url: str) -> FetchResult:
+        client = HttpClient()
+        fetched = await client.post(url, [(name, "1")], b"")
+        await client.close()
+        return fetched
+
+    with LogReceiver() as receiver:
+        fetched = asyncio.run(work(receiver.url))
+        assert receiver.requests == []
+    assert fetched.status is None
+    assert fetched.reason.startswith("not sent: ")
+
+
+async def test_host_header_can_be_overridden() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
+        client = HttpClient()
+        await client.get(url, [("host", "example.org")])
+        await client.close()
+        assert receiver.requests[0].headers == [("Host", "example.org")]
+
+
+async def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "IDLE_S", 0.1)
+
+    with LogReceiver() as receiver:
+        url = receiver.url
+        client = HttpClient()
+        await client.get(url, [])
+        assert client.connections == 1
+        async with asyncio.timeout(10):
+            while client.connections:
+                await asyncio.sleep(0.01)
+        await client.get(url, [])
+        await client.close()
+        assert [request.connection for request in receiver.requests] == [1, 2]
+
+
+def test_connection_in_regular_use_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "IDLE_S", 0.2)
+    with LogReceiver() as receiver:
+        post(receiver.url, times=8, pause_s=0.1)
+        assert {request.connection for request in receiver.requests} == {1}
+
+
+async def test_connection_closed_by_the_peer_is_removed() -> None:
+    with LogReceiver() as receiver:
+        url = receiver.url
+        client = HttpClient()
+        await client.get(url, [])
+        assert client.connections == 1
+        receiver.stop()
+        async with asyncio.timeout(10):
+            while client.connections:
+                await asyncio.sleep(0.01)
+        await client.close()
+
+
+def test_connection_is_reused() -> None:
+    with LogReceiver() as receiver:
+        post(receiver.url, times=3)
+        assert [request.connection for request in receiver.requests] == [1, 1, 1]
+
+
+def test_closed_idle_connection_is_replaced() -> None:
+    with LogReceiver() as receiver:
+        receiver.responses.append(Response(OK, closes=True))
+        results = post(receiver.url, times=2, pause_s=0.2)
+        assert [fetched.status for fetched in results] == [200, 200]
+        assert len(receiver.requests) == 2
+
+
+def test_request_is_retried_once_if_a_reused_connection_is_closed() -> None:
+    with LogReceiver() as receiver:
+        receiver.responses.extend([Response(), Response(b"", closes=True), Response()])
+        assert [fetched.status for fetched in post(receiver.url, times=2)] == [200, 200]
+        assert [request.connection for request in receiver.requests] == [1, 1, 2]
+
+
+def test_request_is_not_retried_after_a_truncated_response() -> None:
+    with LogReceiver() as receiver:
+        receiver.responses.extend([Response(), Response(b"HTTP/1.1 200", closes=True)])
+        first, second = post(receiver.url, times=2)
+        assert (first.status, second.status) == (200, None)
+        assert len(receiver.requests) == 2
+
+
+def test_unsolicited_bytes_close_an_idle_connection() -> None:
+    with LogReceiver() as receiver:
+        receiver.responses.append(Response(OK + b"HTTP/1.1 200 OK\r\n\r\nmore"))
+        assert [fetched.status for fetched in post(receiver.url, times=2)] == [200, 200]
+        assert [request.connection for request in receiver.requests] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Response(b"", closes=True),
+        Response(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", closes=True),
+        Response(b"SSH-2.0-OpenSSH\r\n\r\n"),
+        Response(b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES),
+        Response(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"),
+    ],
+)
+def test_invalid_response_has_a_reason_instead_of_a_status(response: Response) -> None:
+    with LogReceiver() as receiver:
+        receiver.default = response
+        (fetched,) = post(receiver.url)
+    assert fetched.status is None
+    assert fetched.reason
+
+
+def test_response_may_end_with_the_connection() -> None:
+    with LogReceiver() as receiver:
+        receiver.default = Response(b"HTTP/1.0 200 OK\r\n\r\nwhole", closes=True)
+        assert post(receiver.url) == [FetchResult(200, b"whole")]
+
+
+def test_slow_response_is_awaited() -> None:
+    with LogReceiver() as receiver:
+        receiver.default = Response(OK, drip_s=0.01)
+        assert [fetched.status for fetched in post(receiver.url)] == [200]
+
+
+@pytest.mark.parametrize("response", [Response(hangs=True), Response(OK, drip_s=0.5)])
+def test_request_times_out(response: Response) -> None:
+    with LogReceiver() as receiver:
+        receiver.default = response
+        begin_s = time.monotonic()
+        (fetched,) = post(receiver.url, timeout_s=0.5)
+    assert fetched == FetchResult(None, reason="no response within 0.5 s")
+    assert time.monotonic() - begin_s < 60
+
+
+def test_host_name_is_resolved() -> None:
+    with LogReceiver() as receiver:
+        results = post(receiver.url.replace("127.0.0.1", "localhost"), times=2)
+    assert [fetched.status for fetched in results] == [200, 200]
+
+
+def test_unknown_host_is_reported() -> None:
+    (fetched,) = post("http://unknown.invalid/")
+    assert fetched.status is None
+    assert fetched.reason
+
+
+def test_hanging_resolver_does_not_block_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, **__: object) -> list[object]:
+        lookups.append(1)
+        released.wait(120)
+        return []
+
+    lookups: list[int] = []
+    released = threading.Event()
+    monkeypatch.setattr(http_client, "getaddrinfo", hang)
+    before_s = time.monotonic()
+    results = post("http://slow.invalid/", times=3, timeout_s=0.2)
+    took_s = time.monotonic() - before_s  # includes the end of the event loop
+    released.set()
+    assert took_s < 60
+    assert [fetched.reason for fetched in results] == ["no response within 0.2 s"] * 3
+    assert lookups == [1]
+
+
+def test_refused_connection_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    (fetched,) = post(f"http://127.0.0.1:{port}/")
+    assert fetched.status is None
+    assert "Connect call failed" in fetched.reason
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "127.0.0.1:9/log",
+        "ftp://127.0.0.1/",
+        "http://",
+        "http://a:99999/",
+        "http://[::1/",
+        "http://a/b c",
+        "http://a..b/",
+    ],
+)
+def test_invalid_url_is_reported(url: str) -> None:
+    (fetched,) = post(url)
+    assert fetched.status is None
+    assert fetched.reason
+
+
+def test_https_request_to_a_plain_server_fails() -> None:
+    with LogReceiver() as receiver:
+        (fetched,) = post(receiver.url.replace("http:", "https:"), timeout_s=3)
+    assert fetched.status is None
+
+
+@pytest.mark.parametrize(
+    "response", [None, Response(b"nonsense\r\n\r\n"), Response(b"", closes=True), Response(hangs=True)]
+)
+def test_failed_requests_create_no_reference_cycles(response: Response | None) -> None:
+    """A reference cycle would keep a whole request in memory until the next, rare, collection."""
+
+    async def work(url: str) -> list[FrameType]:
+        client = HttpClient(timeout_s=0.05)
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        for _ in range(5):
+            assert (await client.post(url, [], b"body")).status is None
+        gc.collect()
+        gc.set_debug(0)
+        gc.enable()
+        found = [one for one in gc.garbage if isinstance(one, FrameType)]
+        gc.garbage.clear()
+        await client.close()
+        return found
+
+    with LogReceiver() as receiver:
+        if response is None:
+            receiver.stop()
+        else:
+            receiver.default = response
+        assert asyncio.run(work(receiver.url)) == []
+
+
+def test_close_ends_pending_and_later_requests() -> None:
+    async def work(url: str) -> list[FetchResult]:
+        client = HttpClient()
+        pending = asyncio.create_task(client.post(url, [], b""))
+        await asyncio.to_thread(receiver.wait_for_requests, 1)
+        await client.close()
+        return [await pending, await client.post(url, [], b"")]
+
+    with LogReceiver() as receiver:
+        receiver.default = Response(hangs=True)
+        assert [fetched.status for fetched in asyncio.run(work(receiver.url))] == [None, None]
+        assert len(receiver.requests) == 1
+
+
+def test_concurrent_requests_all_receive_a_response() -> None:
+    async def work(url: str) -> list[FetchResult]:
+        client = HttpClient()
+        results = await asyncio.gather(*(client.post(f"{url}/{number}", [], b"") for number in range(100)))
+        await client.close()
+        return results
+
+    with LogReceiver() as receiver:
+        assert [fetched.status for fetched in asyncio.run(work(receiver.url))] == [200] * 100
+        assert len({request.target for request in receiver.requests}) == 100

@@ -1,0 +1,47 @@
+"""The parts of a server that console commands operate on, and the type of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cs2_simulator.console.statements import ConsoleStatement
+from cs2_simulator.log_stream import LogStream
+from cs2_simulator.outside import Outside
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import Door
+from cs2_simulator.play.flow.game import Game
+from cs2_simulator.play.people.visitors import Visitors
+
+
+@dataclass(slots=True)
+class ServerParts:
+    """The parts of one server that its console uses."""
+
+    arena: Arena
+    game: Game
+    door: Door
+    visitors: Visitors
+    outside: Outside
+    stream: LogStream
+    has_plugin_match: Callable[[], bool]
+    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A console command; `run` returns the output."""
+
+    run: Callable[[ServerParts, ConsoleStatement], str]
+    configures: bool = True
+    """True for commands that set up the server. Each of them postpones the arrival of players."""
+
+
+def lines(*texts: str) -> str:
+    """Join texts into console output, one line each."""
+    return "".join(f"{text}\n" for text in texts)
+
+
+def no_op(_parts: ServerParts, _statement: ConsoleStatement) -> str:
+    """Do nothing. For commands of the game that have no effect here."""
+    return ""

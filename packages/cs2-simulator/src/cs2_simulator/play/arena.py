@@ -1,0 +1,105 @@
+"""Hold the state that all parts of a simulated game share: time, log, settings, players, statistics and randomness.
+
+Each purpose has its own random stream, so what happens in a round depends on the seed, the map and the round, and not
+on the length of the warmup before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from random import Random
+from typing import Protocol
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.reader import Line
+from cs2_simulator.agenda import TICKS_PER_S, Agenda
+from cs2_simulator.play.counts.book import Book
+from cs2_simulator.play.player import Player
+from cs2_simulator.play.watcher import Watcher
+from cs2_simulator.scenarios import Scenario
+from cs2_simulator.variables import Variables
+
+_SCENARIOS = {scenario.value: scenario for scenario in Scenario}
+
+
+class LogWriter(Protocol):
+    """Receives the log lines of the game."""
+
+    def write(self, line: Line) -> None:
+        """Log a line at the current tick."""
+
+    def begin_map(self) -> None:
+        """Start the log of a new map: discard that of the previous map, and count bytes from 0 again."""
+
+
+class Arena:
+    """The shared state of one server's game."""
+
+    def __init__(self, agenda: Agenda, log: LogWriter, variables: Variables) -> None:
+        self.agenda = agenda
+        self.log = log
+        self.variables = variables
+        self.book = Book()
+        self.players: list[Player] = []
+        self.absent: list[Player] = []
+        """Players who left a side on this map: the game keeps their place, statistics and money until the next map."""
+        self.buy_zone_exits: list[Player] = []
+        """Players who died or left: an empty `left buyzone` line follows at the end of the tick."""
+        self.is_map_over = False
+        """True from `Game Over` to the next warmup or match."""
+        self.watchers: list[Watcher] = []
+        self.map_name = ""
+        self.map_number = 0
+        """Number of map loads so far."""
+        self.is_busy = False
+        """True while a map loads; the console does not answer then."""
+        self.required_team: Callable[[Player], str | None] = lambda _player: None
+        """The team that the plugin assigns to a player; None if the player may choose."""
+        self._zero_tick = 0
+
+    @property
+    def clock_ms(self) -> int:
+        """Milliseconds since the start of the current round.
+
+        Play uses only this clock. A tick is not a whole number of milliseconds, so the length of a time span on the
+        agenda depends on the tick in which it begins, and thus on when a command was sent.
+        """
+        return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
+
+    def restart_clock(self) -> None:
+        """Set the round clock to zero."""
+        self._zero_tick = self.agenda.tick
+
+    @property
+    def seed(self) -> str:
+        """The seed of all random streams."""
+        return self.variables.text("sim_seed")
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario being played."""
+        return _SCENARIOS[self.variables.text("sim_scenario")]
+
+    def rng(self, *purpose: object) -> Random:
+        """Return the random stream for a purpose; the same seed and purpose give the same stream."""
+        return Random("/".join((self.seed, *map(str, purpose))))
+
+    def players_on(self, side: Side) -> list[Player]:
+        """Return the players on a side, dead or alive, ordered by user id."""
+        return [player for player in self.players if player.is_in_game and player.team == side]
+
+    def kept_on(self, side: Side) -> list[Player]:
+        """Return the players on a side including absent ones, ordered by user id: all of them get the team's money."""
+        absent = [player for player in self.absent if player.team == side]
+        present = self.players_on(side)
+        return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present
+
+    def alive_on(self, side: Side) -> list[Player]:
+        """Return the living players on a side."""
+        return [player for player in self.players if player.is_alive and player.team == side]
+
+    @property
+    def playing(self) -> list[Player]:
+        """All players on either side, dead or alive."""
+        return [player for player in self.players if player.is_playing]

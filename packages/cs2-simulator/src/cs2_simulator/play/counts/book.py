@@ -1,0 +1,404 @@
+"""Count the statistics of a map directly from the simulated events.
+
+The counts follow the published definitions of the statistics, not the code that reads logs, so that the two can be
+compared. Every event is counted when it happens, not from a record of the round. Callers report events in the order
+of the log; there are no fights in freeze time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from cs2_protocol.game import Side
+from cs2_simulator.play.counts.tally import Tally, add_all
+from cs2_simulator.play.player import Player
+
+TRADE_MS = 5000
+"""A death is traded if the killer dies within this time, inclusive."""
+
+BIGGEST_CLUTCH = 5
+ACE_KILLS = 5
+
+PISTOLS = frozenset(
+    {"glock", "hkp2000", "usp_silencer", "p250", "elite", "fiveseven", "tec9", "cz75a", "deagle", "revolver"}
+)
+SNIPERS = frozenset({"awp", "ssg08", "scar20", "g3sg1"})
+FIRE = frozenset({"inferno", "molotov", "incgrenade"})
+UTILITY = FIRE | {"hegrenade", "flashbang", "smokegrenade", "decoy"}
+KNIVES = ("knife", "bayonet")
+"""Prefixes of knife names; each skin has its own name."""
+
+_THROWN = {
+    "hegrenade": "he_thrown",
+    "flashbang": "flash_thrown",
+    "smokegrenade": "smoke_thrown",
+    "molotov": "molly_thrown",
+    "incgrenade": "molly_thrown",
+    "decoy": "decoy_thrown",
+}
+
+
+class _Round:
+    """The current round. A player keeps their team even after a change of sides; enemies are on different sides."""
+
+    def __init__(
+        self,
+        number: int,
+        line_ups: tuple[Sequence[Player], Sequence[Player]],
+        *,
+        is_free_for_all: bool,
+        has_respawns: bool,
+    ) -> None:
+        self.number = number
+        self.is_decided = False
+        self._is_free_for_all = is_free_for_all
+        self._has_respawns = has_respawns
+        self._tallies: dict[str, Tally] = {}
+        self._by_player: dict[Player, Tally] = {}
+        self._team1_side = _side_of_team1(*line_ups)
+        # Players of the line-ups who are alive and connected, by team; players are only ever removed.
+        self._alive: dict[int, dict[str, Tally]] = {0: {}, 1: {}, 2: {}}
+        self._dead: set[str] = set()
+        self._deaths_by_enemies: list[tuple[int, Tally, Tally]] = []
+        self._clutches: dict[int, tuple[Tally, int]] = {}
+        self._has_first_kill = False
+        for team, line_up in enumerate(line_ups, start=1):
+            for player in line_up:
+                self._add_to_line_up(player, team)
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """One tally per player: first those of the line-ups, then the others in the order of their first event."""
+        return list(self._tallies.values())
+
+    def tally_of(self, player: Player) -> Tally:
+        """Return the tally of a player; a player who joined after the start gets the team of their side."""
+        tally = self._by_player.get(player)
+        if tally is None:
+            tally = self._find_or_add(player, self._team_of_side(player))
+        return tally
+
+    def are_enemies(self, one: Player, other: Player) -> bool:
+        """True if the players are on different sides now; in a free-for-all, true for any two players."""
+        return self.tally_of(one) is not self.tally_of(other) and (self._is_free_for_all or one.team != other.team)
+
+    def kill(
+        self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, is_blind: bool, at_ms: int
+    ) -> None:
+        attacker, target = self.tally_of(killer), self.tally_of(victim)
+        is_enemy = self.are_enemies(killer, victim)
+        if is_enemy:
+            _count_kill(attacker, weapon, is_headshot=is_headshot)
+            attacker.blind_kills += is_blind
+            attacker.carrier_kills += victim.has_bomb
+            if not self._has_respawns:
+                self._count_round_kill(attacker, target, at_ms)
+        elif attacker is not target:
+            attacker.team_kills += 1
+        if self.die(target) and is_enemy:
+            self._deaths_by_enemies.append((at_ms, attacker, target))
+
+    def die(self, target: Tally) -> bool:
+        """Count a death of any cause; return False if players respawn or the death was already counted."""
+        if self._has_respawns:
+            target.deaths += 1
+            return False
+        if target.player_id in self._dead:
+            return False
+        target.first_deaths += not self._dead and not self.is_decided
+        self._dead.add(target.player_id)
+        target.deaths += 1
+        self._remove_alive(target.player_id, target.team)
+        return True
+
+    def leave(self, player: Player) -> None:
+        tally = self._tallies.get(player.person.player_id)
+        if tally is not None and not self._has_respawns:
+            self._remove_alive(tally.player_id, tally.team)
+
+    def decide(self, winner: int | None, mvp: Player | None) -> None:
+        if self.is_decided:
+            return
+        self.is_decided = True
+        if mvp is not None:
+            self.tally_of(mvp).mvps += 1
+        if self._has_respawns:
+            return
+        for alive in self._alive.values():
+            for tally in alive.values():
+                tally.rounds_survived = tally.kast_rounds = 1
+        if winner in self._clutches:
+            last, enemies = self._clutches[winner]
+            clutch = f"clutch1v{enemies}"
+            setattr(last, clutch, getattr(last, clutch) + 1)
+
+    def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:
+        tally = self.tally_of(helper)
+        if not self.are_enemies(helper, victim):
+            return
+        tally.assists += 1
+        if is_flash:
+            tally.flash_assists += 1
+        elif not self._has_respawns:
+            tally.kast_rounds = tally.rounds_played
+
+    def _count_round_kill(self, attacker: Tally, target: Tally, at_ms: int) -> None:
+        """Count the statistics of a kill that exist only in rounds without respawns."""
+        attacker.kast_rounds = attacker.rounds_played
+        _count_multi_kill(attacker)
+        self._count_trade(attacker, target, at_ms)
+        if self.is_decided:
+            return
+        if not self._has_first_kill:
+            self._has_first_kill = True
+            attacker.first_kills += 1
+        mates = self._alive[attacker.team]
+        if len(mates) == 1 and attacker.player_id in mates and not self._is_free_for_all:
+            attacker.clutch_kills += 1
+
+    def _count_trade(self, trader: Tally, target: Tally, at_ms: int) -> None:
+        is_trade = False
+        for died_at_ms, killer, dead in self._deaths_by_enemies:
+            # The grenade of a dead player may kill their killer: that does not trade their own death.
+            is_mate = dead is not trader and dead.team == trader.team and not self._is_free_for_all
+            if killer is target and is_mate and at_ms - died_at_ms <= TRADE_MS:
+                is_trade = True
+                dead.traded_deaths = 1
+                dead.kast_rounds = dead.rounds_played
+        trader.trade_kills += is_trade
+
+    def _remove_alive(self, player_id: str, team: int) -> None:
+        alive = self._alive[team]
+        # A death after the decision neither undoes survival nor starts a clutch.
+        if self.is_decided or alive.pop(player_id, None) is None or self._is_free_for_all or len(alive) != 1:
+            return
+        enemies = len(self._alive[3 - team])
+        if enemies > 0:
+            (last,) = alive.values()
+            self._clutches[team] = (last, min(enemies, BIGGEST_CLUTCH))
+
+    def _add_to_line_up(self, player: Player, team: int) -> None:
+        tally = self._find_or_add(player, 0 if self._is_free_for_all else team)
+        tally.rounds_played = 1
+        self._alive[tally.team][tally.player_id] = tally
+
+    def _find_or_add(self, player: Player, team: int) -> Tally:
+        person = player.person
+        player_id = person.player_id
+        tally = self._tallies.get(player_id)
+        if tally is None:
+            tally = self._tallies[player_id] = Tally(player_id=player_id, name=person.name, team=team)
+        tally.name = person.name
+        self._by_player[player] = tally
+        return tally
+
+    def _team_of_side(self, player: Player) -> int:
+        side = player.side
+        if side is None or self._is_free_for_all:
+            return 0
+        return 1 if side is self._team1_side else 2
+
+
+class Book:
+    """The statistics of one map."""
+
+    def __init__(self) -> None:
+        self._is_open = False
+        self._is_free_for_all = False
+        self._has_respawns = False
+        self._round: _Round | None = None
+        """The current round; it stays current until the next one starts."""
+        self._earlier: dict[int, list[Tally]] = {}
+        """The tallies of the earlier rounds, by number."""
+        self._decided: set[int] = set()
+        self._totals: dict[str, Tally] = {}
+        """The sum of the earlier rounds."""
+        self.undone_damage: Counter[str] = Counter()
+        """Damage in rounds that a restored backup undid, by player: the game never subtracts it."""
+
+    @property
+    def is_open(self) -> bool:
+        """True while events count; false in warmup, in a knife round and after the end."""
+        return self._is_open
+
+    def open(self, *, is_free_for_all: bool, has_respawns: bool) -> None:
+        """Start the statistics of a map that goes live, and discard earlier ones."""
+        self._is_open = True
+        self._is_free_for_all = is_free_for_all
+        self._has_respawns = has_respawns
+        self._round = None
+        self._earlier, self._decided, self._totals = {}, set(), {}
+        self.undone_damage.clear()
+
+    def close(self) -> None:
+        """Stop counting; the statistics are kept, including those of an undecided round."""
+        self._store_round()
+        self._is_open = False
+
+    def round_started(self, number: int, team1: Sequence[Player], team2: Sequence[Player]) -> None:
+        """Start a round with these line-ups, and discard an earlier round of the same number."""
+        if not self._is_open:
+            return
+        self._store_round()
+        if number in self._earlier:
+            del self._earlier[number]
+            self._decided.discard(number)
+            self._sum_rounds()
+        self._round = _Round(
+            number, (team1, team2), is_free_for_all=self._is_free_for_all, has_respawns=self._has_respawns
+        )
+
+    def hit(self, attacker: Player, victim: Player, weapon: str, health_lost: int) -> None:
+        """Count a hit; only hits on enemies matter. `weapon` is the name in `killed` lines."""
+        current = self._round
+        if current is None:
+            return
+        tally = current.tally_of(attacker)
+        if current.are_enemies(attacker, victim):
+            tally.damage += health_lost
+            if weapon not in UTILITY and not weapon.startswith(KNIVES):
+                tally.count_shot()
+            if weapon in UTILITY:
+                tally.utility_damage += health_lost
+                tally.burn_damage += health_lost if weapon in FIRE else 0
+                tally.he_damage += health_lost if weapon == "hegrenade" else 0
+
+    def kill(
+        self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, at_ms: int, is_blind: bool = False
+    ) -> None:
+        """Count a kill, of an enemy or a team mate; `is_blind` is true while a flashbang blinds the killer."""
+        if self._round is not None:
+            self._round.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
+
+    def died(self, victim: Player, at_ms: int) -> None:
+        """Count a death by a fall or suicide, or of a player who left the server or their side alive."""
+        if self._round is not None:
+            self._round.die(self._round.tally_of(victim))
+
+    def killed_by_bomb(self, victim: Player) -> None:
+        """Count a death by the bomb, unless the round is decided: the game then does not, 4 of 4 real cases."""
+        if self._round is not None and not self._round.is_decided:
+            self._round.die(self._round.tally_of(victim))
+
+    def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:
+        """Count an assist."""
+        if self._round is not None:
+            self._round.assist(helper, victim, is_flash=is_flash)
+
+    def blinded(self, victim: Player, thrower: Player) -> None:
+        """Count a living player blinded by an enemy's flashbang; others are not counted."""
+        current = self._round
+        if current is not None:
+            tally = current.tally_of(thrower)
+            tally.enemies_flashed += current.are_enemies(thrower, victim)
+
+    def grenade_thrown(self, thrower: Player, grenade: str) -> None:
+        """Count a thrown grenade."""
+        if self._round is not None:
+            tally, counter = self._round.tally_of(thrower), _THROWN[grenade]
+            setattr(tally, counter, getattr(tally, counter) + 1)
+
+    def chicken_killed(self, killer: Player) -> None:
+        """Count a killed chicken."""
+        if self._round is not None:
+            self._round.tally_of(killer).chicken_kills += 1
+
+    def bomb_planted(self, planter: Player) -> None:
+        """Count a plant."""
+        if self._round is not None:
+            self._round.tally_of(planter).bomb_plants += 1
+
+    def bomb_defused(self, defuser: Player) -> None:
+        """Count a defuse."""
+        if self._round is not None:
+            self._round.tally_of(defuser).bomb_defuses += 1
+
+    def player_left(self, player: Player, at_ms: int) -> None:
+        """Remove a player who disconnected or left their side from the living; this is not a death."""
+        if self._round is not None:
+            self._round.leave(player)
+
+    def round_decided(self, winner: int | None, mvp: Player | None) -> None:
+        """End the round with team 1, team 2 or none as winner. Later events until the next round still belong to it."""
+        if self._round is not None:
+            self._round.decide(winner, mvp)
+
+    def rewind(self, rounds_played: int) -> None:
+        """Go back to a backup: discard later rounds and an undecided one, and count again even after the end."""
+        self._is_open = True
+        for number, tallies in self.rounds():
+            if number > rounds_played:
+                for tally in tallies:
+                    self.undone_damage[tally.player_id] += tally.damage
+        if self._round is not None and not self._round.is_decided:
+            self._round = None
+        self._store_round()
+        self._earlier = {number: tallies for number, tallies in self._earlier.items() if number <= rounds_played}
+        self._decided.intersection_update(self._earlier)
+        self._sum_rounds()
+
+    def tallies(self) -> list[Tally]:
+        """Return one tally per player over the whole map, as copies."""
+        totals: dict[str, Tally] = {}
+        add_all(totals, list(self._totals.values()))
+        if self._round is not None:
+            add_all(totals, self._round.tallies)
+        return list(totals.values())
+
+    def rounds(self) -> list[tuple[int, list[Tally]]]:
+        """Return every round as its number and tallies."""
+        current = [] if self._round is None else [(self._round.number, list(self._round.tallies))]
+        return [*self._earlier.items(), *current]
+
+    def rounds_played(self) -> int:
+        """Return the number of decided rounds."""
+        is_current_decided = self._round is not None and self._round.is_decided
+        return len(self._decided) + is_current_decided
+
+    def _store_round(self) -> None:
+        """Add the current round to the earlier ones and to the totals."""
+        current, self._round = self._round, None
+        if current is None:
+            return
+        self._earlier[current.number] = current.tallies
+        if current.is_decided:
+            self._decided.add(current.number)
+        add_all(self._totals, current.tallies)
+
+    def _sum_rounds(self) -> None:
+        self._totals = {}
+        for tallies in self._earlier.values():
+            add_all(self._totals, tallies)
+
+
+def _side_of_team1(team1: Sequence[Player], team2: Sequence[Player]) -> Side:
+    """Return the side of team 1; its first side, CT, if no player of the line-ups is on a side."""
+    for player in team1:
+        if player.side is not None:
+            return player.side
+    for player in team2:
+        if player.side is not None:
+            return player.side.other
+    return Side.CT
+
+
+def _count_kill(tally: Tally, weapon: str, *, is_headshot: bool) -> None:
+    tally.kills += 1
+    tally.headshots += is_headshot
+    tally.weapon_kills[weapon] = tally.weapon_kills.get(weapon, 0) + 1
+    if weapon in PISTOLS:
+        tally.pistol_kills += 1
+    elif weapon in SNIPERS:
+        tally.sniper_kills += 1
+    elif weapon.startswith(KNIVES):
+        tally.knife_kills += 1
+
+
+def _count_multi_kill(tally: Tally) -> None:
+    """Count the round in one multi-kill class only, that of the kills so far."""
+    kills = tally.kills
+    tally.double_kills = int(kills == 2)
+    tally.triple_kills = int(kills == 3)
+    tally.quad_kills = int(kills == 4)
+    tally.aces = int(kills >= ACE_KILLS)

@@ -1,0 +1,331 @@
+"""Control what a server plays: map loads, warmup, knife round, match and its end.
+
+Commands take effect in the tick in which they arrive; what takes time is planned. Watchers are notified last, because
+they may cancel everything planned here.
+"""
+
+from __future__ import annotations
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import Connected, Disconnected, Entered, Suicide, SwitchedTeam
+from cs2_protocol.log_lines.player_token import player_token
+from cs2_protocol.log_lines.world_lines import WorldTriggered
+from cs2_simulator.agenda import Script
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import LOOP_DEACTIVATE
+from cs2_simulator.play.flow.ending import unassign_players
+from cs2_simulator.play.flow.map_load import load_ms, map_to_load, run_load
+from cs2_simulator.play.flow.pauses import TIMEOUTS, Pauses
+from cs2_simulator.play.flow.reload import reload_match
+from cs2_simulator.play.flow.rounds import Rounds, switch_sides
+from cs2_simulator.play.flow.slot import TaskSlot
+from cs2_simulator.play.flow.standing import GamePhase, Standing
+from cs2_simulator.play.flow.warmup import Warmup
+from cs2_simulator.play.player import UNASSIGNED, Player
+from cs2_simulator.play.watcher import Watcher
+
+__all__ = ["Game", "GamePhase"]
+
+RESTART_NOTICE_MS = 500
+"""Delay between a restart command and its announcement: in a real log it follows within a second."""
+
+MAX_RESTART_S = 60
+
+FIRST_FREEZE_MS = 3_000
+"""Delay between a map load and the first freeze time, unless a player joins before."""
+
+REJOIN_MS = 4_000
+"""How long players are on no side after a map restart."""
+
+TV = player_token("SourceTV", 0, "BOT", "")
+"""SourceTV, which has user id 0 on every map."""
+
+
+class Game(Watcher):
+    """The game of one server. Until a map is loaded, most commands do nothing."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
+        self.standing = Standing(arena)
+        self._pauses = Pauses(arena, self._pauses_changed)
+        self._warmup = Warmup(arena, self._pauses, self.end_warmup)
+        self.rounds = Rounds(arena, self.standing, self._pauses, self._rounds_over)
+        self._requested_map = ""
+        self._is_knife_next = False
+        self._has_commenced = False
+        self._load = TaskSlot(arena.agenda)
+        self._restart = TaskSlot(arena.agenda)
+        self._follow_up = TaskSlot(arena.agenda)
+        self._rejoin_plan = TaskSlot(arena.agenda)
+        arena.watchers.append(self)
+        arena.variables.observers.append(self._variable_changed)
+
+    # --- state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> GamePhase:
+        """What is currently played."""
+        return self.standing.phase
+
+    @property
+    def is_paused(self) -> bool:
+        """True while a pause or timeout is active, or will be at the next freeze time."""
+        return self._pauses.is_on
+
+    @property
+    def team1_side(self) -> Side:
+        """The side of the team named by `mp_teamname_1`."""
+        return self.standing.team1_side
+
+    @property
+    def score(self) -> tuple[int, int]:
+        """Rounds won by team 1 and team 2."""
+        return self.standing.score
+
+    # --- maps ------------------------------------------------------------------------------------------------------
+
+    def load_map(self, map_name: str) -> None:
+        """Leave the map and load another or the same one; a workshop map is requested by its id."""
+        arena = self._arena
+        self._cancel_plans()
+        self._warmup.stop()
+        self.rounds.stop()
+        self._pauses.clear()
+        arena.book.close()
+        self.standing.phase = GamePhase.LOADING
+        self._requested_map = map_name
+        arena.is_busy = True
+        arena.map_number += 1
+        self._load.call_in(load_ms(arena), self._finish_load)
+        self._disconnect_all()
+        arena.absent.clear()
+        arena.buy_zone_exits.clear()
+        if arena.map_name:
+            for watcher in tuple(arena.watchers):
+                watcher.map_closing()
+
+    def _disconnect_all(self) -> None:
+        arena = self._arena
+        for player in tuple(arena.players):
+            arena.log.write(Disconnected(player.token, LOOP_DEACTIVATE))
+            if player.is_alive and not player.person.is_bot:
+                arena.log.write(Suicide(player.token, player.position, "world"))
+            arena.players.remove(player)
+            player.is_alive = player.is_in_game = False
+            for watcher in tuple(arena.watchers):
+                watcher.player_left(player, LOOP_DEACTIVATE)
+
+    def _finish_load(self) -> None:
+        arena = self._arena
+        arena.map_name = map_to_load(self._requested_map, arena.scenario)
+        # Only here: as on a real server, the log of the previous map can still be sent during the load.
+        arena.log.begin_map()
+        for line in run_load(arena.variables, arena.map_name):
+            arena.log.write(line)
+        if arena.variables.is_on("tv_enable"):
+            arena.log.write(Connected(TV, "(unknown)"))
+            arena.log.write(Entered(TV))
+        arena.log.write(WorldTriggered("Warmup_Start"))
+        arena.is_busy = False
+        self._is_knife_next = self._has_commenced = False
+        self.standing.reset_sides()
+        self.standing.reset(GamePhase.WARMUP)
+        self._warmup.begin(is_announced=True)
+        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self.rounds.freeze_time.begin(is_match_start=True))
+        for watcher in tuple(arena.watchers):
+            watcher.map_loaded(arena.map_name)
+        self._notify_warmup_began()
+
+    # --- warmup and starts -----------------------------------------------------------------------------------------
+
+    def start_warmup(self) -> None:
+        """Go to warmup, except during a map load; team 1 begins as CT after it."""
+        if self.phase is GamePhase.LOADING:
+            return
+        self.standing.reset_sides()
+        self._open_warmup()
+        self._notify_warmup_began()
+
+    def end_warmup(self) -> None:
+        """End warmup and start the match, or the knife round before it."""
+        if self.phase is GamePhase.WARMUP:
+            for watcher in tuple(self._arena.watchers):
+                watcher.warmup_ending()
+            self._warmup.end()
+            self._start()
+
+    def restart(self, seconds: int) -> None:
+        """Restart what is played (match, knife round or warmup) in `seconds`, at most MAX_RESTART_S."""
+        if self.phase is not GamePhase.LOADING and seconds > 0:
+            self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
+
+    def start_knife_round(self) -> None:
+        """Make the next start or restart begin a knife round."""
+        self._is_knife_next = True
+
+    def swap_teams(self) -> None:
+        """Swap the sides of the teams and restart."""
+        if self.phase is not GamePhase.LOADING:
+            self.standing.swap_teams()
+            self.rounds.economy.swap_sides()
+            switch_sides(self._arena)
+            self.restart(1)
+
+    def end_now(self) -> None:
+        """Abort the match without `Game Over` and go to warmup."""
+        self._cancel_plans()
+        self._is_knife_next = False
+        self._pauses.clear()
+        self.start_warmup()
+
+    def _restart_in(self, seconds: int) -> Script[None]:
+        yield RESTART_NOTICE_MS
+        unit = "second" if seconds == 1 else "seconds"
+        self._arena.log.write(WorldTriggered(f"Restart_Round_({seconds}_{unit})"))
+        self.standing.write_scores()
+        yield seconds * 1000
+        if self.phase is GamePhase.WARMUP:
+            self._open_warmup()
+            self._notify_warmup_began()
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        self._follow_up.cancel()
+        self.rounds.begin(is_knife=self._is_knife_next)
+
+    def _open_warmup(self) -> None:
+        self._follow_up.cancel()
+        self.rounds.stop()
+        self._arena.book.close()
+        self.standing.reset(GamePhase.WARMUP)
+        self.rounds.economy.start_half(self._arena)
+        self.rounds.freeze_time.begin(is_match_start=True)
+        self._warmup.begin()
+
+    def _commence(self, player: Player) -> None:
+        """Commence the game, still in warmup, when the first player has joined a side."""
+        self._has_commenced = True
+        self._arena.log.write(WorldTriggered("Game_Commencing"))
+        self.standing.write_teams()
+        self.rounds.economy.spawn(self._arena, player)
+        self._open_warmup()
+
+    # --- pauses and backups ----------------------------------------------------------------------------------------
+
+    def pause(self, by: str) -> None:
+        """Pause the game in the current or next freeze time; `by` is the cause as named in the log.
+
+        Timeouts exist in matches and knife rounds only, not in warmup.
+        """
+        if by not in TIMEOUTS or self.phase in (GamePhase.KNIFE, GamePhase.LIVE):
+            self._pauses.pause(by)
+
+    def unpause(self, by: str) -> None:
+        """End a pause; ignored if it is not active."""
+        self._pauses.unpause(by)
+
+    def backups(self) -> list[str]:
+        """Return the names of the backup files, newest first."""
+        return self.rounds.backups.names()
+
+    @property
+    def last_backup(self) -> str:
+        """The newest backup file; empty if there is none."""
+        return self.rounds.backups.last
+
+    def restore(self, file: str) -> bool:
+        """Restore a backup of this map, even in warmup or after the end; False if there is none or a map loads."""
+        arena, rounds = self._arena, self.rounds
+        backup = rounds.backups.find(file)
+        if backup is None or backup.map_name != arena.map_name or self.phase is GamePhase.LOADING:
+            return False
+        self._cancel_plans()
+        self._is_knife_next = False
+        self._warmup.stop()
+        rounds.stop()
+        reload_match(arena, self.standing, rounds.economy, backup)
+        rounds.resume()
+        for watcher in tuple(arena.watchers):
+            watcher.restored(backup.rounds_played)
+        rounds.notify_freeze_began()
+        return True
+
+    # --- after the last round --------------------------------------------------------------------------------------
+
+    def _rounds_over(self) -> None:
+        if self.phase is GamePhase.KNIFE:
+            self._is_knife_next = False
+            self.start_warmup()
+            return
+        self._follow_up.run(self._continue_after_map((*self._arena.playing, *self._arena.absent)))
+        for watcher in tuple(self._arena.watchers):
+            watcher.map_ended()
+
+    def _continue_after_map(self, played: tuple[Player, ...]) -> Script[None]:
+        """Restart or reload the map after its end, as a server does without other commands."""
+        arena = self._arena
+        yield int(arena.variables.number("mp_match_restart_delay") * 1000)
+        if not arena.variables.is_on("mp_match_end_restart"):
+            self.load_map(self._requested_map)
+            return
+        sides = {player: player.team for player in played}
+        self.rounds.stop()
+        unassign_players(arena, played)
+        self.standing.reset_score()
+        self._has_commenced = False
+        self.rounds.economy.start_half(arena)
+        self.rounds.freeze_time.begin(is_match_start=True)
+        self.standing.reset_sides()
+        self.standing.reset(GamePhase.WARMUP)
+        self._warmup.begin()
+        self._rejoin_plan.call_in(REJOIN_MS, lambda: self._rejoin(sides))
+        self._notify_warmup_began()
+
+    def _rejoin(self, sides: dict[Player, str]) -> None:
+        """Move the players who are still connected back to their sides."""
+        arena = self._arena
+        for player, side in sides.items():
+            if player not in arena.players or player.team != UNASSIGNED:
+                continue
+            team = arena.required_team(player) or side
+            arena.log.write(SwitchedTeam(player.teamless_token, UNASSIGNED, team))
+            player.team = team
+            for watcher in tuple(arena.watchers):
+                watcher.player_joined(player)
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def player_joined(self, player: Player) -> None:
+        """Commence the game with the first player, or let the player into the running game."""
+        if player.is_playing and self.phase is GamePhase.WARMUP:
+            if self._has_commenced:
+                self.rounds.economy.spawn(self._arena, player)
+            else:
+                self._commence(player)
+        elif player.is_playing:
+            self.rounds.player_joined(player)
+        self._warmup.update()
+
+    def player_left(self, player: Player, reason: str) -> None:
+        """Update warmup, which may have to wait for players again, or the round, which may be decided."""
+        self._warmup.update()
+        self.rounds.player_left()
+
+    def _variable_changed(self, name: str) -> None:
+        if name == "mp_warmuptime":
+            self._warmup.restart_countdown()
+        elif name == "mp_warmup_pausetimer":
+            self._warmup.update()
+
+    def _pauses_changed(self) -> None:
+        self.rounds.update_freeze()
+        self._warmup.update()
+
+    def _cancel_plans(self) -> None:
+        for slot in (self._load, self._restart, self._follow_up, self._rejoin_plan):
+            slot.cancel()
+
+    def _notify_warmup_began(self) -> None:
+        for watcher in tuple(self._arena.watchers):
+            watcher.warmup_began()

@@ -1,0 +1,61 @@
+"""Track pauses and timeouts: a freeze time does not end while one is active.
+
+Each pause is identified by its cause as named in the log. A pause is logged at once, in any phase; the clock of a
+timeout runs in freeze time only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cs2_protocol.log_lines.world_lines import PauseChanged
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.flow.slot import TaskSlot
+
+PAUSE, UNPAUSE = "mp_pause_match", "mp_unpause_match"
+TIMEOUTS = ("TimeOutTs", "TimeOutCTs")
+
+DEFAULT_TIMEOUT_S = 60.0
+"""Length of a timeout if `mp_team_timeout_time` is 0. In a real log, a timeout ended after a minute."""
+
+
+class Pauses:
+    """The active pauses."""
+
+    def __init__(self, arena: Arena, on_change: Callable[[], None]) -> None:
+        self._arena = arena
+        self._on_change = on_change
+        self._causes: list[str] = []
+        self._timeout_end = TaskSlot(arena.agenda)
+
+    @property
+    def is_on(self) -> bool:
+        """True while any pause is active."""
+        return bool(self._causes)
+
+    def pause(self, by: str) -> None:
+        """Add a pause; a cause that is already active changes nothing."""
+        if by not in self._causes:
+            self._causes.append(by)
+            self._arena.log.write(PauseChanged(is_enabled=True, by=by))
+            self._on_change()
+
+    def unpause(self, by: str) -> None:
+        """Remove a pause. As on a real server, nothing is logged if it is not active."""
+        cause = PAUSE if by == UNPAUSE else by
+        if cause in self._causes:
+            self._causes.remove(cause)
+            self._arena.log.write(PauseChanged(is_enabled=False, by=by))
+            self._on_change()
+
+    def run_timeouts(self) -> None:
+        """Start the clock of an active timeout, unless it already runs. Called in freeze time."""
+        timeout = next((cause for cause in self._causes if cause in TIMEOUTS), None)
+        if timeout is not None and not self._timeout_end.is_active:
+            seconds = self._arena.variables.number("mp_team_timeout_time") or DEFAULT_TIMEOUT_S
+            self._timeout_end.call_in(int(seconds * 1000), lambda: self.unpause(timeout))
+
+    def clear(self) -> None:
+        """Remove all pauses without logging it."""
+        self._causes.clear()
+        self._timeout_end.cancel()

@@ -1,0 +1,53 @@
+"""Hold at most one scheduled task: a new task cancels the previous one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cs2_simulator.agenda import Agenda, ScheduledTask, Script
+
+
+class TaskSlot:
+    """Holds at most one task."""
+
+    def __init__(self, agenda: Agenda) -> None:
+        self._agenda = agenda
+        self._task: ScheduledTask | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """True while a task is pending or running."""
+        return self._task is not None and not self._task.is_over
+
+    def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:
+        """Call a function after a wait."""
+        self.cancel()
+        self._task = self._agenda.call_in(wait_ms, callback)
+
+    def run(self, script: Script[None]) -> None:
+        """Run a script, starting later in this tick.
+
+        Not at once: its first step may use this slot again, and that new task would be overwritten.
+        """
+        self.cancel()
+        self._task = self._agenda.start(_delayed(script))
+
+    def start(self, script: Script[None]) -> None:
+        """Run a script, its first step at once; only for a script that does not use this slot."""
+        self.cancel()
+        self._task = self._agenda.start(script)
+
+    def wake(self) -> None:
+        """End the current wait of the task, if there is one."""
+        if self._task is not None:
+            self._agenda.wake(self._task)
+
+    def cancel(self) -> None:
+        """Cancel the task, if there is one."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _delayed(script: Script[None]) -> Script[None]:
+    yield 0
+    yield from script

@@ -1,0 +1,140 @@
+"""Fill a server with bots: up to `bot_quota` players, or during warmup on a server whose own configuration does so.
+
+Bots come after the first player. A player who joins a side replaces a bot: in warmup at once, in a match when the next
+round begins. A player who leaves is replaced by a bot. Our matches set `bot_quota 0`, so bots play only if the match
+itself asks for them, and the bots of a warmup are kicked when it ends.
+"""
+
+from __future__ import annotations
+
+from cs2_protocol.game import Side
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import Door
+from cs2_simulator.play.flow.slot import TaskSlot
+from cs2_simulator.play.player import Participant, Player
+from cs2_simulator.play.watcher import Watcher
+from cs2_simulator.scenarios import Scenario
+
+NAMES = (
+    "Soldier", "Rebel", "Wolf", "Osiris", "Steel", "Muhlik", "Shamat", "Crusher", "Delrow", "Kao", "Rip", "Vladimir",
+    "Cory", "Ringo", "Yanni", "Zim",
+)  # fmt: skip
+"""Names of bots; most are from real logs."""
+
+ADDRESS = "(unknown)"
+BOT_SKILL = 0.6
+
+WARMUP_QUOTAS = (2, 4, 12)
+WARMUP_SHARE = 0.125
+"""Share of the ordinary servers that fill warmup with bots."""
+
+JOIN_MS = 20
+"""Delay of a bot, so that it comes after the last line of a player who left in this tick."""
+
+
+class Bots(Watcher):
+    """The bots of one server; a watcher of its arena from the start."""
+
+    def __init__(self, arena: Arena, door: Door) -> None:
+        self._arena = arena
+        self._door = door
+        self._quota = 0
+        """The quota of the match: that of the mode does not count, because most servers change it."""
+        self._is_warmup = True
+        self._update_plan = TaskSlot(arena.agenda)
+        arena.watchers.append(self)
+        arena.variables.observers.append(self._variable_changed)
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def map_loaded(self, map_name: str) -> None:
+        """Forget the quota, which the map load has reset."""
+        self._quota = 0
+        self._is_warmup = True
+
+    def map_closing(self) -> None:
+        """Cancel the plan: all bots were disconnected."""
+        self._update_plan.cancel()
+
+    def warmup_began(self) -> None:
+        """Fill the warmup."""
+        self._is_warmup = True
+        self._plan_update()
+
+    def warmup_ending(self) -> None:
+        """Kick the bots of the warmup, before its end is logged."""
+        self._is_warmup = False
+        self._kick_surplus()
+
+    def went_live(self) -> None:
+        """Record that the warmup is over, also after a restart."""
+        self._is_warmup = False
+
+    def round_restarting(self) -> None:
+        """Kick the bots whose places players have taken."""
+        self._kick_surplus()
+
+    def player_joined(self, player: Player) -> None:
+        """Fill up after the first player, and make room for the others."""
+        if not player.person.is_bot:
+            self._plan_update()
+
+    def player_left(self, player: Player, reason: str) -> None:
+        """Replace a player who left."""
+        if not player.person.is_bot:
+            self._plan_update()
+
+    def _variable_changed(self, name: str) -> None:
+        if name == "bot_quota":
+            self._quota = self._arena.variables.whole(name)
+            self._plan_update()
+
+    # --- filling -------------------------------------------------------------------------------------------------
+
+    def _plan_update(self) -> None:
+        if self._wanted or self._bots():
+            self._update_plan.call_in(JOIN_MS, self._update)
+
+    def _update(self) -> None:
+        if self._is_warmup:
+            self._kick_surplus()
+        while len(self._bots()) < self._wanted and self._add_bot():
+            pass
+
+    @property
+    def _wanted(self) -> int:
+        """The number of bots that fill up the server; none as long as no player has joined a side."""
+        quota = self._quota or (self._warmup_quota() if self._is_warmup else 0)
+        humans = [player for player in self._arena.players if not player.person.is_bot]
+        joined = sum(player.is_playing for player in humans)
+        return max(0, min(quota - joined, self._door.max_players - len(humans))) if joined else 0
+
+    def _warmup_quota(self) -> int:
+        rng, scenario = self._arena.rng("warmup bots"), self._arena.scenario
+        quota, chance = rng.choice(WARMUP_QUOTAS), rng.random()
+        is_filled = scenario is Scenario.WARMUP_BOTS or (scenario.is_ordinary and chance < WARMUP_SHARE)
+        return quota if is_filled else 0
+
+    def _bots(self) -> list[Player]:
+        return [player for player in self._arena.players if player.person.is_bot]
+
+    def _kick_surplus(self) -> None:
+        """Kick bots on the fuller side until no more than wanted are left."""
+        bots = self._bots()
+        while len(bots) > self._wanted:
+            bot = max(bots, key=lambda player: (self._size_of(player.side), player.user_id))
+            bots.remove(bot)
+            self._door.kick(bot, "")
+
+    def _add_bot(self) -> bool:
+        taken = {player.person.name for player in self._arena.players}
+        name = next((name for name in NAMES if name not in taken), None)
+        bot = self._door.connect(Participant(name, 0, skill=BOT_SKILL, address=ADDRESS)) if name else None
+        if bot is None:
+            return False
+        self._door.enter(bot)
+        self._door.join(bot, min(Side.T, Side.CT, key=self._size_of))
+        return True
+
+    def _size_of(self, side: Side | None) -> int:
+        return 0 if side is None else len(self._arena.players_on(side))

@@ -1,0 +1,298 @@
+"""Track the guests of a server: expected, coming, connected, away or gone.
+
+The crowd connects guests step by step and disconnects them as other modules decide. It brings all guests back after a
+map change, and decides who returns after a kick. The waits of each guest have their own random stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from operator import attrgetter
+from random import Random
+from typing import Protocol
+
+from cs2_protocol.game import Side
+from cs2_simulator.agenda import ScheduledTask, Script
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, Door
+from cs2_simulator.play.player import Participant, Player
+
+VALIDATION_MS = (700, 1_800)
+LOADING_MS = (6_000, 15_000)
+CHOICE_MS = (1_000, 4_000)
+"""Time for the Steam validation, the map load and the choice of a team; in a real log 1-2, 5-24 and 1-2 seconds."""
+
+CHOSEN_TEAM_MODES = ("competitive", "scrimcomp2v2")
+"""Modes in which players choose a team; in others the game puts them on a side as soon as they have loaded."""
+
+RETURN_MS = (2_000, 15_000)
+"""Delay of returning guests after a map change."""
+
+LISTED_RETURN_MS = 5_000
+"""Delay after which a kicked player of the match returns."""
+
+STRANGER_RETURN_MS = (8_000, 12_000)
+STRANGER_VISITS = 8
+"""Number of visits after which a stranger gives up."""
+
+STRANGER_PATIENCE_MS = 45_000
+"""Time after which a stranger without a free place leaves."""
+
+FULL_SERVER_RETRY_MS = 10_000
+
+LEAVE_MS = (10_000, 60_000)
+"""When players leave after the end: 9 to 61 seconds after `Game Over` in a real log."""
+
+
+class PlayedGame(Protocol):
+    """The part of the game that the crowd and its stories use."""
+
+    @property
+    def team1_side(self) -> Side:
+        """The current side of team 1."""
+
+    @property
+    def is_paused(self) -> bool:
+        """True while the game is paused."""
+
+    def pause(self, by: str) -> None:
+        """Pause the game."""
+
+    def unpause(self, by: str) -> None:
+        """Unpause the game."""
+
+    def backups(self) -> list[str]:
+        """Return the names of the backup files, newest first."""
+
+    def restore(self, file: str) -> bool:
+        """Restore a backup; return False if it is not possible."""
+
+
+class GuestStage(StrEnum):
+    """Where a guest is."""
+
+    EXPECTED = "expected"
+    """No visit is planned yet."""
+    COMING = "coming"
+    HERE = "here"
+    """Connected, not necessarily playing yet."""
+    AWAY = "away"
+    """Not connected, but will return."""
+    GONE = "gone"
+    """Left for good."""
+
+
+@dataclass(slots=True, eq=False)
+class Guest:
+    """A person who visits this server, over all their visits."""
+
+    person: Participant
+    team: int
+    """1 or 2; 0 for a stranger."""
+    rank: float
+    """Sort key of the order in which guests come."""
+    is_listed: bool = False
+    """True if the match of the plugin lists this person."""
+    stage: GuestStage = GuestStage.EXPECTED
+    player: Player | None = None
+    visits: int = 0
+    is_ready: bool = False
+    """True if the guest has written `.ready` since the map was loaded, or is about to."""
+    visit: ScheduledTask | None = None
+    exit: ScheduledTask | None = None
+
+    def cancel_plans(self) -> None:
+        """Cancel the planned visit and exit."""
+        for planned in (self.visit, self.exit):
+            if planned is not None:
+                planned.cancel()
+
+
+by_rank = attrgetter("rank")
+
+LAST_RANK = 1.0
+"""A rank after all randomly drawn ranks."""
+
+
+def random_times(rng: Random, count: int, first_ms: int, last_ms: int) -> list[int]:
+    """Return `count` random times between the first and the last, sorted."""
+    return sorted(rng.randint(first_ms, last_ms) for _ in range(count))
+
+
+class Crowd:
+    """The guests of one server."""
+
+    def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
+        self.arena = arena
+        self.door = door
+        self.game = game
+        self.guests: dict[int, Guest] = {}
+        """Guests by account, in the order of their invitation."""
+        self.stranger: Guest | None = None
+        self.is_over = False
+        """True after the end of the map: guests no longer come, unless they stay for the next map."""
+        self.stays_after_map = False
+        self._finished_map = ""
+        self._names = ("", "")
+        """The names of the two teams, in the order of the map on which people first saw them."""
+
+    def present(self) -> list[Guest]:
+        """Return the connected guests."""
+        return [guest for guest in self.all_guests() if guest.player is not None]
+
+    def all_guests(self) -> list[Guest]:
+        """Return all guests, the stranger last."""
+        return [*self.guests.values(), *([] if self.stranger is None else [self.stranger])]
+
+    def guest_of(self, player: Player) -> Guest | None:
+        """Return the guest who is this player, or None."""
+        stranger = self.stranger
+        if stranger is not None and stranger.person.account == player.person.account:
+            return stranger
+        return self.guests.get(player.person.account)
+
+    def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
+        """Add a guest, or update a known one. A guest who had left for good is expected again."""
+        guest = self.guests.get(person.account)
+        if guest is None:
+            rank = self.arena.rng("visitors", "rank", person.account).random()
+            guest = self.guests[person.account] = Guest(person, team, rank)
+        if guest.exit is not None:
+            guest.exit.cancel()
+        if guest.stage is GuestStage.GONE:
+            guest.stage = GuestStage.EXPECTED
+        guest.team = team
+        guest.is_listed = is_listed
+        return guest
+
+    def schedule_visit(self, guest: Guest, wait_ms: int) -> None:
+        """Let a guest connect after a wait."""
+        guest.cancel_plans()
+        guest.stage = GuestStage.COMING
+        guest.visit = self.arena.agenda.start(self._visit(guest, wait_ms))
+
+    def schedule_leave(self, guest: Guest, wait_ms: int, reason: str, stage: GuestStage = GuestStage.GONE) -> None:
+        """Let a guest disconnect after a wait, if connected then: for good, or `AWAY` for some time."""
+        if guest.exit is not None:
+            guest.exit.cancel()
+        guest.exit = self.arena.agenda.call_in(wait_ms, partial(self._disconnect, guest, reason, stage))
+
+    def uninvite(self, guests: Sequence[Guest]) -> None:
+        """Remove the guests who are not connected; connected ones stay, but are no longer listed."""
+        for guest in guests:
+            guest.is_listed = False
+            if guest.player is None:
+                guest.cancel_plans()
+                self.guests.pop(guest.person.account, None)
+
+    def player_left(self, player: Player, reason: str) -> None:
+        """Decide whether a player who disconnected returns."""
+        guest = self.guest_of(player)
+        if guest is None or guest.player not in (None, player):
+            return
+        guest.player = None
+        guest.cancel_plans()
+        if guest is self.stranger:
+            self._stranger_left(guest)
+        elif guest.stage in (GuestStage.COMING, GuestStage.HERE) and reason != LOOP_DEACTIVATE:
+            if reason == KICKED and guest.is_listed:
+                self.schedule_visit(guest, LISTED_RETURN_MS)
+            else:
+                guest.stage = GuestStage.GONE
+
+    def side_of(self, team: int) -> Side:
+        """Return the side of a team, 1 or 2, which people know by its name: on another map the names may be swapped."""
+        text = self.arena.variables.text
+        names = (text("mp_teamname_1"), text("mp_teamname_2"))
+        if not self._names[0] or not self._names[1]:
+            self._names = names
+        is_first = (team == 1) is not (names == self._names[::-1] != self._names)
+        side = self.game.team1_side
+        return side if is_first else side.other
+
+    def map_closing(self) -> None:
+        """Cancel all plans: guests who had come will return, the others are expected again."""
+        for guest in self.all_guests():
+            guest.cancel_plans()
+            guest.player = None
+            guest.is_ready = False
+            if guest.stage is not GuestStage.GONE:
+                guest.stage = GuestStage.AWAY if guest.visits else GuestStage.EXPECTED
+
+    def map_loaded(self) -> None:
+        """Let the guests return in the order of their first visit, and so with the same user ids.
+
+        A server without commands reloads the map that is over: guests do not return for that. For another map, those
+        who left after the end return too.
+        """
+        is_done = self.is_over and not self.stays_after_map and self.arena.map_name == self._finished_map
+        self.is_over = False
+        away = sorted((guest for guest in self.all_guests() if guest.stage is GuestStage.AWAY), key=by_rank)
+        if is_done:
+            for guest in away:
+                guest.stage = GuestStage.GONE
+            return
+        rng = self.arena.rng("visitors", "return", self.arena.map_name)
+        for guest, wait_ms in zip(away, random_times(rng, len(away), *RETURN_MS), strict=True):
+            self.schedule_visit(guest, wait_ms)
+
+    def map_ended(self) -> None:
+        """Let the guests leave one by one, unless it turns out by then that they stay for the next map."""
+        self.is_over = True
+        self._finished_map = self.arena.map_name
+        for guest in self.present():
+            rng = self.arena.rng("visitors", "farewell", guest.person.account)
+            reason = rng.choice((BY_USER, BY_USER, LOOP_DEACTIVATE))  # 6 to 4 in a real log
+            act = partial(self._leave_after_map, guest, reason)
+            guest.exit = self.arena.agenda.call_in(rng.randint(*LEAVE_MS), act)
+
+    def _visit(self, guest: Guest, wait_ms: int) -> Script[None]:
+        yield wait_ms
+        player = None
+        while player is None:
+            if self.is_over and not self.stays_after_map:
+                guest.stage = GuestStage.AWAY
+                return
+            guest.visits += 1
+            player = self.door.connect(guest.person)
+            if player is None:
+                guest.visits -= 1
+                yield FULL_SERVER_RETRY_MS
+        if player not in self.arena.players:
+            return  # kicked in the same tick: `player_left` has planned what follows
+        guest.player, guest.stage = player, GuestStage.HERE
+        rng = self.arena.rng("visitors", "pace", guest.person.account)
+        yield rng.randint(*VALIDATION_MS)
+        self.door.validate(player)
+        yield rng.randint(*LOADING_MS)
+        self.door.enter(player)
+        yield rng.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0
+        side = self._free_side() if guest is self.stranger else self.side_of(guest.team)
+        if side is not None:
+            self.door.join(player, side)
+        else:
+            self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
+
+    def _free_side(self) -> Side | None:
+        """Return the side of a guest who is gone for good; the places of guests who may still come are not free."""
+        team = next((guest.team for guest in self.guests.values() if guest.stage is GuestStage.GONE), None)
+        return None if team is None else self.side_of(team)
+
+    def _disconnect(self, guest: Guest, reason: str, stage: GuestStage) -> None:
+        if guest.player is not None:
+            guest.stage = stage
+            self.door.leave(guest.player, reason)
+
+    def _leave_after_map(self, guest: Guest, reason: str) -> None:
+        if not self.stays_after_map:
+            self._disconnect(guest, reason, GuestStage.AWAY)
+
+    def _stranger_left(self, stranger: Guest) -> None:
+        if self.is_over or stranger.visits >= STRANGER_VISITS:
+            stranger.stage = GuestStage.GONE
+        elif stranger.stage is not GuestStage.GONE:
+            rng = self.arena.rng("visitors", "stranger", stranger.visits)
+            self.schedule_visit(stranger, rng.randint(*STRANGER_RETURN_MS))

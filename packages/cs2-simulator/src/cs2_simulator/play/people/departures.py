@@ -1,0 +1,225 @@
+"""Stories in which players leave the server or their side during a match: all for good, or one who comes back."""
+
+from __future__ import annotations
+
+from cs2_simulator.agenda import Script
+from cs2_simulator.play.door import BY_USER, EXITING, KICKED_IDLE
+from cs2_simulator.play.people.crowd import Crowd, Guest, GuestStage, by_rank
+from cs2_simulator.play.people.stories import Story
+from cs2_simulator.play.player import SPECTATOR
+
+MIDDLE_OF_ROUND_MS = (8_000, 15_000)
+"""Time after the start of a round: rounds last about a minute, and hardly ever less than this."""
+
+ALL_LEAVE_ROUNDS = (3, 6)
+ALL_LEAVE_DEATHMATCH_MS = (60_000, 120_000)
+ALL_LEAVE_WITHIN_MS = 3_000
+
+LEAVER_ROUND = 2
+
+RAGE_QUIT_ROUND = 4
+RAGE_QUIT_DEATHMATCH_MS = (60_000, 120_000)
+ROUNDS_AWAY = 2
+DEATHMATCH_AWAY_MS = 60_000
+TYPING_MS = 2_000
+RECONNECT_MS = 1_500
+
+IDLE_ROUNDS = (2, 5)
+IDLE_PLAYERS = 2
+IDLE_RETURN_MS = (2_000, 40_000)
+"""How long after the start of a round a player who was kicked for being idle connects again: in the middle of it."""
+
+SPECTATOR_ROUNDS = (2, 4)
+SPECTATOR_DEATHMATCH_MS = (40_000, 80_000)
+SPECTATING_MS = (20_000, 110_000)
+
+IDLE_SHARE, SPECTATOR_SHARE = 0.12, 0.12
+"""Shares of ordinary matches in which a player is kicked for being idle, or moves to the spectators for a while."""
+
+RAGE_TEXTS = ("im done with this team", "unplayable", "nice team. bye", "cant play like this", "lagging so hard, brb")
+
+
+class Departure(Story):
+    """A departure that happens once, in the middle of a given round, or after some time in a deathmatch."""
+
+    def __init__(self, crowd: Crowd, round_number: int, deathmatch_ms: tuple[int, int]) -> None:
+        super().__init__(crowd)
+        self._round = self.within_match(round_number)
+        self._deathmatch_ms = deathmatch_ms
+        self._has_begun = False
+
+    def depart(self) -> None:
+        """Let the players leave."""
+        raise NotImplementedError
+
+    def went_live(self) -> None:
+        """Schedule the departure in a deathmatch, which has no rounds."""
+        if self.is_deathmatch:
+            self._begin(self._deathmatch_ms)
+
+    def round_started(self, round_number: int) -> None:
+        """Schedule the departure in its round, or in the first round after it."""
+        if round_number >= self._round and not self.is_deathmatch:
+            self._begin(MIDDLE_OF_ROUND_MS)
+
+    def _begin(self, between_ms: tuple[int, int]) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self.call_in(self.rng("begin").randint(*between_ms), self.depart)
+
+
+class AllLeave(Departure):
+    """All players leave within a few seconds and do not come back."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, 0, ALL_LEAVE_DEATHMATCH_MS)
+        self._round = self.within_match(self.rng("round").randint(*ALL_LEAVE_ROUNDS))
+
+    def depart(self) -> None:
+        """Schedule the departure of all guests."""
+        for guest in self._crowd.all_guests():
+            rng = self.rng("leave", guest.person.account)
+            if guest.player is None:
+                guest.cancel_plans()
+                guest.stage = GuestStage.GONE
+            else:
+                self._crowd.schedule_leave(guest, rng.randint(0, ALL_LEAVE_WITHIN_MS), rng.choice((BY_USER, EXITING)))
+
+
+class Leaver(Departure):
+    """One player leaves and does not come back."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, LEAVER_ROUND, RAGE_QUIT_DEATHMATCH_MS)
+
+    def depart(self) -> None:
+        """Choose a player and let them leave."""
+        players = sorted(self._crowd.present(), key=by_rank)
+        if players:
+            self._crowd.schedule_leave(self.rng("who").choice(players), 0, BY_USER)
+
+
+class RageQuit(Departure):
+    """One player writes a message, leaves, and is back two rounds later."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, RAGE_QUIT_ROUND, RAGE_QUIT_DEATHMATCH_MS)
+        self._quitter: Guest | None = None
+        self._quit_round = 0
+        self._round_number = 0
+
+    def round_started(self, round_number: int) -> None:
+        """Record the current round."""
+        self._round_number = round_number
+        super().round_started(round_number)
+
+    def freeze_began(self, round_number: int) -> None:
+        """Bring the player back after ROUNDS_AWAY rounds."""
+        if self._quitter is not None and self._quit_round and round_number >= self._quit_round + ROUNDS_AWAY:
+            self._return(self._quitter)
+
+    def depart(self) -> None:
+        """Choose a player and let them quit."""
+        players = sorted((guest for guest in self._crowd.present() if guest is not self._crowd.stranger), key=by_rank)
+        if players:
+            self._quitter = self.rng("who").choice(players)
+            self._quit_round = self._round_number
+            self.run(self._quit(self._quitter, self.rng("words").choice(RAGE_TEXTS)))
+
+    def _quit(self, guest: Guest, text: str) -> Script[None]:
+        if guest.player is not None:
+            self._crowd.door.say(guest.player, text)
+        yield TYPING_MS
+        self._crowd.schedule_leave(guest, 0, BY_USER, GuestStage.AWAY)
+        if self.is_deathmatch:
+            yield DEATHMATCH_AWAY_MS
+            self._return(guest)
+
+    def _return(self, guest: Guest) -> None:
+        self._quitter = None
+        if guest.stage is GuestStage.AWAY:
+            self._crowd.schedule_visit(guest, RECONNECT_MS)
+
+
+class IdleKick(Departure):
+    """Players who stand idle are kicked one by one in the middle of a round, and are back one or two rounds later.
+
+    The first is kicked in the last round of the first half in every second match, and so misses halftime. A side is
+    never left without players.
+    """
+
+    def __init__(self, crowd: Crowd, kicks: int = IDLE_PLAYERS) -> None:
+        super().__init__(crowd, 0, RAGE_QUIT_DEATHMATCH_MS)
+        rng = self.rng("round")
+        self._kicks = kicks
+        half = self.max_rounds // 2
+        self._round = half if half > 1 and rng.random() < 0.5 else self.within_match(rng.randint(*IDLE_ROUNDS))
+        self._away: dict[Guest, int] = {}
+        """The players who were kicked, with the rounds they still miss."""
+
+    def round_started(self, round_number: int) -> None:
+        """Bring players back in the middle of a round, or kick the next one."""
+        for guest in tuple(self._away):
+            self._away[guest] -= 1
+            if self._away[guest] <= 0:
+                del self._away[guest]
+                self._return(guest, round_number)
+        if self._kicks and not self._away:
+            self._has_begun = False
+            super().round_started(round_number)
+
+    def depart(self) -> None:
+        """Kick an idle player."""
+        guests = [
+            guest for guest in self._crowd.present() if guest is not self._crowd.stranger and self._is_spare(guest)
+        ]
+        if not guests or not self._kicks:
+            return
+        self._kicks -= 1
+        guest = self.rng("who", self._kicks).choice(sorted(guests, key=by_rank))
+        self._away[guest] = self.rng("rounds", self._kicks).randint(1, 2)
+        self._crowd.schedule_leave(guest, 0, KICKED_IDLE, GuestStage.AWAY)
+        if self.is_deathmatch:
+            self.call_in(DEATHMATCH_AWAY_MS, lambda: self._return(guest, 0))
+
+    def _is_spare(self, guest: Guest) -> bool:
+        player = guest.player
+        if player is None or player.side is None or not player.is_alive:
+            return False
+        return len(self._crowd.arena.players_on(player.side)) > 1
+
+    def _return(self, guest: Guest, round_number: int) -> None:
+        if guest.stage is GuestStage.AWAY:
+            self._crowd.schedule_visit(guest, self.rng("return", round_number).randint(*IDLE_RETURN_MS))
+
+
+class SpectatorVisit(Departure):
+    """One player moves to the spectators, and back to their side after a while. A plugin match does not allow it."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        super().__init__(crowd, 0, SPECTATOR_DEATHMATCH_MS)
+        self._round = self.within_match(self.rng("round").randint(*SPECTATOR_ROUNDS))
+
+    def depart(self) -> None:
+        """Choose a player and let them spectate."""
+        guests = [guest for guest in self._crowd.present() if guest.team and not guest.is_listed]
+        if guests:
+            guest = self.rng("who").choice(sorted(guests, key=by_rank))
+            self.run(self._spectate(guest, self.rng("time").randint(*SPECTATING_MS)))
+
+    def _spectate(self, guest: Guest, time_ms: int) -> Script[None]:
+        yield 0
+        if guest.player is not None:
+            self._crowd.door.join(guest.player, SPECTATOR)
+        yield time_ms
+        if guest.player is not None and guest.player.team == SPECTATOR:
+            self._crowd.door.join(guest.player, self._crowd.side_of(guest.team))
+
+
+def ordinary_story(crowd: Crowd) -> Story:
+    """Return the story of an ordinary match: now and then a player is kicked for being idle or spectates."""
+    story = Story(crowd)
+    chance = story.rng("incident").random()
+    if chance < IDLE_SHARE:
+        return IdleKick(crowd, 1)
+    return SpectatorVisit(crowd) if chance < IDLE_SHARE + SPECTATOR_SHARE else story

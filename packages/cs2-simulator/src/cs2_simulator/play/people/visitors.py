@@ -1,0 +1,274 @@
+"""Decide who comes to a server and what they do, by roster and scenario.
+
+People come only when they are expected, and when no command has configured the server for some time. Who comes, in
+which order and to which team depends only on the seed and the roster, not on when commands were sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from cs2_protocol.steam_id import MAX_ACCOUNT
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import BY_USER, Door
+from cs2_simulator.play.flow.slot import TaskSlot
+from cs2_simulator.play.people.chatter import Chatter
+from cs2_simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
+from cs2_simulator.play.people.departures import AllLeave, IdleKick, Leaver, RageQuit, SpectatorVisit, ordinary_story
+from cs2_simulator.play.people.impostor import Impostors, disguise
+from cs2_simulator.play.people.interruptions import PauseStory, RoundRestore
+from cs2_simulator.play.people.persons import make_people, with_one_awper
+from cs2_simulator.play.people.stories import Story
+from cs2_simulator.play.player import Participant, Player
+from cs2_simulator.play.watcher import RoundEnd, Watcher
+from cs2_simulator.scenarios import Scenario
+from cs2_simulator.sim_settings import accounts_in
+
+PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casual": 10, "retakes": 7, "custom": 10}
+"""Number of players who come without a roster."""
+
+DEFAULT_PLAYERS = 10
+
+ARRIVAL_MS = (5_000, 25_000)
+"""Bounds of the random time in which all players connect."""
+
+LATE_MS = 180_000
+LEAVES_BEFORE_MS = 60_000
+"""How long before the late player joins another one leaves."""
+
+STRANGER_AFTER_MS = (1_000, 8_000)
+"""Delay after the last other guest, so that the stranger's visits do not change the user ids of others."""
+
+CHEATER_SKILL = 2.2
+CHEATER_HEADSHOTS = 0.88
+"""Share of headshots, far above what a player reaches in a whole match: 60 % is outstanding."""
+
+STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
+    Scenario.FULL_MATCH: ordinary_story,
+    Scenario.LOG_LOSS: ordinary_story,
+    Scenario.IDLE_KICK: IdleKick,
+    Scenario.SPECTATOR: SpectatorVisit,
+    Scenario.ALL_LEAVE: AllLeave,
+    Scenario.LEAVER: Leaver,
+    Scenario.RAGE_QUIT_REJOIN: RageQuit,
+    Scenario.ROUND_RESTORE: RoundRestore,
+    Scenario.PAUSES: PauseStory,
+    Scenario.SPOOFER: Impostors,
+}
+"""The story of each scenario; in all other scenarios people just play."""
+
+
+class Expectation(StrEnum):
+    """Who is expected on the server."""
+
+    NO_ONE = "no_one"
+    ROSTER = "roster"
+    ANYBODY = "anybody"
+
+
+class Visitors(Watcher):
+    """The visitors of one server; a watcher of its arena from the start."""
+
+    def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
+        self._arena = arena
+        self._door = door
+        self._crowd = Crowd(arena, door, game)
+        self._chatter = Chatter(self._crowd)
+        self._story: Story | None = None
+        self._expects = Expectation.NO_ONE
+        self._are_players_invited = False
+        self._countdown = TaskSlot(arena.agenda)
+        arena.watchers.append(self)
+
+    @property
+    def stays_after_map(self) -> bool:
+        """True if another map of the series follows: people do not leave after this one."""
+        return self._crowd.stays_after_map
+
+    @stays_after_map.setter
+    def stays_after_map(self, stays: bool) -> None:
+        self._crowd.stays_after_map = stays
+
+    def expect(self, team1: Sequence[tuple[int, str]], team2: Sequence[tuple[int, str]]) -> None:
+        """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away."""
+        is_same_match = self._expects is Expectation.ROSTER
+        self._expects = Expectation.ROSTER
+        nicks = {account: nick for account, nick in (*team1, *team2) if 0 < account <= MAX_ACCOUNT}
+        first = _distinct([account for account, _ in team1 if account in nicks])
+        second = _distinct([account for account, _ in team2 if account in nicks and account not in first])
+        guests = self._crowd.guests
+        gone = [account for account, guest in guests.items() if is_same_match and guest.stage is GuestStage.GONE]
+        self._crowd.uninvite([guest for account, guest in guests.items() if account not in nicks])
+        for number, team in enumerate(self._make_teams(first, second, nicks), 1):
+            for person in team:
+                guest = self._crowd.invite(person, number, is_listed=True)
+                if person.account in gone:
+                    guest.stage = GuestStage.GONE
+        if not is_same_match:
+            self._crowd.is_over = False
+        for guest in self._crowd.present():
+            if guest.player is not None and guest.player.is_playing:
+                self._chatter.player_joined(guest.player)
+        self._start_countdown()
+
+    def expect_anyone(self) -> None:
+        """Expect random people, or those in `sim_players`; if people are already expected, only restart the wait."""
+        if self._expects is not Expectation.NO_ONE:
+            self.restart_countdown()
+            return
+        self._expects = Expectation.ANYBODY
+        self._are_players_invited = False
+        self._start_countdown()
+
+    def forget_roster(self) -> None:
+        """Stop expecting people because the match was ended; connected players stay."""
+        self._expects = Expectation.NO_ONE
+        self._countdown.cancel()
+        self._crowd.uninvite(list(self._crowd.guests.values()))
+        stranger = self._crowd.stranger
+        if stranger is not None and stranger.player is None:
+            stranger.cancel_plans()
+            self._crowd.stranger = None
+
+    def restart_countdown(self) -> None:
+        """Restart the wait for people, unless it is over, because the server was just configured."""
+        if self._countdown.is_active:
+            self._start_countdown()
+
+    # --- events --------------------------------------------------------------------------------------------------
+
+    def map_loaded(self, map_name: str) -> None:
+        """Let the guests return, and restart the wait for those still expected."""
+        self._chatter.map_loaded(map_name)
+        self._crowd.map_loaded()
+        if self._expects is not Expectation.NO_ONE:
+            self._start_countdown()
+
+    def map_closing(self) -> None:
+        """Cancel all plans on the old map."""
+        self._end_story()
+        self._chatter.map_closing()
+        self._crowd.map_closing()
+
+    def player_joined(self, player: Player) -> None:
+        """Let the player write `.ready` if the match lists them."""
+        self._chatter.player_joined(player)
+
+    def player_left(self, player: Player, reason: str) -> None:
+        """Let the crowd decide whether the player returns."""
+        self._crowd.player_left(player, reason)
+
+    def warmup_began(self) -> None:
+        """End the story: the match has not started or was aborted."""
+        self._end_story()
+        self._chatter.warmup_began()
+
+    def went_live(self) -> None:
+        """Start the story of the scenario."""
+        self._crowd.is_over = False
+        self._end_story()
+        make_story = STORIES.get(self._arena.scenario)
+        if make_story is not None:
+            self._story = make_story(self._crowd)
+            self._story.went_live()
+        self._chatter.went_live()
+
+    def freeze_began(self, round_number: int) -> None:
+        """Pass the event to the story."""
+        if self._story is not None:
+            self._story.freeze_began(round_number)
+
+    def round_started(self, round_number: int) -> None:
+        """Pass the event to the story."""
+        if self._story is not None:
+            self._story.round_started(round_number)
+
+    def round_ended(self, round_number: int, end: RoundEnd) -> None:
+        """Let players comment on the round."""
+        self._chatter.round_ended(round_number, end)
+
+    def map_ended(self) -> None:
+        """Let people write farewells and leave."""
+        self._end_story()
+        self._chatter.map_ended()
+        self._crowd.map_ended()
+
+    # --- arrivals ------------------------------------------------------------------------------------------------
+
+    def _end_story(self) -> None:
+        if self._story is not None:
+            self._story.cancel()
+            self._story = None
+
+    def _start_countdown(self) -> None:
+        delay_ms = int(self._arena.variables.number("sim_roster_delay") * 1000)
+        self._countdown.call_in(delay_ms, self._schedule_arrivals)
+
+    def _schedule_arrivals(self) -> None:
+        """Schedule the visits when the wait is over. Skipped during a map load, whose end restarts the wait."""
+        scenario = self._arena.scenario
+        if self._arena.is_busy or scenario is Scenario.NO_SHOW:
+            return
+        if self._expects is Expectation.ANYBODY and not self._are_players_invited:
+            self._are_players_invited = True
+            self._invite_players()
+        guests = sorted(self._crowd.guests.values(), key=by_rank)
+        self._assign_roles(scenario, guests)
+        rng = self._arena.rng("visitors", "trickle")
+        waits_ms = random_times(rng, len(guests), 0, rng.randint(*ARRIVAL_MS))
+        if scenario is Scenario.INCOMPLETE_ROSTER:
+            # A roster of one loses its only player, a roster of two loses one.
+            guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
+        elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
+            waits_ms[-1] += LATE_MS
+        for guest, wait_ms in zip(guests, waits_ms, strict=False):
+            if guest.stage is GuestStage.EXPECTED:
+                self._crowd.schedule_visit(guest, wait_ms)
+        if scenario is Scenario.EARLY_LEAVER and len(guests) > 1:
+            self._crowd.schedule_leave(guests[0], waits_ms[-1] - LEAVES_BEFORE_MS, BY_USER)
+        if scenario is Scenario.STRANGER and self._crowd.stranger is None:
+            self._send_stranger(max(waits_ms, default=0))
+
+    def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
+        """Choose the impostors or the cheater of the scenario."""
+        if scenario is Scenario.SPOOFER:
+            disguise(self._arena, guests)
+        elif scenario is Scenario.CHEATER and guests:
+            cheater = self._arena.rng("visitors", "cheater").choice(guests)
+            if cheater.visits == 0:
+                cheater.person = replace(
+                    cheater.person, skill=CHEATER_SKILL, headshots=CHEATER_HEADSHOTS, is_cheater=True
+                )
+
+    def _invite_players(self) -> None:
+        accounts = accounts_in(self._arena.variables.text("sim_players"))
+        count = len(accounts) or PLAYERS_BY_MODE.get(self._arena.variables.mode_name, DEFAULT_PLAYERS)
+        count = min(count, self._door.max_players)
+        people = make_people(self._arena.rng("visitors", "people"), count, accounts=accounts)
+        half = (count + 1) // 2
+        for number, team in enumerate(self._with_awpers(people, half), 1):
+            for person in team:
+                self._crowd.invite(person, number, is_listed=False)
+
+    def _make_teams(self, first: list[int], second: list[int], nicks: dict[int, str]) -> list[list[Participant]]:
+        accounts = [*first, *second]
+        rng = self._arena.rng("visitors", "people")
+        people = make_people(rng, len(accounts), accounts=accounts, nicks=nicks)
+        return self._with_awpers(people, len(first))
+
+    def _with_awpers(self, people: list[Participant], first_team_size: int) -> list[list[Participant]]:
+        rng = self._arena.rng("visitors", "awpers")
+        return [with_one_awper(rng, people[:first_team_size]), with_one_awper(rng, people[first_team_size:])]
+
+    def _send_stranger(self, last_ms: int) -> None:
+        rng = self._arena.rng("visitors", "stranger")
+        names = [guest.person.name for guest in self._crowd.guests.values()]
+        person = make_people(rng, 1, taken_names=names)[0]
+        stranger = self._crowd.stranger = Guest(person, 0, LAST_RANK)
+        self._crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
+
+
+def _distinct(accounts: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys(accounts))

@@ -1,0 +1,147 @@
+"""Define participants, who exist without a server, and players: one stay of a participant, under one user id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_token import PlayerToken, player_token
+from cs2_protocol.steam_id import format_steam3, from_account
+
+MAX_HEALTH = 100
+START_MONEY = 800
+
+UNASSIGNED = "Unassigned"
+PENDING_ID = "STEAM_ID_PENDING"
+"""The Steam id that CS2 logs for a player who has left."""
+
+NO_ID = "<none>"
+"""The Steam id that CS2 logs for a bot that has left: `"Wolf<3><<none>><TERRORIST>"`."""
+
+SPECTATOR = "Spectator"
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """A person or bot. `account` is the N of `[U:1:N]`; 0 for a bot, which has no account."""
+
+    name: str
+    account: int
+    skill: float = 1.0
+    """Weight in fights: 1 is average, 0.6 weak, 1.5 outstanding."""
+    headshots: float = 0.4
+    """Share of gun kills that are headshots."""
+    address: str = "203.0.113.10:27005"
+    knife: str = "knife"
+    """Name of the knife in `killed` lines on the CT side; on the T side a plain `knife` is `knife_t`."""
+    is_awper: bool = False
+    is_cheater: bool = False
+
+    @property
+    def is_bot(self) -> bool:
+        """True for a bot."""
+        return self.account == 0
+
+    @property
+    def player_id(self) -> str:
+        """The player id used in the API."""
+        return f"BOT:{self.name}" if self.is_bot else from_account(self.account)
+
+    @property
+    def steam_id(self) -> str:
+        """The Steam id as the log prints it."""
+        return "BOT" if self.is_bot else format_steam3(from_account(self.account))
+
+
+@dataclass(slots=True, eq=False)
+class Player:
+    """One stay of a participant on the server. `team` is as in the log: a side, Unassigned, Spectator, or empty."""
+
+    person: Participant
+    user_id: int
+    team: str = ""
+    is_in_game: bool = False
+    """True once the player has loaded the map (`entered the game`)."""
+    connected_at_ms: int = 0
+    has_left: bool = False
+    """True from the end of the tick in which the player disconnected: the log then no longer shows their Steam id."""
+    kept_team: str = ""
+    """The team of a player who returns, until they have loaded the map."""
+    died_leaving: bool = False
+    """True if the player died by leaving, until the end of that round."""
+    # State in the current round:
+    is_alive: bool = False
+    is_in_buy_zone: bool = False
+    health: int = MAX_HEALTH
+    armor: int = 0
+    has_helmet: bool = False
+    has_kit: bool = False
+    has_bomb: bool = False
+    money: int = START_MONEY
+    primary: str = ""
+    """Weapon name as `killed` prints it; empty for none."""
+    pistol: str = ""
+    grenades: list[str] = field(default_factory=list)
+    """The grenades by name: `hegrenade flashbang smokegrenade molotov incgrenade decoy`."""
+    has_taser: bool = False
+    position: str = "0 0 0"
+    blind_until_ms: int = 0
+    fired: tuple[str, int] = ("", 0)
+    """The gun fired last, and when it can fire again, by the clock of the round."""
+    _tokens: dict[tuple[str | None, int], PlayerToken] = field(default_factory=dict)
+
+    @property
+    def side(self) -> Side | None:
+        """The side of the player; None for spectators and unassigned players."""
+        return _SIDES.get(self.team)
+
+    @property
+    def is_playing(self) -> bool:
+        """True if the player has loaded and is on a side."""
+        return self.is_in_game and self.team in _SIDES
+
+    @property
+    def token(self) -> PlayerToken:
+        """The player token of nearly all log lines."""
+        return self._token_as(self.team)
+
+    @property
+    def teamless_token(self) -> PlayerToken:
+        """The player token of `switched from team` lines."""
+        return self._token_as(None)
+
+    @property
+    def money_token(self) -> PlayerToken:
+        """The player token of `money change` lines, whose user id is one too high."""
+        return self._token_as(self.team, offset=1)
+
+    def _token_as(self, team: str | None, offset: int = 0) -> PlayerToken:
+        token = self._tokens.get((team, offset))
+        if token is None:
+            token = player_token(self.person.name, self.user_id + offset, self._steam_id, team)
+            self._tokens[team, offset] = token
+        return token
+
+    @property
+    def _steam_id(self) -> str:
+        if self.has_left:
+            return NO_ID if self.person.is_bot else PENDING_ID
+        return self.person.steam_id
+
+    def forget_id(self) -> None:
+        """Hide the Steam id of a player who has left."""
+        self.has_left = True
+        self._tokens.clear()
+
+    def rename(self, name: str) -> None:
+        """Change the player's name."""
+        self.person = replace(self.person, name=name)
+        self._tokens.clear()
+
+    @property
+    def knife(self) -> str:
+        """The name of the knife in `killed` lines."""
+        return "knife_t" if self.person.knife == "knife" and self.team == Side.T else self.person.knife
+
+
+_SIDES = {Side.CT.value: Side.CT, Side.T.value: Side.T}

@@ -1,0 +1,123 @@
+"""Chat commands of the plugin: ready state, choice of side after a knife round, pauses.
+
+Where the plugin waits for a chat command of the players (the choice of a side, the end of a pause after a restored
+round), simulated players send it after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from cs2_protocol.game import Side
+from cs2_simulator.agenda import Script
+from cs2_simulator.play.player import Player
+from cs2_simulator.plugin.match_course import MatchCourse
+from cs2_simulator.plugin.series import PluginStage
+
+REACTION_MS = 10_000
+"""Time until players send an awaited chat command, and until they repeat it."""
+
+SIDE_CHOICES = (".stay", ".switch", ".stay", ".swap", ".ct", ".t")
+"""What the winners of a knife round write; in half of the cases they stay on their side."""
+
+ADMIN = "Admin"
+ROUND_RESTORE = "RoundRestore"
+
+
+def handle(course: MatchCourse, player: Player, command: str) -> None:
+    """Execute a chat command of a player, given without its `.` or `!`."""
+    if player.side is None:
+        return
+    match command:
+        case "ready" | "r":
+            _set_ready(course, player, is_ready=True)
+        case "unready" | "ur":
+            _set_ready(course, player, is_ready=False)
+        case "forceready":
+            _force_ready(course, player.side)
+        case "stay" | "switch" | "swap":
+            _choose_side(course, player, is_switch=command != "stay")
+        case "ct" | "t":
+            _choose_side(course, player, is_switch=(command == "ct") is not (player.side is Side.CT))
+        case "pause" | "tech" | "p":
+            _pause(course, player.side)
+        case "unpause" | "up":
+            _unpause(course, player.side)
+        case "tac":
+            if course.stage is PluginStage.LIVE:
+                course.execute("timeout_ct_start" if player.side is Side.CT else "timeout_terrorist_start")
+
+
+def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
+    """Schedule the side choice of the knife round's winners, once one of them is on the server.
+
+    The plugin waits for it without a limit, and repeats its question in a way that the server does not log.
+    """
+    choice = rng.choice(SIDE_CHOICES)
+
+    def choose() -> None:
+        winners = course.arena.players_on(course.knife_winner)
+        if winners:
+            course.door.say(rng.choice(winners), choice)
+
+    _repeat_while(course, lambda: course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION, choose)
+
+
+def schedule_unpause(course: MatchCourse) -> None:
+    """Schedule `.unpause` by a player of each side after a restored round."""
+
+    def unpause() -> None:
+        for side in (Side.CT, Side.T):
+            for player in course.arena.players_on(side)[:1]:
+                course.door.say(player, ".unpause")
+
+    _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause)
+
+
+def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None]) -> None:
+    """Let players chat every REACTION_MS while the plugin waits for it, on this map of this match."""
+    series, map_number = course.series, course.arena.map_number
+
+    def script() -> Script[None]:
+        yield REACTION_MS
+        while is_awaited() and course.series is series and course.arena.map_number == map_number:
+            chat()
+            yield REACTION_MS
+
+    course.arena.agenda.start(script())
+
+
+def _set_ready(course: MatchCourse, player: Player, *, is_ready: bool) -> None:
+    if not course.stage.is_started:
+        course.ready.set_ready(player, is_ready=is_ready)
+        course.check_ready()
+
+
+def _force_ready(course: MatchCourse, side: Side) -> None:
+    if not course.stage.is_started and course.settings.is_on("matchzy_allow_force_ready"):
+        course.ready.force(course.arena, side, course.min_ready)
+        course.check_ready()
+
+
+def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> None:
+    is_waiting = course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION
+    if course.series is not None and is_waiting and player.side is course.knife_winner:
+        if is_switch:
+            course.execute("mp_swapteams")  # the game's first team then begins as T
+        course.go_live(course.series)
+
+
+def _pause(course: MatchCourse, side: Side) -> None:
+    if course.stage is PluginStage.LIVE and not course.paused_by:
+        course.pause(side.value)
+
+
+def _unpause(course: MatchCourse, side: Side) -> None:
+    """Unpause once both sides have asked for it. Only an admin can end an admin's pause."""
+    if course.stage is not PluginStage.LIVE or not course.paused_by or course.paused_by == ADMIN:
+        return
+    if side not in course.asked_to_unpause:
+        course.asked_to_unpause.append(side)
+    if len(course.asked_to_unpause) == len(Side):
+        course.unpause()

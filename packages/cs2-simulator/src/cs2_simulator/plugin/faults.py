@@ -1,0 +1,74 @@
+"""Post the plugin's events, with simulated delivery faults: lost, duplicated or late events.
+
+MatchZy starts a task per event, without retries and without ordering. `sim_report_faults` is the percentage of events
+that are lost; the same percentage is duplicated, and as many are sent late.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cs2_simulator.outside import Outside
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.plugin import reports
+
+CONTENT_TYPE = "application/json; charset=utf-8"
+
+LATE_MS = 30_000
+"""A late event is sent after the next event, or at the latest after this delay."""
+
+_PER_CENT = 100
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BODY_HEADER = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
+
+
+def is_header(name: str, value: str) -> bool:
+    """True if .NET accepts this header. It does not send a request with a header that it rejects."""
+    if not _HEADER_NAME.fullmatch(name) or _BODY_HEADER.fullmatch(name):
+        return False
+    return value.isascii() and not any(char in value for char in "\r\n\0")
+
+
+class ReportSender:
+    """Posts events to the configured URL. Sends nothing without a URL."""
+
+    def __init__(self, arena: Arena, outside: Outside) -> None:
+        self._arena = arena
+        self._outside = outside
+        self._late: list[tuple[str, dict[str, str], bytes]] = []
+        self._count = 0
+        self.url = ""
+        self.header_name = ""
+        self.header_value = ""
+
+    def send(self, payload: reports.Payload) -> None:
+        """Post an event, or lose, duplicate or delay it at random."""
+        if not self.url or (self.header_name and not is_header(self.header_name, self.header_value)):
+            return
+        post = (self.url, self._headers(), reports.encode(payload))
+        overtaken, self._late = self._late, []
+        share = self._arena.variables.number("sim_report_faults") / _PER_CENT
+        self._count += 1
+        roll = self._arena.rng("reports", self._count, payload["matchid"]).random() if share else 1.0
+        if roll >= 3 * share:
+            self._outside.send_report(*post)
+        elif roll >= 2 * share:
+            self._late.append(post)
+            self._arena.agenda.call_in(LATE_MS, self._send_late)
+        elif roll >= share:
+            self._outside.send_report(*post)
+            self._outside.send_report(*post)
+        for late in overtaken:
+            self._outside.send_report(*late)
+
+    def _send_late(self) -> None:
+        late, self._late = self._late, []
+        for post in late:
+            self._outside.send_report(*post)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": CONTENT_TYPE}
+        if self.header_name:
+            headers[self.header_name] = self.header_value
+        return headers

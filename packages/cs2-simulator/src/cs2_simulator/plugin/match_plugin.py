@@ -1,0 +1,93 @@
+"""Connect the match plugin MatchZy to the server: game events, chat and console commands.
+
+If the plugin is not installed, the console does not know its commands. This is checked on every command, because the
+scenario can change while the server runs. The match itself is in `match_course`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cs2_protocol.game import Side
+from cs2_simulator.outside import Outside
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.door import Door
+from cs2_simulator.play.people.visitors import Visitors
+from cs2_simulator.play.player import Player
+from cs2_simulator.play.watcher import RoundEnd, Watcher
+from cs2_simulator.plugin import chat_commands
+from cs2_simulator.plugin.commands import all_commands
+from cs2_simulator.plugin.deps import MatchGame, PluginConsole
+from cs2_simulator.plugin.match_course import MatchCourse
+from cs2_simulator.plugin.series import PluginStage
+from cs2_simulator.scenarios import Scenario
+
+
+class MatchPlugin(Watcher):
+    """MatchZy on one server."""
+
+    def __init__(
+        self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
+    ) -> None:
+        self._arena = arena
+        self._console = console
+        self.course = MatchCourse(arena, game, door, visitors, console=console, outside=outside)
+        for name, handler in all_commands(self.course).items():
+            console.register(name, self._if_installed(name, handler))
+        console.has_plugin_match = lambda: self.has_match
+        arena.required_team = self.course.required_team
+        arena.watchers.append(self)
+
+    @property
+    def is_installed(self) -> bool:
+        """False in the scenario `plugin_missing`."""
+        return self._arena.scenario is not Scenario.PLUGIN_MISSING
+
+    @property
+    def has_match(self) -> bool:
+        """True while a match is loaded."""
+        return self.course.series is not None
+
+    def map_loaded(self, map_name: str) -> None:
+        """Restart warmup on the new map if a match is loaded."""
+        self.course.schedule_warmup()
+
+    def player_entered(self, player: Player) -> None:
+        """Admit or kick a player who has finished loading."""
+        if not player.person.is_bot and self.is_installed:
+            self.course.admit(player)
+
+    def player_left(self, player: Player, reason: str) -> None:
+        """Remove the player's ready state."""
+        self.course.ready.remove(player)
+
+    def player_chatted(self, player: Player, text: str) -> None:
+        """Handle chat that begins with a dot or an exclamation mark as a command."""
+        if self.has_match and text[:1] in (".", "!"):
+            chat_commands.handle(self.course, player, text[1:].strip().lower())
+
+    def round_started(self, round_number: int) -> None:
+        """Update the hostname, which may contain the score."""
+        if self.course.stage.is_started:
+            self.course.update_hostname()
+
+    def round_ended(self, round_number: int, end: RoundEnd) -> None:
+        """Report a live round, or let the winners of the knife round choose a side."""
+        course, series = self.course, self.course.series
+        if series is None:
+            return
+        if round_number > 0 and course.stage is PluginStage.LIVE:
+            course.report_round(series, end)
+        elif round_number == 0 and course.stage is PluginStage.KNIFE:
+            rng = self._arena.rng("knife", series.map_number)
+            course.end_knife(end.side or rng.choice((Side.CT, Side.T)))
+            chat_commands.schedule_side_choice(course, rng)
+
+    def map_ended(self) -> None:
+        """Count the map and continue with the next one or the end of the series."""
+        series = self.course.series
+        if series is not None and self.course.stage is PluginStage.LIVE:
+            self.course.end_map(series)
+
+    def _if_installed(self, name: str, handler: Callable[[list[str]], str]) -> Callable[[list[str]], str]:
+        return lambda arguments: handler(arguments) if self.is_installed else self._console.unknown_command(name)

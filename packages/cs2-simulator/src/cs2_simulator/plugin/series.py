@@ -1,0 +1,150 @@
+"""State of the loaded match: stage, maps, wins, rosters and sides.
+
+The plugin's team1 and team2 are those of the match file. The game's first team is the one that `mp_teamname_1` names
+and that begins a map as CT; `is_team1_first` is true if that is team1 on the current map. Only this module converts
+sides to the plugin's teams.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+from cs2_protocol.game import Side, Team
+from cs2_protocol.steam_id import account_of
+from cs2_simulator.play.player import SPECTATOR, Player
+from cs2_simulator.plugin.match_file import MatchFile
+
+TEAMS = ("team1", "team2", "spec")
+"""Lists to which the plugin can add a player."""
+
+NO_MATCH_ID = -1
+"""Match id before the start of a match whose file has none."""
+
+
+class PluginStage(IntEnum):
+    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses get5's other stages."""
+
+    NONE = 0
+    PRE_VETO = 1
+    WARMUP = 3
+    KNIFE = 4
+    WAITING_FOR_KNIFE_DECISION = 5
+    LIVE = 7
+    POST_GAME = 9
+
+    @property
+    def is_started(self) -> bool:
+        """True from the knife round or the live start until the map is left."""
+        return self > PluginStage.WARMUP
+
+
+class SeriesStanding(StrEnum):
+    """State of the series after the end of a map."""
+
+    GOES_ON = "goes_on"
+    DECIDED = "decided"
+    STUCK = "stuck"
+
+
+class Series:
+    """A loaded match."""
+
+    def __init__(self, match: MatchFile, url: str) -> None:
+        self.match = match
+        self.url = url
+        self.match_id = NO_MATCH_ID if match.match_id is None else match.match_id
+        self.maps = match.pool[: match.num_maps] if match.skips_veto else ()
+        """The maps in order; empty before the veto."""
+        self.map_number = 0
+        self.wins = [0, 0]
+        self.rosters = (dict(match.team1.players), dict(match.team2.players))
+        self.spectators = dict(match.spectators)
+        self.is_team1_first = True
+        self.original_values: dict[str, str] = {}
+        """Values of the match's variables before it was loaded."""
+
+    @property
+    def needs_knife(self) -> bool:
+        """True if a knife round decides the sides of this map."""
+        return self.match.map_sides[self.map_number] == "knife"
+
+    @property
+    def backup_prefix(self) -> str:
+        """File name prefix of this map's backups."""
+        return f"matchzy_{self.match_id}_{self.map_number}"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the teams that begin this map as CT and as T."""
+        one, two = self.match.team1.name, self.match.team2.name
+        return (one, two) if self.is_team1_first else (two, one)
+
+    def assign_sides(self, first_team_side: Side) -> None:
+        """Assign the sides on which the teams begin this map. Before a knife round, they keep their last sides."""
+        side = self.match.map_sides[self.map_number]
+        if side == "knife":
+            self.is_team1_first = self.side_of(Team.TEAM1, first_team_side) is Side.CT
+        else:
+            self.is_team1_first = side in ("team1_ct", "team2_t")
+
+    def side_of(self, team: Team, first_team_side: Side) -> Side:
+        """Side of a team, given the side of the game's first team."""
+        is_first = (team is Team.TEAM1) is self.is_team1_first
+        return first_team_side if is_first else first_team_side.other
+
+    def by_team(self, score: tuple[int, int]) -> tuple[int, int]:
+        """Convert the game's score (first, second) to the plugin's (team1, team2)."""
+        return score if self.is_team1_first else (score[1], score[0])
+
+    def team_of(self, player: Player) -> Team | None:
+        """Team of a player, or None if they are on no roster."""
+        player_id = player.person.player_id
+        if player_id in self.rosters[0]:
+            return Team.TEAM1
+        return Team.TEAM2 if player_id in self.rosters[1] else None
+
+    def required_team(self, player: Player, first_team_side: Side) -> str | None:
+        """Name of the team that a listed player must join, or None if the player is not listed."""
+        team = self.team_of(player)
+        if team is not None:
+            return self.side_of(team, first_team_side).value
+        return SPECTATOR if player.person.player_id in self.spectators else None
+
+    def add(self, player_id: str, team: str, nick: str) -> bool:
+        """Add a player to one of `TEAMS`. Return False if the player is already listed."""
+        lists = dict(zip(TEAMS, (*self.rosters, self.spectators), strict=True))
+        if any(player_id in listed for listed in lists.values()):
+            return False
+        lists[team][player_id] = nick
+        return True
+
+    def remove(self, player_id: str) -> bool:
+        """Remove a player. Return False if the player is not listed."""
+        found = [listed.pop(player_id, None) for listed in (*self.rosters, self.spectators)]
+        return any(nick is not None for nick in found)
+
+    def expected_players(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+        """Account and forced name of all rostered players, by the plugin's teams."""
+        return _accounts(self.rosters[0]), _accounts(self.rosters[1])
+
+    def end_map(self, score: tuple[int, int]) -> SeriesStanding:
+        """Count a map that ended with this score (team1, team2), with MatchZy's arithmetic.
+
+        A drawn map counts for neither team and does not reduce the number of remaining maps. So a series can run out
+        of maps without a winner: the plugin then fails on the index after the last map and never ends the series.
+        """
+        if score[0] != score[1]:
+            self.wins[0 if score[0] > score[1] else 1] += 1
+        remaining = self.match.num_maps - sum(self.wins)
+        needed = self.match.num_maps // 2 + 1
+        if remaining <= 0 and (self.wins[0] == self.wins[1] or not self.match.can_clinch):
+            return SeriesStanding.DECIDED
+        if self.match.can_clinch and needed in self.wins:
+            return SeriesStanding.DECIDED
+        self.map_number += 1
+        return SeriesStanding.GOES_ON if self.map_number < len(self.maps) else SeriesStanding.STUCK
+
+
+def _accounts(roster: dict[str, str]) -> list[tuple[int, str]]:
+    accounts = ((account_of(player_id), nick) for player_id, nick in roster.items())
+    return [(account, nick) for account, nick in accounts if account is not None]

@@ -1,0 +1,86 @@
+"""A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
+
+No such plugin exists for real servers yet: this is what `docs/game-servers.md` asks of one. Every report has all rounds
+of the map, so the next one makes up for a lost one. It counts the maps of a match itself: after the last round the
+match plugin is already on the next map, and there are series without that plugin.
+"""
+
+from __future__ import annotations
+
+import json
+
+from cs2_simulator.outside import Outside
+from cs2_simulator.play.arena import Arena
+from cs2_simulator.play.watcher import Watcher
+from cs2_simulator.plugin.deps import PluginConsole
+from cs2_simulator.scenarios import Scenario
+
+COMMAND = "matchpod_shots_url"
+HEADERS = {"Content-Type": "application/json"}
+
+
+class ShotCounter(Watcher):
+    """Counts the shots of a server."""
+
+    def __init__(self, arena: Arena, outside: Outside, *, console: PluginConsole) -> None:
+        self._arena = arena
+        self._outside = outside
+        self._console = console
+        self._map_number = 1
+        self._is_map_over = False
+        self._url = ""
+        self._sequence = 0
+        console.register(COMMAND, self._set_url)
+        arena.watchers.append(self)
+
+    def went_live(self) -> None:
+        """Count the map, unless it is the same one again."""
+        self._map_number += self._is_map_over
+        self._is_map_over = False
+
+    def restored(self, rounds_played: int) -> None:
+        """Go on with the map, which may have been over."""
+        self._is_map_over = False
+
+    def round_started(self, round_number: int) -> None:
+        """Report that the round is being counted, without numbers, which would be taken for final ones."""
+        self._report(open_round=round_number)
+
+    def freeze_began(self, round_number: int) -> None:
+        """Report the rounds so far. Not at the end of a round: players still shoot until the next freeze time."""
+        if round_number > 1:
+            self._report()
+
+    def map_ended(self) -> None:
+        """Report the whole map; a deathmatch is one round, which ends with the map."""
+        self._is_map_over = True
+        self._report()
+
+    def _set_url(self, arguments: list[str]) -> str:
+        if self._arena.scenario is Scenario.PLUGIN_MISSING:
+            return self._console.unknown_command(COMMAND)
+        url = arguments[0] if arguments else ""
+        if url.rpartition("/")[2] != self._url.rpartition("/")[2]:  # another token: another match
+            self._map_number, self._is_map_over = 1, False
+        self._url = url
+        return ""
+
+    def _report(self, open_round: int | None = None) -> None:
+        if not self._url:
+            return
+        rounds = [
+            {
+                "roundNumber": number,
+                "players": [
+                    {"steamId": tally.player_id, "shotsFired": tally.shots_fired, "shotsHit": tally.shots_hit}
+                    for tally in tallies
+                    if tally.player_id.isdigit() and number != open_round
+                ],
+            }
+            for number, tallies in self._arena.book.rounds()
+        ]
+        self._sequence += 1
+        report = {"sequence": self._sequence, "mapNumber": self._map_number, "rounds": rounds}
+        if self._is_map_over:
+            report["final"] = True
+        self._outside.send_report(self._url, HEADERS, json.dumps(report).encode())

@@ -1,0 +1,65 @@
+"""Validate values of the simulator's own `sim_` variables, with error texts that list the allowed values."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from cs2_protocol.steam_id import MAX_ACCOUNT, account_of
+from cs2_simulator.scenarios import Scenario
+
+MAX_SPEED = 1000.0
+"""Maximum `sim_speed`. No machine can simulate ticks faster than this."""
+
+MAX_WAIT_S = 86400.0
+"""Maximum wait for players or a map load: one day, more than any test needs."""
+
+_ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
+_BOOLS = ("0", "1", "false", "true")
+_NUMBERS = {
+    # Name: minimum, maximum, and whether the minimum itself is allowed.
+    "sim_speed": (0.0, MAX_SPEED, False),
+    "sim_roster_delay": (0.0, MAX_WAIT_S, True),
+    "sim_map_load": (0.0, MAX_WAIT_S, True),
+    "sim_report_faults": (0.0, 100.0, True),
+}
+
+
+def sim_fault(name: str, value: str) -> str | None:
+    """Return why a `sim_` variable cannot have this value, or None if it can. Always None for other variables."""
+    if name in _NUMBERS:
+        return _number_fault(name, value)
+    if name == "sim_scenario" and value not in set(Scenario):
+        return f"sim_scenario must be one of: {', '.join(Scenario)}"
+    if name == "sim_players" and None in _accounts(value):
+        return "sim_players must be a comma-separated list of SteamID64s or account numbers"
+    if name in ("sim_lockstep", "sim_rcon_drop") and value not in _BOOLS:
+        return f"{name} must be one of: {', '.join(_BOOLS)}"
+    return None
+
+
+def accounts_in(players: str) -> list[int]:
+    """Return the accounts in a valid value of `sim_players`, each once."""
+    return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
+
+
+def _number_fault(name: str, value: str) -> str | None:
+    minimum, maximum, is_minimum_allowed = _NUMBERS[name]
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if minimum < number <= maximum or (is_minimum_allowed and number == minimum):
+        return None
+    bounds = f"between {minimum:g} and {maximum:g}" if is_minimum_allowed else f"above {minimum:g}, at most {maximum:g}"
+    return f"{name} must be a number {bounds}"
+
+
+def _accounts(players: str) -> list[int | None]:
+    """Return the account of each entry, or None if the entry is neither a SteamID64 nor an account number."""
+    return [_account(entry.strip()) for entry in players.split(",") if entry.strip()]
+
+
+def _account(entry: str) -> int | None:
+    is_account = _ACCOUNT.fullmatch(entry) is not None and int(entry) <= MAX_ACCOUNT
+    return int(entry) if is_account else account_of(entry)

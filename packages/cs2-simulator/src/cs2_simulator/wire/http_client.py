@@ -1,0 +1,321 @@
+"""HTTP client for GET and POST with connection reuse and a timeout. Never raises.
+
+A reused connection that turns out to be closed is replaced; all other errors are returned as the result. Redirects are
+not followed, as in the game's client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from socket import SOCK_STREAM, getaddrinfo
+from ssl import SSLContext, create_default_context
+from urllib.parse import urlsplit
+
+import msgspec
+
+from cs2_simulator.log_stream import one_line
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.wire.http_response import ResponseError, ResponseReader
+
+TIMEOUT_S = 10.0
+"""Time limit for a whole request. A game server waits this long before it resends a log post."""
+
+MAX_IDLE = 64
+"""Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
+
+IDLE_S = 30.0
+"""An unused connection is closed after one to two times this interval."""
+
+Headers = Iterable[tuple[str, str]]
+
+LookupResult = Sequence[str] | OSError | UnicodeError
+"""The addresses of a host, or why they could not be resolved."""
+
+_IP = re.compile(r"[0-9.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%.*)?")
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RESERVED = ("content-length", "transfer-encoding")
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Target of a connection."""
+
+    host: str
+    port: int
+    is_secure: bool
+
+
+class _Connection(asyncio.Protocol):
+    """One connection and the response it waits for."""
+
+    def __init__(self, on_lost: Callable[[_Connection], None]) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.reader = ResponseReader()
+        self.response: asyncio.Future[None] | None = None
+        self.is_stale = False
+        """True if the connection was not used since the last sweep."""
+        self._on_lost = on_lost
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self.response is None or self.response.done():
+            self.abort()  # unsolicited data
+            return
+        try:
+            self.reader.feed(data)
+        except ResponseError as fault:
+            self._complete(fault)
+            return
+        if self.reader.is_done:
+            self._complete(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        self._on_lost(self)
+        if exc is not None:
+            self._complete(exc)
+            return
+        try:
+            self.reader.finish()
+        except ResponseError as fault:
+            self._complete(fault)
+        else:
+            self._complete(None)
+
+    def _complete(self, fault: Exception | None) -> None:
+        if self.response is None or self.response.done():
+            return
+        if fault is None:
+            self.response.set_result(None)
+        else:
+            self.response.set_exception(fault)
+
+    @property
+    def is_open(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    async def exchange(self, request: bytes) -> ResponseReader:
+        """Send a request and wait for the whole response."""
+        if self.transport is None or self.transport.is_closing():
+            raise ConnectionResetError("connection is closed")
+        self.reader = ResponseReader()
+        self.response = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        try:
+            await self.response
+        finally:
+            self.response = None  # its exception refers to this frame: avoid a cycle that keeps the request alive
+        return self.reader
+
+
+class HttpClient:
+    """HTTP client shared by all servers of a process."""
+
+    def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._idle: dict[Address, list[_Connection]] = {}
+        self._in_use: set[_Connection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._lookups: dict[str, asyncio.Future[LookupResult]] = {}
+        self._ssl_context: SSLContext | None = None
+        self._is_closed = False
+
+    async def get(self, url: str, headers: Headers) -> FetchResult:
+        """GET a URL."""
+        return await self._request("GET", url, headers, b"")
+
+    async def post(self, url: str, headers: Headers, body: bytes) -> FetchResult:
+        """POST a body."""
+        return await self._request("POST", url, headers, body)
+
+    async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
+        """POST a body with exactly these header lines, each with its line end."""
+        try:
+            address, target = _split(url)
+        except ValueError as fault:
+            return FetchResult(None, reason=f"not sent: {fault}")
+        return await self._send(address, b"POST %b HTTP/1.1\r\n%b\r\n%b" % (target, head, body))
+
+    @property
+    def connections(self) -> int:
+        """Number of open connections."""
+        return len(self._in_use) + sum(map(len, self._idle.values()))
+
+    async def close(self) -> None:
+        """Close all connections. Pending and later requests end without a response."""
+        self._is_closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connections in tuple(self._idle.values()):
+            for connection in connections:
+                connection.abort()
+        self._idle.clear()
+        for connection in tuple(self._in_use):
+            connection.abort()
+        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop
+
+    async def _request(self, method: str, url: str, headers: Headers, body: bytes) -> FetchResult:
+        try:
+            address, request = _encode(method, url, headers, body)
+        except ValueError as fault:
+            return FetchResult(None, reason=f"not sent: {fault}")
+        return await self._send(address, request)
+
+    async def _send(self, address: Address, request: bytes) -> FetchResult:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reader = await self._exchange(address, request)
+        except TimeoutError:
+            return FetchResult(None, reason=f"no response within {self._timeout_s:g} s")
+        except (OSError, ResponseError, ValueError) as fault:  # ValueError: an invalid host name
+            return FetchResult(None, reason=str(fault) or type(fault).__name__)
+        return FetchResult(reader.status, reader.body)
+
+    async def _exchange(self, address: Address, request: bytes) -> ResponseReader:
+        while (connection := self._pop_idle(address)) is not None:
+            try:
+                return await self._exchange_on(connection, address, request)
+            except (OSError, ResponseError):
+                # The peer may have closed it before the request arrived, so try another connection.
+                if connection.reader.has_begun:
+                    raise
+        return await self._exchange_on(await self._connect(address), address, request)
+
+    async def _exchange_on(self, connection: _Connection, address: Address, request: bytes) -> ResponseReader:
+        self._in_use.add(connection)
+        try:
+            reader = await connection.exchange(request)
+        except BaseException:
+            connection.abort()
+            raise
+        finally:
+            self._in_use.discard(connection)
+        idle = self._idle.get(address, ())
+        if reader.is_reusable and connection.is_open and len(idle) < MAX_IDLE and not self._is_closed:
+            self._keep(connection, address)
+        else:
+            connection.abort()
+        return reader
+
+    def _keep(self, connection: _Connection, address: Address) -> None:
+        connection.is_stale = False
+        self._idle.setdefault(address, []).append(connection)
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._close_stale)
+
+    def _close_stale(self) -> None:
+        self._sweep = None
+        for connections in tuple(self._idle.values()):
+            for connection in connections:
+                if connection.is_stale:
+                    connection.abort()
+                connection.is_stale = True
+        if self._idle:
+            self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._close_stale)
+
+    def _pop_idle(self, address: Address) -> _Connection | None:
+        idle = self._idle.get(address)
+        while idle:
+            connection = idle.pop()
+            if not idle:
+                del self._idle[address]
+            if connection.is_open:
+                return connection
+        return None
+
+    def _remove_idle(self, address: Address, connection: _Connection) -> None:
+        idle = self._idle.get(address)
+        if idle is not None and connection in idle:
+            idle.remove(connection)
+            if not idle:
+                del self._idle[address]
+
+    async def _connect(self, address: Address) -> _Connection:
+        if self._is_closed:
+            raise ConnectionAbortedError("HTTP client is closed")
+        if address.is_secure and self._ssl_context is None:
+            self._ssl_context = create_default_context()
+        fault: OSError | None = None
+        for ip in await self._resolve(address.host):
+            try:
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: _Connection(partial(self._remove_idle, address)),
+                    ip,
+                    address.port,
+                    ssl=self._ssl_context if address.is_secure else None,
+                    server_hostname=address.host if address.is_secure else None,
+                )
+            except OSError as exc:
+                fault = exc
+            else:
+                if self._is_closed:
+                    connection.abort()
+                return connection
+        try:
+            raise fault or OSError("host has no address")
+        finally:
+            fault = None  # it refers to this frame: avoid a cycle that keeps the request alive
+
+    async def _resolve(self, host: str) -> Sequence[str]:
+        """Resolve a host in a daemon thread: the process cannot exit before the threads of the loop's executor end."""
+        if _IP.fullmatch(host):
+            return (host,)
+        lookup = self._lookups.get(host)
+        if lookup is None:
+            loop = asyncio.get_running_loop()
+            self._lookups[host] = lookup = loop.create_future()
+            lookup.add_done_callback(lambda _: self._lookups.pop(host, None))
+            threading.Thread(target=_look_up, args=(host, loop, lookup), daemon=True).start()
+        found = await asyncio.shield(lookup)
+        if isinstance(found, Exception):
+            raise OSError(str(found))
+        return found
+
+
+def _look_up(host: str, loop: asyncio.AbstractEventLoop, lookup: asyncio.Future[LookupResult]) -> None:
+    found: LookupResult
+    try:
+        found = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
+    except (OSError, UnicodeError) as fault:
+        found = fault
+    with suppress(RuntimeError):  # the loop may be closed by now
+        loop.call_soon_threadsafe(lookup.set_result, found)
+
+
+def _split(url: str) -> tuple[Address, bytes]:
+    """Split a URL into address and request target. Raise ValueError if it is not a valid HTTP URL."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("URL must begin with http:// or https:// and a host")
+    is_secure = parts.scheme == "https"
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if any(char <= " " or char == "\x7f" for char in target):
+        raise ValueError("URL contains whitespace or control characters")
+    port = parts.port or (443 if is_secure else 80)
+    return Address(parts.hostname, port, is_secure), target.encode("utf-8", "replace")
+
+
+def _encode(method: str, url: str, headers: Headers, body: bytes) -> tuple[Address, bytes]:
+    """Encode a request. Return address and bytes. Raise ValueError if URL or headers are invalid."""
+    address, target = _split(url)
+    sent = {"Host": urlsplit(url).netloc.rpartition("@")[2]}
+    for name, value in headers:
+        if not _TOKEN.fullmatch(name) or name.lower() in _RESERVED:
+            raise ValueError(f"header `{name}` is not allowed")
+        sent["Host" if name.lower() == "host" else name] = one_line(value)
+    if method == "POST":
+        sent["Content-Length"] = str(len(body))
+    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+    return address, b"%b %b HTTP/1.1\r\n%b\r\n%b" % (method.encode(), target, head.encode("utf-8", "replace"), body)

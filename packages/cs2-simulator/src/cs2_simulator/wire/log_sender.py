@@ -1,0 +1,117 @@
+"""Send log posts as soon as there are lines, with a minimum interval between posts.
+
+A game server retries in every tick; here a minimum of real time between retries limits the load while a receiver is
+down. `LogStream` decides what to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from cs2_simulator.log_stream import ACKNOWLEDGED, LogReceiver, LogRequest, LogStream
+from cs2_simulator.wire.http_client import HttpClient
+
+POST_INTERVAL_S = 0.1
+"""Minimum real time between two posts to the same listener."""
+
+POSTS_PER_S = 600
+"""Maximum posts of one process per second: at 0.2 ms each, an eighth of a slow core."""
+
+RETRIES_PER_S = 200
+"""Maximum retries of one process per second. Fewer than posts: they are large, and useless while a receiver is down."""
+
+TICK_WAIT_S = 0.02
+"""Delay before the next check for lines whose tick is not over yet. A tick takes 16 ms."""
+
+
+def post_interval_s(servers: int) -> float:
+    """The minimum interval between posts, given the number of servers in the process."""
+    return max(POST_INTERVAL_S, servers / POSTS_PER_S)
+
+
+def retry_interval_s(servers: int) -> float:
+    """The minimum interval after a post that was not acknowledged."""
+    return max(POST_INTERVAL_S, servers / RETRIES_PER_S)
+
+
+class LogSender:
+    """Sends the log posts of one server."""
+
+    def __init__(
+        self,
+        stream: LogStream,
+        client: HttpClient,
+        *,
+        wake_at: Callable[[float], None],
+        is_lockstep: Callable[[], bool] = lambda: False,
+        interval_s: float = POST_INTERVAL_S,
+        retry_s: float = POST_INTERVAL_S,
+    ) -> None:
+        """`wake_at` is called after a response with the time of the next `send_due`, if lines wait or in lockstep."""
+        self._stream = stream
+        self._client = client
+        self._wake_at = wake_at
+        self._is_lockstep = is_lockstep
+        self._interval_s = interval_s
+        self._retry_s = retry_s
+        self._posts: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+
+    def send_due(self, now_s: float) -> float | None:
+        """Send all posts that are due. Return when more may be due, or None if no lines are waiting.
+
+        `now_s` is the time of the event loop. The agenda of the stream must be at the current time.
+        """
+        if self._is_stopped:
+            return None
+        next_s: float | None = None
+        for listener in self._stream.idle_listeners:
+            if not self._stream.has_lines_for(listener):
+                continue
+            if listener.not_before_s <= now_s:
+                request = self._stream.next_request(listener)
+                if request is not None:
+                    listener.not_before_s = now_s + (0 if self._is_lockstep() else self._interval_s)
+                    self._post(listener, request)
+                    continue
+            due_s = max(listener.not_before_s, now_s + TICK_WAIT_S)
+            next_s = due_s if next_s is None else min(next_s, due_s)
+        return next_s
+
+    async def finish(self, timeout_s: float) -> None:
+        """Send the remaining lines, for at most this time."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_s
+        while (now_s := loop.time()) < until_s:
+            next_s = self.send_due(now_s)
+            if self._posts:
+                left_s = until_s - now_s
+                await asyncio.wait(tuple(self._posts), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            elif next_s is not None:
+                await asyncio.sleep(min(next_s, until_s) - now_s)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Stop sending and cancel posts in flight."""
+        self._is_stopped = True
+        for post in tuple(self._posts):
+            post.cancel()
+
+    def _post(self, listener: LogReceiver, request: LogRequest) -> None:
+        task = asyncio.get_running_loop().create_task(self._send(listener, request))
+        self._posts.add(task)
+        task.add_done_callback(self._posts.discard)
+
+    async def _send(self, listener: LogReceiver, request: LogRequest) -> None:
+        fetched = await self._client.post_raw(request.url, request.head, request.body)
+        if self._is_stopped:
+            return
+        if fetched.status != ACKNOWLEDGED:
+            listener.not_before_s += (
+                self._retry_s if self._is_lockstep() else max(0.0, self._retry_s - self._interval_s)
+            )
+        self._stream.handle_response(listener, fetched.status)
+        if self._is_lockstep() or self._stream.has_lines_for(listener):
+            self._wake_at(listener.not_before_s)

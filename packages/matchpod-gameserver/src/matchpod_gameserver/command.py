@@ -1,0 +1,64 @@
+"""Run the command: read the arguments, wait for the SDK, and start the game; or derive a password."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from .game import ENDING, Game
+from .log import FatalError, log, retry
+from .options import DERIVE, HELP, UsageError, expand_command, parse_arguments, parse_derive_arguments
+from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
+from .sdk import choose_port, read_gameserver
+
+PROGRAM = "matchpod-gameserver"
+
+
+def run() -> None:
+    """Entry point of `matchpod-gameserver`."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
+    """Run the command with the arguments after its name, which is `program`; return the exit code."""
+    if "--help" in (arguments[:1] if arguments[:1] != [DERIVE] else arguments[1:2]):
+        os.write(1, HELP.replace(PROGRAM, program).encode())
+        return 0
+    try:
+        if arguments[:1] == [DERIVE]:
+            return _derive(arguments[1:])
+        return _run(arguments)
+    except FatalError as exc:
+        log("ERROR", str(exc))
+        return 2 if isinstance(exc, UsageError) else 1
+
+
+def _derive(arguments: Sequence[str]) -> int:
+    options = parse_derive_arguments(arguments, os.environ)
+    write_password(options.out, bootstrap_password(read_secret(options.secret_file), options.name))
+    log("INFO", "RCON password written", name=options.name, file=options.out)
+    return 0
+
+
+def _run(arguments: Sequence[str]) -> int:
+    for number in ENDING:
+        signal.signal(number, lambda *_: sys.exit(0))
+    cfg = ""
+    try:
+        options, template = parse_arguments(arguments, os.environ)
+        # Before anything else, so that a missing file is reported at once.
+        secret = b"" if options.password_file else read_secret(options.secret_file)
+        password = read_password(options.password_file) if options.password_file else ""
+        server = retry(read_gameserver, "the Agones SDK", options.sdk_timeout)
+        port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
+        if options.cfg_dir:
+            cfg = write_cfg(options.cfg_dir, server.name, password)
+        values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
+        address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
+        return Game(options, address, password).run(expand_command(template, values))
+    finally:
+        with suppress(OSError):
+            os.unlink(cfg)

@@ -1,0 +1,147 @@
+"""Read the arguments of the command line, and say what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from .log import FatalError
+
+PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
+SECRET_VARIABLE = "MATCHPOD_FLEET_SECRET_FILE"
+DERIVE = "derive-password"
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
+_OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+HELP = f"""\
+usage: matchpod-gameserver [options] -- COMMAND...
+       matchpod-gameserver {DERIVE} --name NAME --out FILE [--secret-file FILE]
+
+Run the game server COMMAND under Agones: report its health, report ready when RCON answers and the map is loaded, end
+it on SIGTERM, and exit when it does. Starts it when the Agones SDK answers, since only the SDK knows its port.
+
+  --password-file FILE     the RCON password, as {DERIVE} has written it: the game cannot read the secret
+  --secret-file FILE       or the secret that the fleet shares with the service (default: {SECRET_VARIABLE})
+  --cfg-dir DIR            the game's folder for .cfg files: a file that sets rcon_password is written there
+  --ip ADDRESS             address that the game listens on (default 0.0.0.0)
+  --port-name NAME         the game's port in the GameServer (default: game, else the first one)
+  --sdk-timeout TIME       how long to wait for the Agones SDK and the ports (default 120)
+  --start-timeout TIME     how long the game may take until its map is loaded (default 600)
+  --grace-period TIME      how long the game may take to end (default 25); terminationGracePeriodSeconds must be longer
+  --max-life TIME          how long a match may take, from its allocation; then the game is ended (default: no limit)
+  --idle-exit TIME         how long a match may have no player and no console connection; then the game is ended,
+                           because the service that would release it must be gone (default: no limit)
+
+A TIME is a number of seconds, or has a unit: 90s, 30m, 12h. Servers without a match are left to Agones.
+In COMMAND, {{port}} is the port of the game and of RCON, {{ip}} the address to listen on, {{name}} the name of the
+GameServer, and {{cfg}} the name of the file in --cfg-dir, for `+exec {{cfg}}`.
+The RCON password is derived from the secret and the name of the GameServer. The game finds it in its variable
+{PASSWORD_VARIABLE} and in the file in --cfg-dir. The port of the SDK is AGONES_SDK_HTTP_PORT (default 9358).
+
+{DERIVE} derives the password and writes it into a file, in an init container that alone mounts the secret.
+
+  --name NAME              the name of the GameServer, which is that of its pod
+  --out FILE               the file for the password, in a volume that the game's container mounts too
+
+Exit codes: 0 ended on request, 1 failure, 2 invalid arguments; otherwise that of the game, 128 + N after signal N.
+"""
+
+
+class UsageError(FatalError):
+    """Invalid arguments."""
+
+
+class Options(NamedTuple):
+    """The options by name, with their defaults; times are in seconds, 0 for no limit."""
+
+    password_file: str = ""
+    secret_file: str = ""
+    cfg_dir: str = ""
+    ip: str = "0.0.0.0"
+    port_name: str = ""
+    sdk_timeout: float = 120.0
+    start_timeout: float = 600.0
+    grace_period: float = 25.0
+    max_life: float = 0.0
+    idle_exit: float = 0.0
+
+
+class DeriveOptions(NamedTuple):
+    """The options of `derive-password`."""
+
+    secret_file: str = ""
+    name: str = ""
+    out: str = ""
+
+
+_AnyOptions = TypeVar("_AnyOptions", Options, DeriveOptions)
+
+
+def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Options, list[str]]:
+    """Return the options and the command; raise UsageError if they are invalid."""
+    rest = iter(arguments)
+    options, command = _parse(Options, rest), list(rest)
+    used = {name for argument in command for name in _PLACEHOLDER.findall(argument)}
+    if not command:
+        raise UsageError("the command of the game server is missing; put it after --, as in: -- ./cs2 -port {port}")
+    if options.password_file and options.secret_file:
+        raise UsageError("--password-file and --secret-file exclude each other")
+    if not options.password_file:
+        options = _with_secret(options, environment)
+    for name in sorted(used - {"port", "ip", "name", "cfg"}):
+        raise UsageError(f"the command has the unknown placeholder {{{name}}}; --help lists all placeholders")
+    if ("cfg" in used) != bool(options.cfg_dir):
+        raise UsageError("--cfg-dir and the placeholder {cfg} in the command need each other")
+    return options, command
+
+
+def parse_derive_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> DeriveOptions:
+    """Return the options of `derive-password`; raise UsageError if they are invalid."""
+    options = _with_secret(_parse(DeriveOptions, iter(arguments)), environment)
+    for name in ("name", "out"):
+        if not getattr(options, name):
+            raise UsageError(f"--{name} is missing; --help lists all options")
+    if not _OBJECT_NAME.fullmatch(options.name):  # Kubernetes leaves $(VARIABLE) as it is if there is none
+        raise UsageError(f"--name must be the name of a GameServer, not `{options.name}`")
+    return options
+
+
+def expand_command(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a command with their placeholders replaced."""
+    return [_PLACEHOLDER.sub(lambda found: values[found[1]], argument) for argument in template]
+
+
+def _parse(kind: type[_AnyOptions], rest: Iterator[str]) -> _AnyOptions:
+    """Read the options up to `--`; what follows stays in `rest`."""
+    values: dict[str, Any] = {}
+    for argument in rest:
+        if argument == "--":
+            break
+        name, is_joined, value = argument.partition("=")
+        field = name[2:].replace("-", "_")
+        if not name.startswith("--") or field not in kind._fields:
+            raise UsageError(f"unknown option `{name}`; --help lists all options, and the command follows after --")
+        value = value if is_joined else next(rest, "--")
+        if value in ("", "--"):
+            raise UsageError(f"{name} needs a value")
+        is_time = isinstance(kind._field_defaults[field], float)
+        values[field] = _seconds(name, value) if is_time else value
+    return kind(**values)
+
+
+def _seconds(name: str, text: str) -> float:
+    found = _TIME.fullmatch(text)
+    if found is None or float(found[1]) == 0:
+        raise UsageError(f"{name} must be a time above 0 such as 90, 30m or 12h, not `{text}`")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def _with_secret(options: _AnyOptions, environment: Mapping[str, str]) -> _AnyOptions:
+    if not options.secret_file and not environment.get(SECRET_VARIABLE):
+        others = "--password-file, " if "password_file" in options._fields else ""
+        raise UsageError(f"the secret of the fleet is missing; set {others}--secret-file or {SECRET_VARIABLE}")
+    return options._replace(secret_file=options.secret_file or environment[SECRET_VARIABLE])

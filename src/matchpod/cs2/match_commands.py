@@ -1,0 +1,296 @@
+"""Build the console commands and the plugin's match file that make a server play a match.
+
+Every inserted value passes `quoted` or `bare`, which ensure that it is a single argument or raise ValueError. Each
+command is sent on its own. Sending `match_commands` again, even during play, changes nothing.
+The caller's console variables come before ours, so that ours win. Answers are parsed in `console_answers`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cs2_protocol.console_commands import (
+    LOG_ON,
+    MAX_PLUGIN_MATCH_ID,
+    MODE_CVARS,
+    REMOVE_LOG_LISTENERS,
+    bare,
+    command,
+    quoted,
+    report_address,
+    set_command,
+)
+from cs2_protocol.game import Team
+from matchpod.core.model import GameSettings, MatchType, StartSides, TeamRoster
+from matchpod.core.text_rules import map_fault, team_name_fault
+from matchpod.cs2.plugin_names import plugin_name, shown_name
+
+WARMUP_S = 9999
+"""Length of warmup, longer than we wait for any roster; pausing its timer then holds it."""
+
+MATCH_END_DELAY_S = 120
+"""Time the server waits after a map, so that we can load the next one and the end of the log arrives."""
+
+MAX_ROUND_MINUTES = 60
+"""The game's maximum for `mp_roundtime`; it silently reduces larger values."""
+
+SHOTS_ADDRESS = "matchpod_shots_url"
+"""Console variable with the address to which a plugin reports its count of shots."""
+
+_WORKSHOP = "workshop/"
+
+_GAME_MODES = {
+    MatchType.CASUAL: (0, 0),
+    MatchType.COMPETITIVE: (0, 1),
+    MatchType.WINGMAN: (0, 2),
+    MatchType.RETAKES: (0, 5),
+    MatchType.DEATHMATCH: (1, 2),
+    MatchType.CUSTOM: (3, 0),
+}
+"""`game_type` and `game_mode`, from the game's gamemodes.txt."""
+
+_PLAYERS_PER_TEAM = {MatchType.COMPETITIVE: 5, MatchType.WINGMAN: 2}
+
+_REPORTING_CVARS = {
+    "mp_logdetail": "3",
+    "mp_logdetail_items": "1",
+    "mp_logmoney": "1",
+    "sv_log_roundstats": "1",
+    # A hibernating server sends no log and would be considered lost.
+    "sv_hibernate_when_empty": "0",
+}
+"""Variables required to follow the match in the log. A server.cfg runs at each map load and may change them."""
+
+_FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
+
+
+def uses_plugin_match(settings: GameSettings) -> bool:
+    """True if MatchZy runs the match: competitive or wingman with at least one listed player.
+
+    A loaded MatchZy match kicks all players that it does not list. With a roster, even of one team only, that is the
+    documented whitelist. Without listed players it would kick everyone, so such a match runs without the plugin.
+    """
+    return settings.uses_plugin
+
+
+def game_mode_of(match_type: MatchType) -> tuple[int, int]:
+    """Return `game_type` and `game_mode` of a match type."""
+    return _GAME_MODES[match_type]
+
+
+def holds_warmup(settings: GameSettings) -> bool:
+    """True if warmup is held until we start play, to wait for a roster. Without one the game starts by itself."""
+    return bool(settings.roster)
+
+
+def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
+    """Return the first commands for a new server; the last one loads the map, which takes 5 to 20 s."""
+    mode = zip(MODE_CVARS, game_mode_of(settings.match_type), strict=True)
+    return (
+        LOG_ON,
+        *_set_all(_REPORTING_CVARS),
+        _password_command(settings),
+        command("bot_kick"),
+        set_command("bot_quota", "0"),
+        *(command(name, bare(value)) for name, value in mode),
+        load_map_command(map_name),
+    )
+
+
+def load_map_command(map_name: str) -> str:
+    """Return the command that changes to a map of the game or of the workshop."""
+    if map_fault(map_name):
+        raise ValueError("not a valid map name")
+    if map_name.startswith(_WORKSHOP):
+        return command("host_workshop_map", bare(map_name.removeprefix(_WORKSHOP)))
+    return command("changelevel", bare(map_name))
+
+
+def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str, ...]:
+    """Return the commands to send after every load of a map, because the mode's config files overwrite these variables.
+
+    With a plugin match, send them after the match is loaded: its warmup config also overwrites some of them. Warmup is
+    held first: until then the game may start by itself, with the default length and rules of its mode.
+    """
+    own, hold = _service_cvars(settings), _warmup_hold_cvars(settings)
+    custom = {name: value for name, value in _custom_cvars(settings).items() if name not in own}
+    rest = {name: value for name, value in own.items() if name not in hold}
+    commands = [*_set_all({**hold, **custom, **rest}), _password_command(settings)]
+    if own.get("bot_quota") == "0":
+        commands.append(command("bot_kick"))
+    return (*commands, *team_name_commands(settings, map_number=map_number))
+
+
+def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
+    """Return the commands that name the teams on a map, which tells players without a roster their sides.
+
+    The first name belongs to the team that begins as CT. Empty with the plugin, which names the teams itself.
+    """
+    if uses_plugin_match(settings):
+        return ()
+    names = [shown_name(settings, team) for team in Team]
+    if settings.sides_on(map_number) is StartSides.TEAM1_T:
+        names.reverse()
+    return tuple(command(f"mp_teamname_{number}", quoted(name)) for number, name in enumerate(names, 1))
+
+
+def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
+    """Return the command that starts warmup, for use before play only; empty if not held or if the plugin starts it."""
+    if not holds_warmup(settings) or uses_plugin_match(settings):
+        return ()
+    return (command("mp_warmup_start"),)
+
+
+def restart_commands(settings: GameSettings) -> tuple[str, ...]:
+    """Return the commands that discard play during setup: back to warmup, or to the first round.
+
+    The plugin does this itself when it loads its match.
+    """
+    if uses_plugin_match(settings):
+        return ()
+    return warmup_commands(settings) or (set_command("mp_restartgame", "1"),)
+
+
+def start_commands(settings: GameSettings) -> tuple[str, ...]:
+    """Return the commands that end warmup. Over RCON the plugin ignores `css_forceready`, but not `css_start`."""
+    if uses_plugin_match(settings):
+        return (command("css_start"),)
+    return (set_command("mp_warmup_pausetimer", "0"), command("mp_warmup_end"), set_command("mp_restartgame", "1"))
+
+
+def reset_commands() -> tuple[str, ...]:
+    """Return the commands that reset a server that is reused, after all players were kicked."""
+    # Log listeners are removed late, because everything before is still part of the match's log.
+    return (command("sv_password", quoted("")), REMOVE_LOG_LISTENERS, command("bot_kick"))
+
+
+def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
+    """Return our own variables, to be read back after `match_commands` and checked with `CvarValue.equals`.
+
+    The caller's variables are not checked: the game silently clamps some values to its bounds.
+    """
+    return _service_cvars(settings)
+
+
+def matchzy_match(
+    settings: GameSettings, *, match_id: int, log_url: str, log_header_name: str, log_header_value: str
+) -> dict[str, object]:
+    """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
+
+    There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
+    and all players are ready.
+    """
+    if not uses_plugin_match(settings) or settings.team1 is None or settings.team2 is None:
+        raise ValueError("a match without listed players must not be loaded into the plugin")
+    if not 1 <= match_id <= MAX_PLUGIN_MATCH_ID:
+        raise ValueError(f"the plugin's match id must be between 1 and {MAX_PLUGIN_MATCH_ID}")
+    teams = (settings.team1, settings.team2)
+    players_per_team = max(_PLAYERS_PER_TEAM[settings.match_type], *(len(team.players) for team in teams))
+    maps = [bare(name.removeprefix(_WORKSHOP)) for name in settings.maps]
+    return {
+        "matchid": match_id,
+        "num_maps": len(maps),
+        "maplist": maps,
+        "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
+        "skip_veto": True,
+        "clinch_series": True,
+        "wingman": settings.match_type is MatchType.WINGMAN,
+        "players_per_team": players_per_team,
+        "min_players_to_ready": players_per_team,
+        "team1": _plugin_team(Team.TEAM1, settings.team1),
+        "team2": _plugin_team(Team.TEAM2, settings.team2),
+        # Some versions of the plugin fail if this object is missing.
+        "spectators": {"players": {}},
+        "cvars": _plugin_cvars(settings, (log_url, log_header_name, log_header_value)),
+    }
+
+
+def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
+    # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than `quoted`.
+    if team_name_fault(roster.name):
+        raise ValueError("the team name is not safe to pass to the plugin")
+    # The plugin rejects an array of players; an empty name keeps the player's own name.
+    return {"name": plugin_name(team, roster.name), "players": {bare(player_id): "" for player_id in roster.players}}
+
+
+def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:
+    # The plugin executes these as `name "value"` at load and again when play starts, so they must not hold warmup.
+    # The address for its events is included because loading a match resets an address set before.
+    url, header_name, header_value = log_address
+    own = _service_cvars(settings)
+    cvars = {
+        **{name: value for name, value in _custom_cvars(settings).items() if name not in own},
+        **_REPORTING_CVARS,
+        **_default_cvars(settings),
+        **_play_cvars(settings),
+        **report_address(url, header_name, header_value),
+    }
+    for name, value in cvars.items():
+        set_command(name, value)
+    return cvars
+
+
+def _service_cvars(settings: GameSettings) -> dict[str, str]:
+    own = {**_warmup_hold_cvars(settings), **_REPORTING_CVARS, **_default_cvars(settings), **_play_cvars(settings)}
+    if not uses_plugin_match(settings):
+        # Restart on the same map instead of following the map cycle. The plugin changes maps itself.
+        own |= {"mp_match_end_restart": "1", "mp_match_restart_delay": str(MATCH_END_DELAY_S)}
+        own |= {"mp_endmatch_votenextmap": "0"}
+    return own
+
+
+def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
+    """Variables that hold warmup until play is started. The length comes first: changing it restarts the timer."""
+    if not holds_warmup(settings):
+        return {}
+    return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
+
+
+def _default_cvars(settings: GameSettings) -> dict[str, str]:
+    """Our defaults, omitted for variables that the caller has set."""
+    preferred = {"bot_quota": "0", "mp_autokick": "0"}
+    if settings.team1 is None:
+        preferred |= _FIXED_TEAMS
+    custom = _custom_cvars(settings)
+    return {name: value for name, value in preferred.items() if name not in custom}
+
+
+def _play_cvars(settings: GameSettings) -> dict[str, str]:
+    cvars: dict[str, str] = {}
+    if settings.team1 is not None:
+        # Moving players between sides would move them between the caller's teams.
+        cvars |= _FIXED_TEAMS
+    if settings.max_rounds is not None:
+        cvars["mp_maxrounds"] = str(settings.max_rounds)
+    if settings.freeze_time is not None:
+        cvars["mp_freezetime"] = str(settings.freeze_time)
+    if settings.match_type is MatchType.DEATHMATCH:
+        cvars |= _deathmatch_cvars(settings)
+    return cvars
+
+
+def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
+    everyone = settings.is_free_for_all
+    cvars = {"mp_teammates_are_enemies": "1" if everyone else "0", "mp_dm_teammode": "0" if everyone else "1"}
+    minutes = settings.deathmatch_minutes
+    if minutes is not None:
+        cvars["mp_timelimit"] = f"{minutes:.6g}"
+        # The only round must not end before the time limit. With 0 for the others, mp_roundtime applies on every map.
+        cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
+        cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"
+        cvars["mp_ignore_round_win_conditions"] = "1" if minutes > MAX_ROUND_MINUTES else "0"
+    return cvars
+
+
+def _custom_cvars(settings: GameSettings) -> dict[str, str]:
+    return {setting.name: setting.value for setting in settings.custom_cvars}
+
+
+def _password_command(settings: GameSettings) -> str:
+    # An empty password clears that of an earlier match on a reused server.
+    return command("sv_password", quoted(settings.server_password or ""))
+
+
+def _set_all(cvars: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(set_command(name, value) for name, value in cvars.items())

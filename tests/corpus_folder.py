@@ -1,0 +1,13 @@
+"""Find the real server logs that some tests read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_DEFAULT_CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+
+
+def corpus_dir() -> Path:
+    """Return the folder of real server logs: MATCHPOD_CORPUS, or `shared/corpus` next to the checkout."""
+    return Path(os.environ.get("MATCHPOD_CORPUS", _DEFAULT_CORPUS))
