@@ -8,7 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from matchpod.core import match, server_status
+from matchpod.core import server_status
+from matchpod.core.match import match
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BEGIN = "<!-- states: drawn by scripts/draw_states.py -->"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matchpod.adapters.vault import KeyFileVault
-from matchpod.service.ingest_tokens import IngestTokens, TokenColumns, open_tokens, token_columns
+from matchpod.service.ingest.tokens import IngestTokens, TokenColumns, open_tokens, token_columns
 from matchpod.storage.servers import ServerRow
 
 VAULT = KeyFileVault.from_text("A" * 43 + "=")

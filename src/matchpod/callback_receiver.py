@@ -17,9 +17,9 @@ import msgspec
 
 from matchpod.app.http_server import HttpServer
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
-from matchpod.service import webhook_signature
-from matchpod.web.asgi import Receive, Scope, Send
-from matchpod.web.bodies import ClientDisconnectedError, read_body
+from matchpod.service.access import webhook_signature
+from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.bodies import ClientDisconnectedError, read_body
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of a callback. A best of five with all its players is well under one megabyte."""

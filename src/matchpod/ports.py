@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 
 Value = str | int | float | bytes | None
 """A column value. Booleans are stored as 0 and 1, times as milliseconds since the epoch."""

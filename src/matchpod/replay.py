@@ -16,8 +16,8 @@ from cs2_protocol.log_lines.reader import LineReader
 from cs2_protocol.log_lines.world_lines import GameOver, LoadingMap, Unknown, WorldTriggered
 from cs2_protocol.post_order import read_in_order
 from cs2_protocol.recorded_posts import RecordingError, detect_form, read_posts
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat
-from matchpod.core.played_map import MapStatus
 from matchpod.cs2.map_flow import MapPhase
 from matchpod.cs2.match_reader import MatchReader
 

@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from cs2_protocol.game import Team, is_human
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.model import MatchType
-from matchpod.core.played_map import MapStatus, PlayedMap
-from matchpod.core.result import overall_lines, player_name, team_name
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.views.result import overall_lines, player_name, team_name
 from matchpod.cs2.match_reader import MatchReader
 
 MAX_NAME_CHARS = 24

@@ -34,11 +34,11 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement
-from matchpod.service.callbacks import CallbackDispatcher
+from matchpod.service.access.webhook_signature import ID_HEADER, new_secret
+from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.webhook_signature import ID_HEADER, new_secret
 from matchpod.storage import organizations, rows
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization

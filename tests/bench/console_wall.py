@@ -17,18 +17,18 @@ import msgspec
 
 from cs2_protocol.log_batches import LogPost
 from matchpod.console.wall import Wall
-from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Statement
+from matchpod.service.console.overview import Overview
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.overview import Overview
 from matchpod.service.runner.deps import Deps
 from matchpod.storage import servers
 from matchpod.storage.raw_log import RawEntry
-from matchpod.web.asgi import Message
+from matchpod.web.http.asgi import Message
 from tests.bench.workload import Workload, load_workload
 from tests.contract.console.console_site import OWNER, ConsoleSite, open_site
 

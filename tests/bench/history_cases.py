@@ -12,16 +12,16 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.history_query import EventsQuery, LeaderboardQuery, ListQuery
-from matchpod.core.played_map import MapStatus
-from matchpod.core.stats.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
+from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
+from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.history.reading import History
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MapStats, MatchHistory
 from matchpod.storage.history_counts import DAY_MS

@@ -13,9 +13,9 @@ from cs2_protocol.log_lines.world_lines import LogFileClosed
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import Effect
 from matchpod.core.events import CheatSuspected, Event, GameEvent
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
 from matchpod.core.stats.ledger import Ledger
-from matchpod.core.timeline import Timeline
+from matchpod.core.views.timeline import Timeline
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.map_flow import MapFlow
 from matchpod.cs2.match_reader import MatchReader

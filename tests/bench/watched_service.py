@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from matchpod.__main__ import main
-from matchpod.service.history.streams import Streams
+from matchpod.service.streams.map_streams import Streams
 
 PUBLICATIONS = "BENCH_PUBLICATIONS"
 """Environment variable: the file for publications, with time, map id, number of the first item and count."""

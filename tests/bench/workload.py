@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cs2_protocol.log_batches import LogPost
 from cs2_protocol.log_clock import format_stamp, parse_stamp
 from matchpod.core.events import RoundStarted
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.match_reader import MatchReader
 from tests.bench.made_up_log import made_up_log

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from matchpod.service.principals import Role, Scope
+from matchpod.service.common.principals import Role, Scope
 from tests.browser import chromium
 from tests.browser.chromium import Faults
 from tests.browser.console_service import ConsoleService

@@ -13,13 +13,13 @@ from typing import TypeVar
 import httpx
 
 from matchpod.app.resources import Resources, open_resources
-from matchpod.service.access import Access
-from matchpod.service.acknowledgements import Acknowledgements
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.ingest_tokens import open_tokens
-from matchpod.service.ingest_urls import IngestUrls
-from matchpod.service.principals import NewKey, Principal, Role, Scope
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import NewKey, Principal, Role, Scope
+from matchpod.service.console.acknowledgements import Acknowledgements
+from matchpod.service.ingest.tokens import open_tokens
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.settings import load_settings
 from matchpod.storage import organizations, servers
 from tests.e2e.service.running_service import RunningService, cvars, free_port_range, players, region, short_match

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Page, expect
 
-from matchpod.service.console_sessions import IDLE_MS, MAX_MS
-from matchpod.service.principals import Role, Scope
+from matchpod.service.access.console_sessions import IDLE_MS, MAX_MS
+from matchpod.service.common.principals import Role, Scope
 from tests.browser.conftest import MEMBER, OWNER, STRANGER, Pages, path_of
 from tests.browser.console_service import HOSTILE_IDS, ConsoleService
 

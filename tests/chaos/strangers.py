@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
-from matchpod.core.orphaned_servers import UNKNOWN_MS
+from matchpod.core.servers.orphaned_servers import UNKNOWN_MS
 from tests.chaos.cluster import PATIENT_SPEED, Cluster
 from tests.chaos.http_messages import format_request, send
 from tests.chaos.plan import GameSpec, Json

@@ -20,18 +20,18 @@ from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, ServerOrder, Statement, Value
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.rows import initial_history
-from matchpod.service.history.streams import Streams
-from matchpod.service.ingest import Ingest
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.regions import Region, Regions
+from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
-from matchpod.service.supervisor import Supervisor
+from matchpod.service.runner.supervisor import Supervisor
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow

@@ -13,10 +13,10 @@ from matchpod.ports import Database, Statement
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import initial_history
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.unit.service.match_log.test_fold import recorded, row_of

@@ -6,12 +6,12 @@ import json
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database
-from matchpod.service.history import naming
 from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.views import naming
 from matchpod.storage import history, map_events, outbox
 from matchpod.storage.servers import ServerRow
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
-from matchpod.core.result import build_result, players_of_map, published_lines
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.views.result import build_result, players_of_map, published_lines
 from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import snapshots

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.storage import servers

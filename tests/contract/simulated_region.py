@@ -14,9 +14,9 @@ from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import FetchResult
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
-from matchpod.service.ingest import TOKEN_HEADER, Ingest
+from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest
 
 TURN_S = 0.005
 TURN_MS = 2_000

@@ -12,7 +12,7 @@ import pytest
 from matchpod.adapters.fleets.agones_servers import ServerRef
 from matchpod.adapters.kubernetes.api_errors import ConflictError, NotFoundError
 from matchpod.adapters.kubernetes.server_watch import went_back
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
 from tests.contract.agones_api import FakeAgones
 from tests.contract.agones_cluster import following, write_kubeconfig

@@ -15,7 +15,7 @@ from matchpod.adapters.fleets.agones_console import first_password
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL, read_fleet_secret
 from matchpod.adapters.fleets.agones_servers import EARLY_OWNER, OWNER_LABEL, REGION_LABEL, SERVER_LABEL
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import (
     Capacity,
     ConsoleAuthError,

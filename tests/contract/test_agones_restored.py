@@ -11,7 +11,7 @@ import pytest
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL, ServerRef
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, ConsoleAuthError, FleetUnavailableError, GameServer
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following

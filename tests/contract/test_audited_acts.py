@@ -8,19 +8,19 @@ import re
 import pytest
 
 from matchpod.core.errors import CallbackWaitingError, ServerNotRunningError
-from matchpod.core.result import iso_time
+from matchpod.core.views.result import iso_time
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.service.access import Access, AccessError
-from matchpod.service.audit import COMMAND_LINE, Audit
-from matchpod.service.callback_deliveries import CallbackDeliveries
+from matchpod.service.access.audit import COMMAND_LINE, Audit
+from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.service.region_switch import RegionSwitch
-from matchpod.service.regions import Region, Regions
+from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import outbox, region_flags, servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock

@@ -14,21 +14,21 @@ from matchpod.console.match_view import MatchServices, MatchView
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.wall_groups import WallGroup, group_of_open
+from matchpod.core.views.progress import PublicPhase
+from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
-from matchpod.service import overview as overview_module
+from matchpod.service.console import overview as overview_module
+from matchpod.service.console.match_details import MatchDetails
+from matchpod.service.console.overview import Overview, WallMatch
 from matchpod.service.history.reading import History
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.history.rows import initial_history
-from matchpod.service.history.streams import Streams
-from matchpod.service.match_details import MatchDetails
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.overview import Overview, WallMatch
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, servers
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases

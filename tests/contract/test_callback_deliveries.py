@@ -8,17 +8,17 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from matchpod.core.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import CallbackWaitingError, NotFoundError, RateLimitError
 from matchpod.core.outcome import Outcome
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.ports import Database, Delivery
-from matchpod.service import callback_deliveries
-from matchpod.service.callback_deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
-from matchpod.service.callback_views import CallbacksPage
-from matchpod.service.callbacks import RETRY_AFTER_MS
+from matchpod.service.callbacks import deliveries as callback_deliveries
+from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
+from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
+from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
-from matchpod.service.principals import Principal, Role, Scope
+from matchpod.service.views.callbacks import CallbacksPage
 from matchpod.storage import callback_lists, organizations, outbox
 from matchpod.storage.organizations import Organization
 from tests.contract import databases

@@ -11,12 +11,12 @@ import pytest
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.vault import KeyFileVault
-from matchpod.core.callback_query import CallbackState
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Database
-from matchpod.service.callbacks import CallbackDispatcher
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.webhook_signature import new_secret
+from matchpod.service.access.webhook_signature import new_secret
+from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.storage import organizations, outbox, rows
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.vault import KeyFileVault
-from matchpod.core.callback_query import CallbackState
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import (
     CallbackRequest,
     Database,
@@ -23,11 +23,11 @@ from matchpod.ports import (
     Statement,
     Value,
 )
-from matchpod.service import callbacks
-from matchpod.service.callbacks import MAX_PER_HOST, RETRY_AFTER_MS, CallbackDispatcher
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.webhook_signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, new_secret, verify
+from matchpod.service.access.webhook_signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, new_secret, verify
+from matchpod.service.callbacks import dispatcher as callbacks
+from matchpod.service.callbacks.dispatcher import MAX_PER_HOST, RETRY_AFTER_MS, CallbackDispatcher
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow, CallbackRow

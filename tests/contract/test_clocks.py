@@ -15,7 +15,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
-from matchpod.service.readiness import MAX_DIFFERENCE_MS
+from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.settings import load_settings
 from matchpod.storage import outbox, servers

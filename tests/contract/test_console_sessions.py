@@ -8,11 +8,18 @@ import pytest
 
 from matchpod.core.errors import UnauthorizedError
 from matchpod.ports import Database, Statement
-from matchpod.service import console_sessions as rules
-from matchpod.service.access import Access
-from matchpod.service.audit import COMMAND_LINE, Audit
-from matchpod.service.console_sessions import IDLE_MS, MAX_MS, MAX_SESSIONS, RECORD_USE_MS, ConsoleSessions, ConsoleUser
-from matchpod.service.principals import Role, Scope
+from matchpod.service.access import console_sessions as rules
+from matchpod.service.access.audit import COMMAND_LINE, Audit
+from matchpod.service.access.console_sessions import (
+    IDLE_MS,
+    MAX_MS,
+    MAX_SESSIONS,
+    RECORD_USE_MS,
+    ConsoleSessions,
+    ConsoleUser,
+)
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import Role, Scope
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.vaults import VAULT

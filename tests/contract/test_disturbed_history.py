@@ -13,27 +13,27 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.match.timers import Timers
 from matchpod.core.outcome import Outcome
-from matchpod.core.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.timers import Timers
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Row, Statement
-from matchpod.service import supervisor
+from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.reading import History
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.history.rows import history_of
-from matchpod.service.history.streams import Reader, Streams
-from matchpod.service.ingest import Ingest
+from matchpod.service.ingest.posts import Ingest
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.principals import Principal, Role, Scope
+from matchpod.service.runner import supervisor
 from matchpod.service.runner.run import SNAPSHOT_MS
+from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.storage import history, outbox, raw_log, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS

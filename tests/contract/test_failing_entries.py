@@ -7,18 +7,18 @@ import json
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
-from matchpod.service import organization_events
+from matchpod.service.console.match_details import read_card
 from matchpod.service.history import recorder
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
-from matchpod.service.match_details import read_card
 from matchpod.service.match_log import live
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import as_lost
 from matchpod.service.match_log.turns import MAX_BEGUN, FoldTurns
+from matchpod.service.streams import organization_events
 from matchpod.storage import history, outbox, unfinished
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
@@ -92,7 +92,7 @@ async def test_deadline_that_always_raises_ends_the_match(db: Database, monkeypa
     def tick(_match: Match, _now_ms: int) -> object:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("matchpod.service.supervisor.CRASH_MS", 0)
+    monkeypatch.setattr("matchpod.service.runner.supervisor.CRASH_MS", 0)
     monkeypatch.setattr("matchpod.service.match_log.fold.CATCH_UP_MS", 0)
     monkeypatch.setattr(Match, "tick", tick)
     async with open_world(db, speed=1000.0) as world:

@@ -23,7 +23,7 @@ from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions
 from matchpod.adapters.fleets.process_record import MARK_NAME, ProcessRecord, RecordFolder
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles, probe_port
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, Fleet, FleetError, GameServer, ServerOrder
 from tests.contract.agones_cluster import agones_cluster
 from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig

@@ -10,8 +10,7 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, FleetUnavailableError
-from matchpod.service import supervisor
-from matchpod.service.runner import liveness
+from matchpod.service.runner import liveness, supervisor
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS

@@ -1,7 +1,7 @@
 """Clients generated from the API description compile, and read results of both shapes without casts.
 
 The generators are installed from npm and PyPI into a folder that is kept for the next run. Without Node, uv or the
-network these tests are skipped; `tests/unit/web/test_ops.py` checks what the generators rely on.
+network these tests are skipped; `tests/unit/web/handlers/test_ops.py` checks what the generators rely on.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from matchpod.web.examples import read_examples
-from matchpod.web.openapi import describe
+from matchpod.web.openapi.examples import read_examples
+from matchpod.web.openapi.openapi import describe
 from matchpod.web.routes import ENDPOINTS
 
 NPM = ("openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3")

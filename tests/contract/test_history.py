@@ -10,20 +10,21 @@ import msgspec
 import pytest
 
 from matchpod.core.errors import ForbiddenError, NotFoundError, UnavailableError
-from matchpod.core.history_query import EventsQuery, LeaderboardQuery, ListQuery
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import MatchType
-from matchpod.core.played_map import MapStatus
+from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.stats.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
+from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.service.history import naming, rows
+from matchpod.service.common.principals import Principal
+from matchpod.service.history import rows
 from matchpod.service.history.reading import History
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.principals import Principal
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
+from matchpod.service.views import naming
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.servers import ServerRow

@@ -16,8 +16,8 @@ import pytest
 
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database, DatabaseUnavailableError, NothingChangedError, Row, Statement
-from matchpod.service import supervisor
-from matchpod.service.history import streams
+from matchpod.service.runner import supervisor
+from matchpod.service.streams import map_streams as streams
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import LEASE_MS

@@ -8,7 +8,7 @@ import random
 import msgspec
 import pytest
 
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DuplicateError, Statement
 from matchpod.storage import history, servers

@@ -8,8 +8,8 @@ import random
 import msgspec
 import pytest
 
-from matchpod.core.history_query import ListQuery
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.history_query import ListQuery
 from matchpod.ports import Database, Statement
 from matchpod.storage import history
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow

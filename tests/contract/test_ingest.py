@@ -17,9 +17,11 @@ from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoste
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service import ingest_budget
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest import (
+from matchpod.service.ingest import budget as ingest_budget
+from matchpod.service.ingest.posts import (
     MAX_BODY_BYTES,
     MAX_KNOWN_TOKENS,
     MAX_REPORT_BYTES,
@@ -27,14 +29,12 @@ from matchpod.service.ingest import (
     TOKEN_HEADER,
     Ingest,
 )
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -466,7 +466,7 @@ async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) 
 
 async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_KNOWN_TOKENS >= 1_000
-    monkeypatch.setattr("matchpod.service.ingest.MAX_KNOWN_TOKENS", 2)
+    monkeypatch.setattr("matchpod.service.ingest.posts.MAX_KNOWN_TOKENS", 2)
 
     world = await world_of(db, *(server(f"srv_{number}") for number in range(4)))
     for _ in range(2):

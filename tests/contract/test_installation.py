@@ -6,15 +6,15 @@ import pytest
 
 from matchpod.core.errors import InvalidParamsError, NotFoundError
 from matchpod.ports import Database, Statement
-from matchpod.service.access import Access
-from matchpod.service.audit import Action, Audit
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.installation import Installation
-from matchpod.service.key_management import KeyManagement
-from matchpod.service.principals import KeyState, Role, Scope
-from matchpod.service.pruning import Retention
-from matchpod.service.readiness import Readiness
-from matchpod.service.region_switch import RegionSwitch
+from matchpod.service.access.audit import Action, Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.access.key_management import KeyManagement
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import KeyState, Role, Scope
+from matchpod.service.operations.installation import Installation
+from matchpod.service.operations.pruning import Retention
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock

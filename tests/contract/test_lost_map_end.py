@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from cs2_simulator.play.flow.game import GamePhase
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import SeriesFormat
-from matchpod.core.played_map import MapStatus
-from matchpod.core.timeline_items import MapEndItem, TimelineItem
+from matchpod.core.views.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
 from matchpod.storage import history
 from matchpod.storage.servers import LEASE_MS

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from matchpod.ports import Database
-from matchpod.service.ingest import Ingest
+from matchpod.service.ingest.posts import Ingest
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import Process, callback_fields, open_world, play_undisturbed

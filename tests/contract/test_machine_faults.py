@@ -11,9 +11,8 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, FleetError
-from matchpod.service import supervisor
 from matchpod.service.match_log.fold import MAX_STEP_MS
-from matchpod.service.runner import machine_faults, start
+from matchpod.service.runner import machine_faults, start, supervisor
 from tests.contract import databases
 from tests.contract.driven_matches import PENDING_MS, open_world
 

@@ -25,10 +25,10 @@ from matchpod.core.errors import (
 )
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase
-from matchpod.core.result import iso_time
-from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.servers.server_loss import FleetReport
+from matchpod.core.views.progress import PublicPhase
+from matchpod.core.views.result import iso_time
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
@@ -41,6 +41,10 @@ from matchpod.ports import (
     Statement,
     Value,
 )
+from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
@@ -48,12 +52,8 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import Metrics
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.service.prometheus import Registry
-from matchpod.service.quotas import UNLIMITED, Quotas
-from matchpod.service.regions import UNAVAILABLE, Region, Regions
-from matchpod.service.server_views import ServerView
+from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
+from matchpod.service.views.servers import ServerView
 from matchpod.storage import outbox, raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.contract import databases

@@ -11,21 +11,22 @@ import pytest
 
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import CancelReason
-from matchpod.core.history_query import LeaderboardQuery, ListQuery
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.core.outcome import Outcome
-from matchpod.core.result import build_result, live_match
+from matchpod.core.requests.history_query import LeaderboardQuery, ListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.stats.leaderboard import MAX_LIMIT
+from matchpod.core.views.leaderboard import MAX_LIMIT
+from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
-from matchpod.service.history import naming, rows
+from matchpod.service.history import rows
 from matchpod.service.history.reading import History
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
+from matchpod.service.views import naming
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from matchpod.core.stats.leaderboard import LeaderboardSort
-from matchpod.service.audit import Audit
-from matchpod.service.overlays import Overlays
-from matchpod.service.principals import Role
+from matchpod.core.views.leaderboard import LeaderboardSort
+from matchpod.service.access.audit import Audit
+from matchpod.service.common.principals import Role
+from matchpod.service.console.overlays import Overlays
 from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import servers
 from tests.contract import earlier_database, stored_shapes

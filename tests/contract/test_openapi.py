@@ -16,14 +16,15 @@ from hypothesis.stateful import run_state_machine_as_test
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
-from matchpod.core import text_rules
 from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType, SeriesFormat, StartSides
-from matchpod.core.result_shapes import DeathmatchResult
+from matchpod.core.requests import text_rules
+from matchpod.core.views.result_shapes import DeathmatchResult
 from matchpod.ports import Delivery
 from matchpod.storage import outbox
-from matchpod.web.callback_routes import CALLBACKS
-from matchpod.web.endpoint import EVENT_STREAM, Endpoint, Tag
-from matchpod.web.history_routes import HISTORY
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.handlers.callback_routes import CALLBACKS
+from matchpod.web.handlers.history_routes import HISTORY
+from matchpod.web.http.responses import EVENT_STREAM
 from matchpod.web.routes import ENDPOINTS
 from tests.effort import sized
 from tests.unit.web import histories

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from matchpod.ports import Database, Statement
-from matchpod.service import organization_events as events
-from matchpod.service.history import organization_streams
-from matchpod.service.history.organization_streams import OrganizationReader
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
+from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
+from matchpod.service.streams import organization_events as events
+from matchpod.service.streams import organization_streams
+from matchpod.service.streams.map_streams import Streams
+from matchpod.service.streams.organization_streams import OrganizationReader
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
 

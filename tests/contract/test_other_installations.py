@@ -12,10 +12,10 @@ from cs2_protocol.console_answers import parse_log_listeners
 from cs2_protocol.console_commands import LOG_LISTENERS, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import FleetError, GameServer
-from matchpod.service.ingest_tokens import new_tokens, open_tokens
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.ingest.tokens import new_tokens, open_tokens
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.storage import servers
 from tests.contract import test_fleet as fleets
 from tests.contract.console.console_site import open_site

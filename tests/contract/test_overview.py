@@ -9,18 +9,18 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.wall_groups import WallGroup
+from matchpod.core.views.progress import PublicPhase
+from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Database, Statement
-from matchpod.service import overview as module
-from matchpod.service.acknowledgements import Acknowledgements
-from matchpod.service.audit import Audit
+from matchpod.service.access.audit import Audit
+from matchpod.service.console import overview as module
+from matchpod.service.console.acknowledgements import Acknowledgements
+from matchpod.service.console.overview import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.overview import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_access import ManualClock

@@ -18,7 +18,7 @@ import pytest
 from matchpod.adapters.fleets.process_record import ProcessRecord, RecordFolder, identify
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import FleetError
 from matchpod.service.runner.machine_faults import is_machine_fault
 from tests.contract import test_fleet as fleets

@@ -8,7 +8,7 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
-from matchpod.service.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
+from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
 from matchpod.storage import audit_log, history, history_counts, map_events, raw_log, servers, stored_matches
 from matchpod.storage.audit_log import AuditRow
 from matchpod.storage.servers import Idempotency

@@ -14,12 +14,12 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from matchpod.adapters.sql_text import number_parameters
-from matchpod.core.callback_query import CallbacksQuery, CallbackState
-from matchpod.core.history_query import ListQuery
-from matchpod.core.played_map import MapStatus
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.requests.history_query import ListQuery
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import (
     acknowledgements,

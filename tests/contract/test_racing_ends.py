@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
-from matchpod.core.played_map import MapStatus
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError, Row, Statement
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import history_of, initial_history
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.entries import EntryKind, mark
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, map_events, outbox, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases

@@ -13,8 +13,8 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.history import recomputing
 from matchpod.service.history.differences import Part
-from matchpod.service.history.naming import map_id
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
+from matchpod.service.views.naming import map_id
 from matchpod.storage import history, map_events, raw_log, stored_matches
 from matchpod.storage.history import MapRounds, MapStats
 from tests.contract import databases, driven_matches

@@ -9,9 +9,9 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure, sentence
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
-from matchpod.service.identifiers import new_server_id
-from matchpod.service.region_statistics import DAY_MS, RegionDay, RegionStatistics, percentile
-from matchpod.service.regions import Region, Regions
+from matchpod.service.common.identifiers import new_server_id
+from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.regions.statistics import DAY_MS, RegionDay, RegionStatistics, percentile
 from matchpod.storage.region_statistics import newest_matches
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from matchpod.core.match import MatchPhase
-from matchpod.core.result import live_match
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.timers import Timers
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.timers import Timers
+from matchpod.core.views.result import live_match
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold, LiveState
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow

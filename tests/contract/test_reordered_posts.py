@@ -10,7 +10,7 @@ import msgspec
 
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database
-from matchpod.service.ingest import Ingest
+from matchpod.service.ingest.posts import Ingest
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import raw_log
 from tests.contract import databases

@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from matchpod.core.match import Match, MatchPhase
+from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.match_commands import start_commands
 from matchpod.ports import Database

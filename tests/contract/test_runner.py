@@ -21,13 +21,13 @@ from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
 from matchpod.core.events import PlayerJoinedSide, PlayersSeen
 from matchpod.core.failures import Failure
-from matchpod.core.match import Match, MatchPhase
+from matchpod.core.match.match import Match, MatchPhase
+from matchpod.core.match.presence import NOT_LISTED, Presence
 from matchpod.core.model import CvarSetting, SeriesFormat
 from matchpod.core.outcome import Outcome
-from matchpod.core.presence import NOT_LISTED, Presence
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
+from matchpod.core.views.progress import PublicPhase
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     ConsoleFaultError,
@@ -40,18 +40,17 @@ from matchpod.ports import (
     Statement,
     Value,
 )
-from matchpod.service import supervisor
+from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest import Ingest
+from matchpod.service.ingest.posts import Ingest
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.service.regions import Region
-from matchpod.service.runner import configure, effects, liveness, run, start
+from matchpod.service.regions.regions import Region
+from matchpod.service.runner import configure, effects, liveness, run, start, supervisor
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from matchpod.core.attention import SILENT_MS, Situation, attention_of
 from matchpod.core.effects import CancelReason
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_loss import LossLimits
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.server_loss import LossLimits
+from matchpod.core.views.attention import SILENT_MS, Situation, attention_of
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
 from matchpod.service.runner import liveness
 from tests.contract import databases

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import outbox, servers
 from matchpod.storage.history_counts import DAY_MS

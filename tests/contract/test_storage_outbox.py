@@ -8,9 +8,9 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from matchpod.core.callback_query import CallbackState
-from matchpod.core.progress import PublicPhase
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
 from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import (

@@ -10,9 +10,9 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus, status_of
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError
 from matchpod.service.end_match import end_match
 from matchpod.storage import servers

@@ -20,20 +20,20 @@ import matchpod
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.effects import CancelReason
-from matchpod.core.match import MatchPhase
-from matchpod.core.timers import Timers
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.timers import Timers
 from matchpod.ports import Database
-from matchpod.service.ingest import Ingest
-from matchpod.service.ingest_tokens import IngestTokens
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
+from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.tokens import IngestTokens
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import open_match
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.raw_log import RawEntry

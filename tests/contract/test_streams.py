@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.ports import Database
-from matchpod.service.history import streams as streams_module
-from matchpod.service.history.streams import Reader, Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.streams import map_streams as streams_module
+from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
 from tests.contract import databases

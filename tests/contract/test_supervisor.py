@@ -15,23 +15,22 @@ from itertools import product
 import msgspec
 import pytest
 
-from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
-from matchpod.core.match import ROSTER_INCOMPLETE
+from matchpod.core.match.match import ROSTER_INCOMPLETE
+from matchpod.core.match.presence import NOT_LISTED
+from matchpod.core.match.timers import Timers
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
-from matchpod.core.presence import NOT_LISTED
-from matchpod.core.server_loss import LossLimits
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.stats.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
-from matchpod.core.timers import Timers
+from matchpod.core.servers.server_loss import LossLimits
+from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
 from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Row, Statement
-from matchpod.service import supervisor
 from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
-from matchpod.service.regions import Region, Regions
-from matchpod.service.runner import liveness, start
+from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.runner import liveness, start, supervisor
 from matchpod.service.runner.run import SNAPSHOT_MS
-from matchpod.service.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
+from matchpod.service.runner.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.servers import LEASE_MS, RENEW_MS
 from matchpod.storage.snapshots import Snapshot

@@ -7,12 +7,12 @@ import logging
 import msgspec
 import pytest
 
-from matchpod.core.orphaned_servers import UNKNOWN_MS
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.orphaned_servers import UNKNOWN_MS
 from matchpod.ports import Database
-from matchpod.service.audit import Audit
-from matchpod.service.region_switch import RegionSwitch
-from matchpod.service.sweep import Sweeper
+from matchpod.service.access.audit import Audit
+from matchpod.service.regions.switch import RegionSwitch
+from matchpod.service.runner.sweep import Sweeper
 from tests.contract import databases
 from tests.contract.driven_matches import ORPHAN_ORDER, Process, World, open_world
 

@@ -16,8 +16,8 @@ from matchpod.core.errors import UnavailableError
 from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
-from matchpod.service.ingest import Ingest
-from matchpod.service.readiness import Readiness
+from matchpod.service.ingest.posts import Ingest
+from matchpod.service.operations.readiness import Readiness
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
 from matchpod.storage.write_check import check_write

@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 from cs2_protocol.log_batches import split_lines
-from matchpod.core.result import build_result
-from matchpod.core.rounds import build_rounds
+from matchpod.core.views.result import build_result
+from matchpod.core.views.rounds import build_rounds
 from matchpod.cs2.match_reader import MatchReader
 from tests.absent_lines import count_leavers, with_absent_lines, without_absent_lines
-
-from .real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, LEAVER
+from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, LEAVER
 
 
 def read(lines: list[bytes]) -> MatchReader:

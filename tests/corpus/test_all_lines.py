@@ -12,11 +12,10 @@ from cs2_protocol.log_lines.reader import LineReader
 from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, Unknown
 from cs2_protocol.recorded_posts import read_posts
 from matchpod.core.model import Winner
-from matchpod.core.result import build_result
-from matchpod.core.result_shapes import SeriesResult
+from matchpod.core.views.result import build_result
+from matchpod.core.views.result_shapes import SeriesResult
 from protocol_tests.log_lines.line_format import format_file_line, format_http_line
-
-from .real_logs import CS2_LOGS, CSGO_LOGS, INFERNO, read_log
+from tests.corpus.real_logs import CS2_LOGS, CSGO_LOGS, INFERNO, read_log
 
 POSTS = "cs2-http-posts.txt"
 UNKNOWN_KINDS = Path(__file__).resolve().parents[2] / "docs" / "unknown-lines.md"

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from matchpod.core.events import GameCounted
-from matchpod.core.stats.game_count import GameCount
+from matchpod.core.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-
-from .real_logs import CS2_MATCHES, read_log
+from tests.corpus.real_logs import CS2_MATCHES, read_log
 
 SAME = (
     "kills", "deaths", "mvps", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills", "pistol_kills",

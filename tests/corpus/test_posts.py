@@ -11,11 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import LogPost
-from matchpod.core.result import build_result, live_match
+from matchpod.core.views.result import build_result, live_match
 from matchpod.cs2.match_reader import MatchReader
+from tests.corpus.real_logs import COMPETITIVE, INFERNO
 from tests.effort import examples
-
-from .real_logs import COMPETITIVE, INFERNO
 
 RECEIVED_MS = 1_768_900_000_000
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from cs2_protocol.game import Team
 from cs2_protocol.steam_id import from_account
 from matchpod.core.events import PlayerDisconnected, PlayerEntered, RoundStarted
-from matchpod.core.match import Match
-from matchpod.core.rounds import build_rounds
+from matchpod.core.match.match import Match
 from matchpod.core.stats.player_line import PlayerLine
-
-from .real_logs import LEAVER, read_log
+from matchpod.core.views.rounds import build_rounds
+from tests.corpus.real_logs import LEAVER, read_log
 
 KHANJER = from_account(1098204826)
 ABSENT = {5, 12, 13, 19, 20}

@@ -10,14 +10,13 @@ import pytest
 from cs2_protocol.game import Team
 from cs2_protocol.steam_id import from_account
 from matchpod.core.events import GameCounted, MapEnded, MapLive, RoundStarted
+from matchpod.core.game_count import GameCount
 from matchpod.core.model import GameSettings, MatchType, TeamRoster, Winner
-from matchpod.core.result import build_result
-from matchpod.core.result_shapes import SeriesResult
-from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
-
-from .real_logs import INFERNO, read_log
+from matchpod.core.views.result import build_result
+from matchpod.core.views.result_shapes import SeriesResult
+from tests.corpus.real_logs import INFERNO, read_log
 
 ACCOUNTS = (91379634, 91023233, 133954850, 193288330, 442078920, 188337394, 268200068, 1047133778, 97679279, 29856109)
 TEAM1 = ACCOUNTS[:1] + ACCOUNTS[2:5] + ACCOUNTS[8:9]

@@ -7,12 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 from cs2_protocol.game import Team
-from matchpod.core.round_shapes import RoundEntry
-from matchpod.core.rounds import build_rounds
 from matchpod.core.stats.buy_types import BuyType
+from matchpod.core.views.round_shapes import RoundEntry
+from matchpod.core.views.rounds import build_rounds
 from matchpod.cs2.prices import PRICES
-
-from .real_logs import INFERNO, read_log
+from tests.corpus.real_logs import INFERNO, read_log
 
 _PURCHASE = re.compile(r"money change \d+-(\d+) = .* \(purchase: weapon_(\w+)\)")
 

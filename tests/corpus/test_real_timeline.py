@@ -10,17 +10,16 @@ import msgspec
 
 from cs2_protocol.game import Team
 from cs2_protocol.steam_id import from_account
-from matchpod.core import timeline_items as items
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
-from matchpod.core.played_map import MapStatus
-from matchpod.core.result_shapes import Score
-from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import TimelineItem
+from matchpod.core.views import timeline_items as items
+from matchpod.core.views.result_shapes import Score
+from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.cs2.match_reader import MatchReader
-
-from .real_logs import COMPETITIVE, INFERNO, read_log
-from .test_posts import RECEIVED_MS, post
-from .test_real_match import ACCOUNTS, ASSISTS, KILLS, TEAM1
+from tests.corpus.real_logs import COMPETITIVE, INFERNO, read_log
+from tests.corpus.test_posts import RECEIVED_MS, post
+from tests.corpus.test_real_match import ACCOUNTS, ASSISTS, KILLS, TEAM1
 
 
 def live_items(corpus: Path) -> list[TimelineItem]:

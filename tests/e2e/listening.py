@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
-from matchpod.service.metrics import ConnectionMetrics
-from matchpod.service.prometheus import Registry
-from matchpod.web.admission import ConnectionLimits
-from matchpod.web.asgi import Application
-from matchpod.web.connections import Connections
+from matchpod.service.common.metrics import ConnectionMetrics
+from matchpod.service.common.prometheus import Registry
+from matchpod.web.http.admission import ConnectionLimits
+from matchpod.web.http.asgi import Application
+from matchpod.web.http.connections import Connections
 
 
 class _Relocated(socket.socket):

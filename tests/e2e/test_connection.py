@@ -12,11 +12,11 @@ from contextlib import suppress
 import pytest
 
 from matchpod.core.errors import InvalidParamsError
-from matchpod.web import bodies, connection
-from matchpod.web.asgi import Application, Receive, Scope, Send
-from matchpod.web.bodies import read_body
-from matchpod.web.connection import MAX_PIPELINED
-from matchpod.web.request_head import MAX_HEAD_BYTES
+from matchpod.web.http import bodies, connection
+from matchpod.web.http.asgi import Application, Receive, Scope, Send
+from matchpod.web.http.bodies import read_body
+from matchpod.web.http.connection import MAX_PIPELINED
+from matchpod.web.http.request_head import MAX_HEAD_BYTES
 from tests.e2e.listening import listening
 
 TIMEOUT_S = 120.0

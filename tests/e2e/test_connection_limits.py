@@ -15,9 +15,9 @@ import pytest
 import uvloop
 
 from matchpod.app import http_server
-from matchpod.web import connections
-from matchpod.web.admission import ADDRESS_EXCESS, ConnectionLimits
-from matchpod.web.asgi import Receive, Scope, Send
+from matchpod.web.http import connections
+from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
+from matchpod.web.http.asgi import Receive, Scope, Send
 from tests.e2e.listening import Listening, listening
 
 TIMEOUT_S = 120.0

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from matchpod.web.asgi import Application, Receive, Scope, Send
-from matchpod.web.request_head import MAX_HEAD_BYTES
+from matchpod.web.http.asgi import Application, Receive, Scope, Send
+from matchpod.web.http.request_head import MAX_HEAD_BYTES
 from tests.e2e.listening import listening
 
 TIMEOUT_S = 120.0

@@ -18,14 +18,14 @@ import pytest
 
 from matchpod.app.resources import open_resources
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.service.access import Access
+from matchpod.service.access.organizations import Access
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.settings import load_settings
 from matchpod.storage import raw_log, servers
-from matchpod.web import connection, connections
-from matchpod.web.asgi import Receive, Scope, Send
-from matchpod.web.endpoint import PartedResponse
-from matchpod.web.parted_responses import send_parts
+from matchpod.web.http import connection, connections
+from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.parted_responses import send_parts
+from matchpod.web.http.responses import PartedResponse
 from tests.contract.test_storage_servers import server
 from tests.e2e.listening import listening
 from tests.e2e.serve_process import ServeProcess, environment, serving

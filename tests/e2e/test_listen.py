@@ -21,7 +21,7 @@ from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.ports import CallbackRequest, Delivery
-from matchpod.service.webhook_signature import attempt_headers, new_secret
+from matchpod.service.access.webhook_signature import attempt_headers, new_secret
 from matchpod.storage import organizations
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization

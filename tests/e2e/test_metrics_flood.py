@@ -10,9 +10,9 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.service.prometheus import RENDER_S, Registry
+from matchpod.service.common.prometheus import RENDER_S, Registry
 from matchpod.web import create_web
-from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from tests.e2e.listening import listening
 from tests.e2e.serve_process import serving
 from tests.unit.web import sites

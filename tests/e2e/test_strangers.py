@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from matchpod.web.asgi import Receive, Scope, Send
-from matchpod.web.endpoint import CONNECTION
+from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.responses import CONNECTION
 from tests.e2e.listening import Listening, listening
 from tests.unit.web import histories
 from tests.unit.web.sites import Site

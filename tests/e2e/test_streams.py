@@ -17,12 +17,13 @@ import pytest
 import uvloop
 
 from matchpod.app.http_server import HttpServer, bind, port_of
-from matchpod.service.history.streams import PAGE
+from matchpod.service.streams.map_streams import PAGE
 from matchpod.storage import organization_events
-from matchpod.web import connection, event_streams
-from matchpod.web.connection import UNACKNOWLEDGED_MS, ApiConnection
-from matchpod.web.connections import Connections
+from matchpod.web import event_streams
 from matchpod.web.event_streams import OPENING
+from matchpod.web.http import connection
+from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
+from matchpod.web.http.connections import Connections
 from tests.e2e.listening import listening
 from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories

@@ -21,8 +21,8 @@ from matchpod.app import ResourcesError, open_resources
 from matchpod.app.composition import Service, compose
 from matchpod.app.http_server import bind, port_of
 from matchpod.app.serving import ServiceProcess, run_service
-from matchpod.service.callbacks import CallbackDispatcher
-from matchpod.service.supervisor import Supervisor
+from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.runner.supervisor import Supervisor
 from matchpod.settings import Settings, load_settings
 
 START_S = 180.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from matchpod.core.result import build_result
+from matchpod.core.views.result import build_result
 from matchpod.replay import open_recording, replay
 from tests.golden.golden_files import check_golden
 

@@ -11,8 +11,8 @@ import pytest
 
 from matchpod import callback_receiver
 from matchpod.callback_receiver import CallbackReceiver, ReceivedCallback, Signature
-from matchpod.service.webhook_signature import attempt_headers, new_secret
-from matchpod.web import bodies
+from matchpod.service.access.webhook_signature import attempt_headers, new_secret
+from matchpod.web.http import bodies
 
 SECRET = new_secret(b"s" * 32)
 NOW_S = 1_800_000_000

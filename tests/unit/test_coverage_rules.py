@@ -14,7 +14,7 @@ def report(folder: Path, *, overall: float, core_branches: tuple[int, int]) -> P
     covered, branches = core_branches
     summary = {"percent_covered": 99.0, "num_branches": branches, "covered_branches": covered, "missing_lines": 3}
     low = {"percent_covered": 10.0, "num_branches": 0, "covered_branches": 0, "missing_lines": 90}
-    files = {"src/matchpod/core/match.py": {"summary": summary}, "src/matchpod/cli.py": {"summary": low}}
+    files = {"src/matchpod/core/match/match.py": {"summary": summary}, "src/matchpod/cli.py": {"summary": low}}
     path = folder / "coverage.json"
     path.write_text(json.dumps({"totals": {"percent_covered": overall}, "files": files}), encoding="utf-8")
     return path
@@ -36,7 +36,7 @@ def test_low_branch_coverage_of_pure_packages_lists_the_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check_coverage.main(report(tmp_path, overall=99.0, core_branches=(96, 100))) == 1
-    assert "src/matchpod/core/match.py: 4 of 100" in capsys.readouterr().out
+    assert "src/matchpod/core/match/match.py: 4 of 100" in capsys.readouterr().out
 
 
 def test_missing_report_and_report_without_branches_fail(tmp_path: Path) -> None:

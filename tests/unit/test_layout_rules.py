@@ -33,8 +33,8 @@ def function_of(lines: int, docstring: str = "") -> str:
 
 
 def test_clean_checkout_has_no_faults(checkout: Path) -> None:
-    write(checkout, "src/matchpod/core/series.py", GOOD)
-    write(checkout, "tests/unit/core/test_series.py", "")
+    write(checkout, "src/matchpod/core/match/series.py", GOOD)
+    write(checkout, "tests/unit/core/match/test_series.py", "")
     assert check_layout.find_faults(checkout) == []
 
 

@@ -23,10 +23,10 @@ from cs2_protocol.rcon import MAX_ANSWER_BYTES, ClientConnection
 from cs2_protocol.rcon_frames import AUTH_RESPONSE, RESPONSE_VALUE, Frame, encode_frame
 from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
-from matchpod.service.ingest import MAX_BODY_BYTES
-from matchpod.service.redaction import redact_log, redact_report
+from matchpod.service.ingest.posts import MAX_BODY_BYTES
+from matchpod.service.ingest.redaction import redact_log, redact_report
 from protocol_tests.log_lines.samples import ANN, BEN, PLAYER_LINES, WORLD_LINES
-from tests.unit.service.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
+from tests.unit.service.ingest.test_redaction import TIME, WITH_SECRET, WITHOUT_SECRET
 
 SMALL, LARGE = 1_000, 8_000
 CHEAP_S = 0.01

@@ -10,7 +10,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod import replay as module
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
 from matchpod.replay import ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive

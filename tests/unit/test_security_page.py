@@ -11,20 +11,20 @@ from typer.testing import CliRunner
 
 from matchpod.app.first_run import KEY_FILE
 from matchpod.cli import create_app
-from matchpod.core.secret_names import is_secret_name
-from matchpod.service.access import CACHE_MS
-from matchpod.service.callbacks import MAX_PER_HOST
-from matchpod.service.failed_logins import REPORTS_PER_MINUTE
-from matchpod.service.history.stream_readers import MAX_READERS
-from matchpod.service.ingest import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
-from matchpod.service.ingest_budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
-from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
+from matchpod.core.requests.secret_names import is_secret_name
+from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
+from matchpod.service.access.organizations import CACHE_MS
+from matchpod.service.callbacks.dispatcher import MAX_PER_HOST
+from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
+from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
+from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
+from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings.table import SERVICE
-from matchpod.web.connection import MAX_PIPELINED
-from matchpod.web.connections import MAX_UNREAD_BYTES
 from matchpod.web.event_streams import HEARTBEAT_S
-from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
-from matchpod.web.stream_access import CHECK_S
+from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.stream_access import CHECK_S
+from matchpod.web.http.connection import MAX_PIPELINED
+from matchpod.web.http.connections import MAX_UNREAD_BYTES
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (FOLDER / "security.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.core.match import MatchPhase, Trigger
+from matchpod.core.match.match import MatchPhase, Trigger
 from matchpod.core.server_status import ServerPhase, ServerStatus, ServerStep
 from scripts import draw_states
 

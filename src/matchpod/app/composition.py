@@ -24,33 +24,33 @@ from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
-from matchpod.core.server_loss import LossLimits
+from matchpod.core.servers.server_loss import LossLimits
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import CallbackSender, Consoles, Fleet
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.callback_deliveries import CallbackDeliveries
-from matchpod.service.callbacks import CallbackDispatcher
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.disk_space import DiskSpace
-from matchpod.service.failed_logins import FailedLogIns
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.access.failed_logins import FailedLogIns
+from matchpod.service.access.organizations import Access
+from matchpod.service.access.quotas import Quotas
+from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
-from matchpod.service.history.streams import Streams
-from matchpod.service.ingest import Ingest
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import ConnectionMetrics, HttpMetrics, Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.pruning import Retention
-from matchpod.service.quotas import Quotas
-from matchpod.service.readiness import Readiness
-from matchpod.service.regions import Region, Regions
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.operations.pruning import Retention
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.deps import Deps
-from matchpod.service.silence import SilentServers
-from matchpod.service.supervisor import Supervisor
+from matchpod.service.runner.supervisor import Supervisor
+from matchpod.service.streams.map_streams import Streams
 from matchpod.settings import (
     AgonesFleetSettings,
     FleetSettings,
@@ -60,7 +60,7 @@ from matchpod.settings import (
     StaticFleetSettings,
 )
 from matchpod.web import Limits, Services, create_web
-from matchpod.web.asgi import Application
+from matchpod.web.http.asgi import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from matchpod.adapters.private_files import open_private
-from matchpod.service.access import Access, AccessError
-from matchpod.service.console_sessions import ConsoleSessions, login_url
+from matchpod.service.access.console_sessions import ConsoleSessions, login_url
+from matchpod.service.access.organizations import Access, AccessError
 
 ORGANIZATION: Final = "demo"
 KEY_FILE: Final = "first-key.txt"

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Final
 
 from matchpod.app.resources import ResourcesError
-from matchpod.service.metrics import ConnectionMetrics
-from matchpod.service.prometheus import Registry
-from matchpod.web.admission import ConnectionLimits, Excess, Seat
-from matchpod.web.asgi import Application
-from matchpod.web.connection import ApiConnection
-from matchpod.web.connections import Connections
+from matchpod.service.common.metrics import ConnectionMetrics
+from matchpod.service.common.prometheus import Registry
+from matchpod.web.http.admission import ConnectionLimits, Excess, Seat
+from matchpod.web.http.asgi import Application
+from matchpod.web.http.connection import ApiConnection
+from matchpod.web.http.connections import Connections
 
 BACKLOG: Final = 2048
 """Connections waiting to be accepted: a thousand game servers may post at the same moment."""

@@ -12,7 +12,7 @@ from matchpod.adapters.private_files import SharedFolderError, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
-from matchpod.service.readiness import MAX_DIFFERENCE_MS
+from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings
 from matchpod.storage import organizations
 from matchpod.storage.installation_id import installation_id

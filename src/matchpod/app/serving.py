@@ -43,7 +43,7 @@ from matchpod.app.resources import Resources, ResourcesError, check_vault_key, m
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings
 from matchpod.storage import servers
-from matchpod.web.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
+from matchpod.web.http.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
 
 DRAIN_MATCHES_S: Final = 5.0
 """Time for runners to release their matches: each has at most one transaction in progress."""

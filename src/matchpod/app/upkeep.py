@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import DatabaseUnavailableError
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.disk_space import DiskSpace
-from matchpod.service.pruning import Retention, prune
-from matchpod.service.readiness import Readiness
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.operations.pruning import Retention, prune
+from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
 from matchpod.storage import servers
 

@@ -12,11 +12,11 @@ from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
-from matchpod.core.callback_query import CallbackState, state_of
-from matchpod.core.text_rules import printable
+from matchpod.core.requests.callback_query import CallbackState, state_of
+from matchpod.core.requests.text_rules import printable
 from matchpod.ports import Database
-from matchpod.service.audit import COMMAND_LINE, Action, Audit
-from matchpod.service.row_views import time_text, view_of
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.service.common.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
 

@@ -13,10 +13,10 @@ from matchpod.app import Resources
 from matchpod.cli.organizations import NO_ORGANIZATIONS, find_organization, names_text
 from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.cli.terminal import print_note
-from matchpod.service.access import Access, AccessError
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions, login_url
-from matchpod.service.principals import OrganizationView
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions, login_url
+from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.common.principals import OrganizationView
 from matchpod.settings import Settings
 
 IS_OFF = "The console is off. Set MATCHPOD_CONSOLE=on, or remove the setting `console`, and restart the service."

@@ -20,8 +20,8 @@ from matchpod.app.http_server import bind
 from matchpod.callback_receiver import Callback, CallbackReceiver, ReceivedCallback
 from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.cli.terminal import print_note
-from matchpod.core.text_rules import printable
-from matchpod.service import webhook_signature
+from matchpod.core.requests.text_rules import printable
+from matchpod.service.access import webhook_signature
 from matchpod.storage import organizations
 
 DEMO = "demo"

@@ -19,16 +19,16 @@ from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase
+from matchpod.core.requests.text_rules import printable
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.text_rules import printable
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import NothingChangedError
-from matchpod.service.audit import COMMAND_LINE, Action, Audit
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.common.row_views import view_of
 from matchpod.service.end_match import end_match
-from matchpod.service.history.views import SeriesDetailMap, map_view
-from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
-from matchpod.service.row_views import view_of
-from matchpod.service.server_views import phase_of
+from matchpod.service.views.history import SeriesDetailMap, map_view
+from matchpod.service.views.servers import phase_of
 from matchpod.storage import history, outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow

@@ -8,8 +8,8 @@ import typer
 
 from matchpod.app import Resources
 from matchpod.cli.resources import run_with_resources
-from matchpod.service import pruning
-from matchpod.service.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
+from matchpod.service.operations import pruning
+from matchpod.service.operations.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
 from matchpod.settings import Settings
 
 

@@ -18,8 +18,8 @@ from matchpod.app import Resources
 from matchpod.cli.pruning import retention_of
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import NOTHING, print_note, replace_unencodable
-from matchpod.core.history_query import read_server_id
-from matchpod.core.text_rules import printable
+from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.requests.text_rules import printable
 from matchpod.service.history.differences import Difference, Part
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
 from matchpod.storage import stored_matches

@@ -11,14 +11,14 @@ import typer
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
-from matchpod.core.attention import UNHEARD_MS
-from matchpod.core.result import iso_time
-from matchpod.core.text_rules import printable
+from matchpod.core.requests.text_rules import printable
+from matchpod.core.views.attention import UNHEARD_MS
+from matchpod.core.views.result import iso_time
 from matchpod.ports import Fleet
-from matchpod.service.audit import COMMAND_LINE, Audit
-from matchpod.service.region_switch import RegionSwitch
-from matchpod.service.regions import Regions
-from matchpod.service.row_views import view_of
+from matchpod.service.access.audit import COMMAND_LINE, Audit
+from matchpod.service.common.row_views import view_of
+from matchpod.service.regions.regions import Regions
+from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import raw_log, region_flags
 from matchpod.storage.withheld_servers import WithheldServer, withheld_servers
 

@@ -15,7 +15,7 @@ from matchpod import replay as recordings
 from matchpod.cli.resources import fail
 from matchpod.cli.terminal import print_note, replace_unencodable
 from matchpod.core.model import MatchType, SeriesFormat
-from matchpod.core.result import build_result
+from matchpod.core.views.result import build_result
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
 

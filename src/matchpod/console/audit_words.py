@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.service.audit import Action, AuditItem
+from matchpod.service.access.audit import Action, AuditItem
 
 WORDS: Final[Mapping[str, str]] = {
     Action.LINK_CREATED: "printed a link to log in",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from matchpod.core.errors import MatchpodError
-from matchpod.service.history.stream_readers import OpenReaders, StreamReader
+from matchpod.service.streams.readers import OpenReaders, StreamReader
 
 TICK_S: Final = 1.0
 BEAT_S: Final = 5.0

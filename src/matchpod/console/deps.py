@@ -8,15 +8,15 @@ import msgspec
 
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.doors import Doors
-from matchpod.service.acknowledgements import Acknowledgements
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.installation import Installation
-from matchpod.service.key_management import KeyManagement
-from matchpod.service.match_details import MatchDetails
-from matchpod.service.overlays import Overlays
-from matchpod.service.overview import Overview
-from matchpod.service.region_statistics import RegionStatistics
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.access.key_management import KeyManagement
+from matchpod.service.console.acknowledgements import Acknowledgements
+from matchpod.service.console.match_details import MatchDetails
+from matchpod.service.console.overlays import Overlays
+from matchpod.service.console.overview import Overview
+from matchpod.service.operations.installation import Installation
+from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
 

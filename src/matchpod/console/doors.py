@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from matchpod.core.errors import ForbiddenError
-from matchpod.web.endpoint import Call, Header
+from matchpod.web.endpoint import Call
+from matchpod.web.http.responses import Header
 
 SECURE_NAME = "__Host-matchpod"
 """Browsers accept this name only over HTTPS, from the host itself, and for all paths."""

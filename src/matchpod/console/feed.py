@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from matchpod.console.rendering import fragment
-from matchpod.core.stored_json import StoredReader, UnreadableError
-from matchpod.core.timeline_items import (
+from matchpod.core.stored.stored_json import StoredReader, UnreadableError
+from matchpod.core.views.timeline_items import (
     AntiCheatItem,
     AssistItem,
     BombDefusedItem,

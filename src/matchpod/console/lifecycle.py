@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
-from matchpod.service.match_details import MatchDetail
+from matchpod.core.match.played_map import MapStatus
+from matchpod.service.console.match_details import MatchDetail
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

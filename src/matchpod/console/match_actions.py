@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from matchpod.console.visit import Visit
-from matchpod.core.callback_query import CallbackState
 from matchpod.core.errors import ServerNotRunningError
-from matchpod.service.audit import Action
-from matchpod.service.match_details import MatchDetail
+from matchpod.core.requests.callback_query import CallbackState
+from matchpod.service.access.audit import Action
+from matchpod.service.console.match_details import MatchDetail
 
 
 class Revealed(msgspec.Struct, frozen=True):

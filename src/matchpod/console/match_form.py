@@ -16,8 +16,8 @@ from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.errors import Fault
 from matchpod.core.model import MatchType, SeriesFormat
-from matchpod.core.validation import GAME_TYPE
-from matchpod.web.request_schema import Schema, create_match_schemas
+from matchpod.core.requests.validation import GAME_TYPE
+from matchpod.web.openapi.request_schema import Schema, create_match_schemas
 
 MATCH_TYPES: Final = tuple((one.value, one.value) for one in MatchType)
 MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(one.length for one in SeriesFormat) + 1))

@@ -23,13 +23,13 @@ from matchpod.console.feed import read_items
 from matchpod.console.match_view import PAGE, PLAYERS, ROUNDS, team_names
 from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
-from matchpod.core.progress import expected_roster
-from matchpod.core.result_shapes import StoredLead, StoredPlayer
-from matchpod.core.round_shapes import StoredRound
-from matchpod.core.stored_json import StoredReader
-from matchpod.core.timeline_items import TimelineItem
-from matchpod.service.history.views import MapDetail
-from matchpod.service.match_details import MatchDetail, MatchMap
+from matchpod.core.stored.stored_json import StoredReader
+from matchpod.core.views.progress import expected_roster
+from matchpod.core.views.result_shapes import StoredLead, StoredPlayer
+from matchpod.core.views.round_shapes import StoredRound
+from matchpod.core.views.timeline_items import TimelineItem
+from matchpod.service.console.match_details import MatchDetail, MatchMap
+from matchpod.service.views.history import MapDetail
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -20,11 +20,11 @@ from matchpod.console.match_actions import allowed_actions
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
-from matchpod.core.progress import PublicPhase, RosterPlayer, expected_roster
-from matchpod.core.result_shapes import StoredPlayer
-from matchpod.core.round_shapes import StoredRound
-from matchpod.core.stored_json import StoredReader
-from matchpod.core.timeline_items import (
+from matchpod.core.stored.stored_json import StoredReader
+from matchpod.core.views.progress import PublicPhase, RosterPlayer, expected_roster
+from matchpod.core.views.result_shapes import StoredPlayer
+from matchpod.core.views.round_shapes import StoredRound
+from matchpod.core.views.timeline_items import (
     MapEndItem,
     MapLiveItem,
     RoundEndItem,
@@ -33,11 +33,11 @@ from matchpod.core.timeline_items import (
     SideSwapItem,
     TimelineItem,
 )
+from matchpod.service.common.principals import Principal
+from matchpod.service.console.match_details import MatchDetail, MatchDetails, MatchMap
 from matchpod.service.history.reading import History
-from matchpod.service.match_details import MatchDetail, MatchDetails, MatchMap
 from matchpod.service.matches import Matches
-from matchpod.service.principals import Principal
-from matchpod.service.server_views import ServerView
+from matchpod.service.views.servers import ServerView
 
 PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300

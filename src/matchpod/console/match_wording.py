@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from matchpod.core.attention import Attention
 from matchpod.core.effects import CancelReason
-from matchpod.core.match_card import MatchCard
-from matchpod.core.progress import PublicPhase, WaitingFor
+from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.server_status import ServerStatus
-from matchpod.core.text_rules import has_visible
-from matchpod.service.history.match_lists import MatchItem
+from matchpod.core.views.attention import Attention
+from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.progress import PublicPhase, WaitingFor
+from matchpod.service.views.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
     ServerStatus.ALLOCATING: "getting a server",

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from matchpod.console.doors import Doors
-from matchpod.web.endpoint import Call, Header
+from matchpod.web.endpoint import Call
+from matchpod.web.http.responses import Header
 
 NOTICES: Final = {
     "canceled": "The match is canceled. Its server is being destroyed.",

@@ -13,9 +13,9 @@ from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.match_view import ROUNDS, MatchServices, current_map, score_of, team_names
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
-from matchpod.core.progress import PublicPhase
-from matchpod.service.match_details import MatchDetail
-from matchpod.service.principals import Principal
+from matchpod.core.views.progress import PublicPhase
+from matchpod.service.common.principals import Principal
+from matchpod.service.console.match_details import MatchDetail
 
 _TEXTS: Final = {
     PublicPhase.ALLOCATING: "starting soon",

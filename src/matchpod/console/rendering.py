@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from matchpod.console.match_wording import match_name, standing, waiting_words
-from matchpod.web.endpoint import Header, Response
+from matchpod.web.http.responses import Header, Response
 
 HTML = b"text/html; charset=utf-8"
 POLICY = (

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from cs2_protocol.steam_id import to_id64
-from matchpod.core.text_rules import printable
+from matchpod.core.requests.text_rules import printable
 
 FORMATS: Final = (
     "SteamID64 (7656119…), profile URL (https://steamcommunity.com/profiles/7656119…), [U:1:N] or STEAM_0:Y:Z"

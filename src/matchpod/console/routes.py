@@ -40,12 +40,13 @@ from matchpod.console.visit import (
     Who,
 )
 from matchpod.core.errors import ForbiddenError, MatchpodError
-from matchpod.core.query_fields import QueryFields
-from matchpod.service.principals import Scope
-from matchpod.service.rate_limit import RateLimiter
-from matchpod.web.asgi import Scope as HttpScope
-from matchpod.web.endpoint import Answer, Call, Endpoint, Response, Site, Tag
-from matchpod.web.errors import error_headers
+from matchpod.core.requests.query_fields import QueryFields
+from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.common.principals import Scope
+from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
+from matchpod.web.http.asgi import Scope as HttpScope
+from matchpod.web.http.errors import error_headers
+from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
 
 ROOT: Final = "/console"

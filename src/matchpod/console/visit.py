@@ -11,11 +11,12 @@ from matchpod.console.deps import ConsoleDeps
 from matchpod.console.notices import notice_header, read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
-from matchpod.service.audit import Action
-from matchpod.service.console_sessions import ConsoleUser
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.web.bodies import read_body
-from matchpod.web.endpoint import Call, Header, Response
+from matchpod.service.access.audit import Action
+from matchpod.service.access.console_sessions import ConsoleUser
+from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.web.endpoint import Call
+from matchpod.web.http.bodies import read_body
+from matchpod.web.http.responses import Header, Response
 from matchpod.web.query_strings import query_of
 
 MAX_FORM_BYTES = 64 * 1024

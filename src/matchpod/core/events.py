@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
-from matchpod.core.stats.game_count import GameCount
+from matchpod.core.game_count import GameCount
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, gc=False):

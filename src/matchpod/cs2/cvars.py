@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from matchpod.core.model import CvarSetting
-from matchpod.core.text_rules import nearest
-from matchpod.core.validation import CvarFault, CvarReading
+from matchpod.core.requests.text_rules import nearest
+from matchpod.core.requests.validation import CvarFault, CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_TEXT_BYTES = 8192

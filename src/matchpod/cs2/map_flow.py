@@ -18,8 +18,8 @@ from cs2_protocol.game import PlayerId, RoundEndReason, Side
 from cs2_protocol.log_lines import world_lines
 from matchpod.core import events
 from matchpod.core.events import GameEvent
+from matchpod.core.match.played_map import is_same_map
 from matchpod.core.model import GameSettings, MatchType
-from matchpod.core.played_map import is_same_map
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.map_end import EndReport, EndRules
 from matchpod.cs2.sides import Sides

@@ -23,7 +23,7 @@ from cs2_protocol.console_commands import (
 )
 from cs2_protocol.game import Team
 from matchpod.core.model import GameSettings, MatchType, StartSides, TeamRoster
-from matchpod.core.text_rules import map_fault, team_name_fault
+from matchpod.core.requests.text_rules import map_fault, team_name_fault
 from matchpod.cs2.plugin_names import plugin_name, shown_name
 
 WARMUP_S = 9999

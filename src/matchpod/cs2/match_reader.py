@@ -26,12 +26,12 @@ from matchpod.core.events import (
     PlayersSeen,
     ServerRestarted,
 )
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import is_same_map
+from matchpod.core.match.reported_shots import ReportedShots
+from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
-from matchpod.core.played_map import is_same_map
-from matchpod.core.reported_shots import ReportedShots
-from matchpod.core.timeline import TIMELINE_EVENTS, Timeline
-from matchpod.core.timers import Timers, to_ms
+from matchpod.core.views.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.map_flow import MapFlow, MapPhase

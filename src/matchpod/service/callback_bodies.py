@@ -12,7 +12,7 @@ import msgspec
 from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.result import GAME, iso_time
+from matchpod.core.views.result import GAME, iso_time
 from matchpod.storage.servers import ServerSummary
 
 

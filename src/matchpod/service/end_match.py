@@ -9,10 +9,10 @@ from matchpod.core.failures import FAILURES
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
-from matchpod.service import organization_events
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.streams import organization_events
 from matchpod.storage import history, history_counts, outbox, snapshots
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory

@@ -26,34 +26,35 @@ from matchpod.core.errors import (
     RateLimitError,
     ServerNotRunningError,
 )
-from matchpod.core.history_query import read_server_id
-from matchpod.core.json_limits import NOT_JSON, decode_json
+from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
 from matchpod.core.outcome import Outcome
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.requests.json_limits import NOT_JSON, decode_json
+from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.text_rules import external_id_fault
+from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.start_sides import with_sides
-from matchpod.core.text_rules import external_id_fault
-from matchpod.core.validation import CvarReader, read_match_request
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
-from matchpod.service import identifiers, organization_events
-from matchpod.service.audit import Action, Audit
-from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.disk_space import DiskSpace
+from matchpod.service.access.audit import Action, Audit
+from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.common import identifiers
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.end_match import MATCH_OVER, end_match
-from matchpod.service.endings import IN_PROGRESS, build_ending, ending_of, endings_of
-from matchpod.service.history.naming import server_name
 from matchpod.service.history.rows import initial_history
-from matchpod.service.ingest_tokens import new_tokens, token_columns
+from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.metrics import Metrics
-from matchpod.service.principals import Principal, require_own
-from matchpod.service.quotas import UNLIMITED, Quotas
-from matchpod.service.rate_limit import RateLimiter
-from matchpod.service.regions import Regions
-from matchpod.service.server_lists import ServersPage, servers_page, stored_maps
-from matchpod.service.server_views import (
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.regions.regions import Regions
+from matchpod.service.streams import organization_events
+from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
+from matchpod.service.views.naming import server_name
+from matchpod.service.views.server_lists import ServersPage, servers_page, stored_maps
+from matchpod.service.views.servers import (
     MatchView,
     ServerView,
     connect_command,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from matchpod.core.text_rules import nearest, printable
+from matchpod.core.requests.text_rules import nearest, printable
 from matchpod.settings.table import Setting
 
 Values = dict[str, object]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from matchpod.core.text_rules import nearest, printable
+from matchpod.core.requests.text_rules import nearest, printable
 from matchpod.settings.file_table import FileTable, Values, quoted, read_setting, unknown
 from matchpod.settings.fleets import addresses, read_fleet
 from matchpod.settings.table import DEFAULT_REGION, PREFIX, REGION, SERVICE

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from cs2_protocol.text import unprintable_in
-from matchpod.core.text_rules import callback_url_fault
+from matchpod.core.requests.text_rules import callback_url_fault
 from matchpod.settings.secret import Secret
 
 KEY_BYTES = 32

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.callback_query import CallbacksQuery, CallbackState, state_of
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, state_of
 from matchpod.ports import Database, Value
 from matchpod.storage.outbox import STATE_CONDITIONS, AttemptRow
 from matchpod.storage.rows import from_row, read_all, read_number

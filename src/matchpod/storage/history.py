@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import history_counts, rows
 from matchpod.storage.servers import EndColumns

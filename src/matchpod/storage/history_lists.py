@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.history_query import ListQuery
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.history_query import ListQuery
 from matchpod.ports import Database, Row, Value
 from matchpod.storage import history
 from matchpod.storage.history import MapRow, SeriesRow

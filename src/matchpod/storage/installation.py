@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.core.callback_query import CallbackState
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Database
 from matchpod.storage.outbox import STATE_CONDITIONS
 from matchpod.storage.rows import read_number

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
+from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Database, Delivery, Statement, Value
 from matchpod.storage import rows

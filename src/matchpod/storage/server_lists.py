@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of

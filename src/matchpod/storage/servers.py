@@ -14,8 +14,8 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
-from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
 

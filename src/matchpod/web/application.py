@@ -13,29 +13,30 @@ import time
 from collections.abc import Callable, Sequence
 
 from matchpod.core.errors import MatchpodError, UnavailableError
-from matchpod.service.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.service.metrics import HttpMetrics
-from matchpod.service.prometheus import RenderedMetrics
-from matchpod.service.rate_limit import Pacer, RateLimiter
-from matchpod.service.readiness import ReadinessState
-from matchpod.web.asgi import Message, Receive, Scope, Send
+from matchpod.service.access.rate_limit import Pacer, RateLimiter
+from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.service.common.metrics import HttpMetrics
+from matchpod.service.common.prometheus import RenderedMetrics
+from matchpod.service.operations.readiness import ReadinessState
 from matchpod.web.auth import authorize
-from matchpod.web.bodies import ClientDisconnectedError
-from matchpod.web.compression import compress
 from matchpod.web.cors import Cors
-from matchpod.web.docs import read_pages
-from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Header, PartedResponse, Response, Site, Tag
-from matchpod.web.errors import InternalServerError, error_response
+from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
+from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.stream_access import StreamAccess
+from matchpod.web.http.asgi import Message, Receive, Scope, Send
+from matchpod.web.http.bodies import ClientDisconnectedError
+from matchpod.web.http.compression import compress
+from matchpod.web.http.errors import InternalServerError, error_response
+from matchpod.web.http.parted_responses import begin, send_parts
+from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NOT_MODIFIED
-from matchpod.web.lookup import OPTIONS, Router
-from matchpod.web.openapi import describe, describe_internal
-from matchpod.web.ops import METRICS_PER_S, METRICS_WAIT_S
-from matchpod.web.parted_responses import begin, send_parts
+from matchpod.web.openapi.docs import read_pages
+from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.query_strings import check_names
+from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.services import Services
-from matchpod.web.stream_access import StreamAccess
 
 UNKNOWN_ROUTE = "unknown"
 """The metric label for requests to unknown paths: the paths themselves are chosen by the client."""

@@ -7,11 +7,11 @@ from ipaddress import ip_address
 from typing import Final
 
 from matchpod.core.errors import ForbiddenError
-from matchpod.service.access import Access
-from matchpod.service.principals import Principal
-from matchpod.service.rate_limit import RateLimiter
-from matchpod.web.admission import address_group
+from matchpod.service.access.organizations import Access
+from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.common.principals import Principal
 from matchpod.web.endpoint import Call, Endpoint
+from matchpod.web.http.admission import address_group
 
 LOOPBACK: Final = "loopback"
 """What requests of this machine are counted by, if no proxy says where they come from."""

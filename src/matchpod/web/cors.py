@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from matchpod.web.asgi import Scope
-from matchpod.web.endpoint import Endpoint, Header, Tag
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.http.asgi import Scope
+from matchpod.web.http.responses import Header
 
 ANY: Final = "*"
 """The origin that stands for all."""

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
-from matchpod.service.principals import Principal, Role
-from matchpod.service.principals import Scope as AccessScope
-from matchpod.service.prometheus import RenderedMetrics
-from matchpod.service.rate_limit import Pacer
-from matchpod.web.asgi import Receive, Scope
+from matchpod.service.access.rate_limit import Pacer
+from matchpod.service.common.principals import Principal, Role
+from matchpod.service.common.principals import Scope as AccessScope
+from matchpod.service.common.prometheus import RenderedMetrics
+from matchpod.web.http.asgi import Receive, Scope
+from matchpod.web.http.responses import JSON, Header, PartedResponse, Response
 from matchpod.web.services import Services
-
-JSON = "application/json"
-EVENT_STREAM = "text/event-stream"
-
-CONNECTION: Final = "matchpod.connection"
-"""The scope extension through which a stream gets its connection."""
-
-Header = tuple[bytes, bytes]
 
 
 class Tag(StrEnum):
@@ -32,26 +25,6 @@ class Tag(StrEnum):
     INGEST = "ingest"
     OPERATIONS = "operations"
     CONSOLE = "console"
-
-
-class Response(msgspec.Struct, frozen=True):
-    """A complete response; length and request id are added when it is sent."""
-
-    body: bytes
-    status: int = 200
-    content_type: bytes = JSON.encode()
-    headers: tuple[Header, ...] = ()
-    is_shared: bool = False
-    """True if many requests get this same body: its compressed form is kept."""
-
-
-class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A response with status 200 whose body is read and sent part by part: large, but never as a whole in memory."""
-
-    parts: AsyncIterator[bytes]
-    """The parts are read while the client reads. They should have up to 64 KiB: a few are in memory at a time."""
-    content_type: bytes
-    headers: tuple[Header, ...] = ()
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,24 +70,6 @@ class Call(msgspec.Struct, kw_only=True):
             shown = name.decode().title()
             raise InvalidParamsError(f"The request has {len(values)} different {shown} headers; send one.")
         return self.header(name)
-
-
-class StreamConnection(Protocol):
-    """The connection under a stream, or under a response in parts."""
-
-    @property
-    def is_open(self) -> bool:
-        """False once nothing can be sent anymore."""
-
-    @property
-    def has_room(self) -> bool:
-        """True if sending does not have to wait for the client."""
-
-    def begin_stream(self) -> None:
-        """Switch to streaming: later requests on this connection are ignored."""
-
-    def abort(self) -> None:
-        """Drop the connection with all unsent data."""
 
 
 class Frames(Protocol):

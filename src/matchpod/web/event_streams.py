@@ -14,20 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from matchpod.core.query_fields import QueryFields
-from matchpod.web.asgi import Message, Receive, Send
-from matchpod.web.endpoint import (
-    CONNECTION,
-    EVENT_STREAM,
-    Call,
-    Credential,
-    EventStream,
-    Frames,
-    Header,
-    Response,
-    Site,
-    StreamConnection,
-)
+from matchpod.core.requests.query_fields import QueryFields
+from matchpod.web.endpoint import Call, Credential, EventStream, Frames, Site
+from matchpod.web.http.asgi import Message, Receive, Send
+from matchpod.web.http.responses import CONNECTION, EVENT_STREAM, Header, Response, StreamConnection
 from matchpod.web.query_strings import query_of
 
 HEADERS: Final[tuple[Header, ...]] = (

@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
-from matchpod.web.endpoint import Call, Header, Response
+from matchpod.core.match.played_map import MapStatus
+from matchpod.web.endpoint import Call
+from matchpod.web.http.responses import Header, Response
 
 NO_STORE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"),)
 """Responses contain passwords and live scores, so no proxy may cache them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote_to_bytes
 
 from matchpod.core.errors import InvalidParamsError
-from matchpod.core.query_fields import QueryFields
+from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Endpoint
 
 MAX_QUERY_BYTES = 4096

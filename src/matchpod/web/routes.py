@@ -20,18 +20,18 @@ from matchpod.core.errors import (
     ServerNotRunningError,
     UnauthorizedError,
 )
-from matchpod.service.audit import AuditPage
-from matchpod.service.ingest_urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
-from matchpod.service.principals import MANAGERS, Scope
-from matchpod.service.prometheus import CONTENT_TYPE
-from matchpod.service.regions import RegionView
-from matchpod.service.server_lists import ServersPage
-from matchpod.service.server_views import MatchView, ServerView
-from matchpod.web import audit, ingest, matches, ops, parameters
-from matchpod.web.callback_routes import CALLBACKS
+from matchpod.service.access.audit import AuditPage
+from matchpod.service.common.principals import MANAGERS, Scope
+from matchpod.service.common.prometheus import CONTENT_TYPE
+from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
+from matchpod.service.regions.regions import RegionView
+from matchpod.service.views.server_lists import ServersPage
+from matchpod.service.views.servers import MatchView, ServerView
 from matchpod.web.endpoint import Endpoint, Tag
-from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError
-from matchpod.web.history_routes import HISTORY
+from matchpod.web.handlers import audit, ingest, matches, ops, parameters
+from matchpod.web.handlers.callback_routes import CALLBACKS
+from matchpod.web.handlers.history_routes import HISTORY
+from matchpod.web.http.errors import ANYWHERE, WITH_KEY, GoneError
 
 _ingest_post: Final = partial(
     Endpoint,

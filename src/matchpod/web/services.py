@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.callback_deliveries import CallbackDeliveries
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.organizations import Access
+from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
-from matchpod.service.history.streams import Streams
-from matchpod.service.ingest import Ingest
+from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
-from matchpod.service.prometheus import Registry
-from matchpod.service.readiness import Readiness
-from matchpod.service.regions import Regions
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.regions import Regions
+from matchpod.service.streams.map_streams import Streams
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Delivery
+from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
 from matchpod.service.end_match import end_match
-from matchpod.service.webhook_signature import attempt_headers, mask_headers
 from matchpod.storage import outbox, servers
 from tests.contract.console.console_site import OWNER, ConsoleSite
 

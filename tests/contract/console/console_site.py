@@ -19,9 +19,9 @@ import pytest_asyncio
 
 from matchpod.app.composition import Service, compose
 from matchpod.app.resources import Resources, open_resources
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.principals import NewKey, Role, Scope
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.common.principals import NewKey, Role, Scope
 from matchpod.settings import load_settings
 from tests.migrated import create_migrated
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from matchpod.service.audit import PAGE_SIZE, Action, Audit
+from matchpod.service.access.audit import PAGE_SIZE, Action, Audit
 from tests.contract.console.console_site import (
     ADMIN,
     MEMBER,

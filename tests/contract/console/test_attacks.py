@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from matchpod.console.visit import MAX_FORM_BYTES
-from matchpod.service.access import Access
-from matchpod.service.console_sessions import IDLE_MS, LINK_MS, MAX_MS
-from matchpod.service.principals import Role
+from matchpod.service.access.console_sessions import IDLE_MS, LINK_MS, MAX_MS
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import Role
 from matchpod.storage import console_sessions
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from matchpod.service.regions import UNAVAILABLE
+from matchpod.service.regions.regions import UNAVAILABLE
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, WRITER, ConsoleSite, open_site
 from tests.e2e.serve_process import REGION

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from matchpod.service import callback_deliveries
-from matchpod.service.callback_deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE
+from matchpod.service.callbacks import deliveries as callback_deliveries
+from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE
 from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.core.server_loss import Silence
-from matchpod.service.audit import Action, Audit
+from matchpod.core.servers.server_loss import Silence
+from matchpod.service.access.audit import Action, Audit
 from matchpod.storage import servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 

@@ -10,17 +10,17 @@ import pytest
 
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import Wall
-from matchpod.core.callback_query import CallbacksQuery
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.server_loss import Silence
+from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.wall_groups import WallGroup
+from matchpod.core.servers.server_loss import Silence
+from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Value
+from matchpod.service.console.overview import MAX_ENDED, Overview
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.overview import MAX_ENDED, Overview
-from matchpod.service.regions import Region, Regions
+from matchpod.service.regions.regions import Region, Regions
 from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
@@ -170,7 +170,7 @@ async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, s
 async def test_older_matches_than_those_shown_can_be_acknowledged_too(
     site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("matchpod.service.overview.MAX_ENDED", 2)
+    monkeypatch.setattr("matchpod.service.console.overview.MAX_ENDED", 2)
     for _ in range(4):
         await create_ended(site)
     text = await read_wall(site)

@@ -17,12 +17,12 @@ from matchpod.app.first_run import (
     create_first_link,
     welcome_text,
 )
-from matchpod.core.validation import RegionRules, read_match_request
+from matchpod.core.requests.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions
-from matchpod.service.principals import OrganizationView
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import OrganizationView
 from matchpod.storage.migrate import migrate
 from tests.vaults import VAULT
 

@@ -12,7 +12,7 @@ import pytest
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app import ResourcesError, check_vault_key, open_resources
 from matchpod.ports import Statement
-from matchpod.service.access import Access
+from matchpod.service.access.organizations import Access
 from matchpod.settings import Settings, load_settings
 from matchpod.storage.migrate import current_version
 from matchpod.storage.schema import MIGRATIONS

@@ -16,7 +16,7 @@ from matchpod.app.serving import (
     forced_exit_s,
 )
 from matchpod.settings import Settings, load_settings
-from matchpod.web.admission import MAX_CONNECTIONS, RESERVED_FILES
+from matchpod.web.http.admission import MAX_CONNECTIONS, RESERVED_FILES
 
 
 def settings(**values: str) -> Settings:

@@ -17,22 +17,22 @@ from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import Upkeep
-from matchpod.core.server_loss import Silence
+from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import LINK_MS, ConsoleSessions
-from matchpod.service.disk_space import DiskSpace
-from matchpod.service.history.streams import Streams
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
-from matchpod.service.pruning import Pruned, Retention
-from matchpod.service.readiness import Readiness
-from matchpod.service.regions import Regions
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.operations.pruning import Pruned, Retention
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
+from matchpod.service.streams.map_streams import Streams
 from matchpod.settings import load_settings
 from matchpod.storage import map_events, raw_log, servers, slots
 from matchpod.storage.migrate import migrate

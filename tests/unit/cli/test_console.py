@@ -11,9 +11,9 @@ import pytest
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli import create_app, organizations
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.console_sessions import ConsoleSessions, ConsoleUser
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.console_sessions import ConsoleSessions, ConsoleUser
+from matchpod.service.access.organizations import Access
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT
 

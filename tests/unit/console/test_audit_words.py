@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.console.audit_words import WORDS, AuditLine, audit_lines
-from matchpod.service.audit import COMMAND_LINE, Action, AuditItem
+from matchpod.service.access.audit import COMMAND_LINE, Action, AuditItem
 
 KEYS = {"key_1": "ci (mk_live_abcd…)"}
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from matchpod.console.command_lines import curl_line, verify_line
-from matchpod.service.webhook_signature import new_secret, sign
+from matchpod.service.access.webhook_signature import new_secret, sign
 
 
 def test_line_computes_the_signature_of_the_service(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.console.feed import KINDS, feed_line, kind_of, type_of
-from matchpod.core.played_map import MapStatus
-from matchpod.core.result_shapes import AntiCheatEntry, Score
-from matchpod.core.timeline_items import (
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.views.result_shapes import AntiCheatEntry, Score
+from matchpod.core.views.timeline_items import (
     AntiCheatItem,
     AssistItem,
     BombDefusedItem,

@@ -6,7 +6,7 @@ import pytest
 
 from matchpod.console.filters import is_day, read_filters, storable
 from matchpod.console.pages.deliveries import LABELS
-from matchpod.core.callback_query import CallbackState, read_callbacks_query
+from matchpod.core.requests.callback_query import CallbackState, read_callbacks_query
 
 
 def test_valid_parameters_are_parsed_by_the_reader_of_the_api() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from matchpod.console import match_form
 from matchpod.console.match_form import FIELDS, FormFaults, default_values, given_values, read_body, read_faults
-from matchpod.core import text_rules
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.model import MatchType
-from matchpod.core.validation import RegionRules, read_match_request
+from matchpod.core.requests import text_rules
+from matchpod.core.requests.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
 
 PLAYER = "76561198000000001"

@@ -11,10 +11,10 @@ from cs2_protocol.game import Side, Team
 from matchpod.console.match_view import PARTS, RosterTeam, connect_line
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
-from matchpod.core.attention import Situation, attention_of
-from matchpod.core.progress import PublicPhase, RosterPlayer
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.service.server_views import created_view
+from matchpod.core.views.attention import Situation, attention_of
+from matchpod.core.views.progress import PublicPhase, RosterPlayer
+from matchpod.service.views.servers import created_view
 from matchpod.storage.servers import ServerSummary
 
 

@@ -8,10 +8,10 @@ import pytest
 from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
 from matchpod.core.effects import CancelReason
-from matchpod.core.match_card import MatchCard
-from matchpod.core.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
 from matchpod.core.server_status import ServerStatus
-from matchpod.service.history.match_lists import MatchItem
+from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
+from matchpod.service.views.match_lists import MatchItem
 
 MATCH = MatchItem(
     server_id="srv_1",

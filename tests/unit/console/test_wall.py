@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS, card_changes, count_groups
-from matchpod.core.attention import Attention, Urgency, urgency_of
-from matchpod.core.match_card import MatchCard
 from matchpod.core.model import MatchType
-from matchpod.core.progress import PublicPhase, WaitingFor
-from matchpod.core.wall_groups import WallGroup, group_of_open
-from matchpod.service.overview import WallMatch, merge_causes
+from matchpod.core.views.attention import Attention, Urgency, urgency_of
+from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.progress import PublicPhase, WaitingFor
+from matchpod.core.views.wall_groups import WallGroup, group_of_open
+from matchpod.service.console.overview import WallMatch, merge_causes
 
 KEYS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 

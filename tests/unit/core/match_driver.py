@@ -5,9 +5,9 @@ from __future__ import annotations
 from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import Effect
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
+from matchpod.core.match.timers import Timers
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.timers import Timers
 
 ANN = "76561198000000001"
 BEN = "76561198000000002"

@@ -7,11 +7,11 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, LoadMap
-from matchpod.core.match import ROSTER_INCOMPLETE, MatchPhase
+from matchpod.core.match.match import ROSTER_INCOMPLETE, MatchPhase
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, SeriesFormat, Winner
-from matchpod.core.played_map import MapStatus
-from matchpod.core.progress import WaitingFor, next_deadline
-from matchpod.core.timers import Timers
+from matchpod.core.views.progress import WaitingFor, next_deadline
 from tests.unit.core.match_driver import (
     ANN,
     BEN,

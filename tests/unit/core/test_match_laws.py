@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cs2_protocol.game import Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch
-from matchpod.core.match import TRANSITIONS, Match, MatchPhase
+from matchpod.core.match.match import TRANSITIONS, Match, MatchPhase
 from matchpod.core.model import GameSettings, SeriesFormat
 from tests.unit.core.match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, open_match
 

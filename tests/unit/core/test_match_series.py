@@ -5,9 +5,9 @@ from __future__ import annotations
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, LoadMap, StartPlay
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.played_map import MapStatus, winners_of
 from matchpod.core.model import SeriesFormat, Winner
-from matchpod.core.played_map import MapStatus, winners_of
 from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, live_duel
 
 BO3 = SeriesFormat.BO3

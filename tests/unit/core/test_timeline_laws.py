@@ -16,20 +16,19 @@ from cs2_protocol.game import RoundEndReason, Side, Team, is_human
 from cs2_protocol.log_batches import LogPost
 from cs2_simulator.scenarios import Scenario
 from matchpod.core import events as ev
-from matchpod.core import timeline_items as items
 from matchpod.core.effects import CancelReason
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.played_map import PlayedMap
-from matchpod.core.rounds import build_rounds
-from matchpod.core.timeline import MapItem, Timeline
-from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
+from matchpod.core.views import timeline_items as items
+from matchpod.core.views.rounds import build_rounds
+from matchpod.core.views.timeline import MapItem, Timeline
+from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import examples
+from tests.unit.core.match_driver import ANN, BEN
+from tests.unit.core.test_match_laws import events, match_settings, sequences
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
-
-from .match_driver import ANN, BEN
-from .test_match_laws import events, match_settings, sequences
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 

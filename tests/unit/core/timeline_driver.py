@@ -8,10 +8,9 @@ from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import Effect
 from matchpod.core.model import GameSettings, SeriesFormat
-from matchpod.core.timeline import Timeline
-from matchpod.core.timeline_items import TimelineItem, TimelineItemBase
-
-from .match_driver import ANN, BEN, MatchDriver, duel
+from matchpod.core.views.timeline import Timeline
+from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
+from tests.unit.core.match_driver import ANN, BEN, MatchDriver, duel
 
 I = TypeVar("I", bound=TimelineItemBase)  # noqa: E741 - an item type
 

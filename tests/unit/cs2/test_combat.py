@@ -6,8 +6,7 @@ import pytest
 
 from matchpod.core import events as ev
 from matchpod.core.events import GrenadeKind
-
-from .server_log import ServerLog, id64
+from tests.unit.cs2.server_log import ServerLog, id64
 
 
 def live() -> ServerLog:

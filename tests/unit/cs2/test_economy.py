@@ -5,8 +5,7 @@ from __future__ import annotations
 from matchpod.core import events as ev
 from matchpod.cs2.economy import MAX_PLAYERS
 from protocol_tests.log_lines.samples import STATS_ROW
-
-from .server_log import ServerLog, id64
+from tests.unit.cs2.server_log import ServerLog, id64
 
 ANN, BEN, CID = id64(1), id64(2), id64(3)
 

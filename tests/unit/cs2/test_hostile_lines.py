@@ -14,8 +14,7 @@ from matchpod.core import events as ev
 from matchpod.core.events import GameEvent
 from protocol_tests.log_lines.hostile import hostile_texts
 from tests.effort import seeds, sized
-
-from .server_log import ServerLog, id64
+from tests.unit.cs2.server_log import ServerLog, id64
 
 LINES = sized(50_000, 1_000_000)
 """Number of lines per seed: 100,000 in all in `make test`, ten million in a round of `make soak`."""

@@ -10,8 +10,7 @@ from matchpod.core import events as ev
 from matchpod.core.model import DmSubMode, GameSettings, MatchType
 from matchpod.cs2.interpreter import MAX_USERS, Interpreter
 from matchpod.cs2.map_flow import MapPhase
-
-from .server_log import MAP, ServerLog, competitive, id64
+from tests.unit.cs2.server_log import MAP, ServerLog, competitive, id64
 
 
 def test_map_goes_live_with_the_first_round_after_the_last_restart() -> None:

@@ -9,14 +9,13 @@ from cs2_protocol.game import Side, Team
 from cs2_protocol.log_lines.world_lines import LoadingMap
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, LoadMap, StartPlay
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
 from matchpod.cs2.map_end import EndReport
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS, MAX_ROUNDS, MapFlow, MapPhase
 from matchpod.cs2.match_reader import MatchReader
-
-from .server_log import MAP, TEAM1, TEAM2, ServerLog, competitive, id64
-from .test_interpreter import restore
+from tests.unit.cs2.server_log import MAP, TEAM1, TEAM2, ServerLog, competitive, id64
+from tests.unit.cs2.test_interpreter import restore
 
 
 class PlayedMatch:

@@ -15,8 +15,7 @@ from matchpod.core import events as ev
 from matchpod.core.stats.ledger import Ledger
 from matchpod.cs2.interpreter import Interpreter
 from tests.effort import examples
-
-from .server_log import MAP, ServerLog, competitive
+from tests.unit.cs2.server_log import MAP, ServerLog, competitive
 
 HALF = 3
 PLAYERS = {Team.TEAM1: (1, 2), Team.TEAM2: (3, 4)}

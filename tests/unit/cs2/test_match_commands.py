@@ -16,8 +16,8 @@ from cs2_protocol import console_commands
 from cs2_simulator.console.statements import statements
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, StartSides, TeamRoster
-from matchpod.core.text_rules import team_name_fault
-from matchpod.core.validation import RegionRules, read_match_request
+from matchpod.core.requests.text_rules import team_name_fault
+from matchpod.core.requests.validation import RegionRules, read_match_request
 from matchpod.cs2 import match_commands
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import read_custom_cvars

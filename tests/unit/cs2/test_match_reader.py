@@ -11,14 +11,13 @@ from cs2_protocol.log_clock import parse_stamp
 from cs2_protocol.post_order import HOLD_MS
 from matchpod.core import events as ev
 from matchpod.core.effects import EndMatch, StartPlay
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import SeriesFormat, Winner
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.shots_report import PlayerShots, RoundShots, ShotsReport
-
-from .server_log import MAP, ServerLog, competitive, id64
+from tests.unit.cs2.server_log import MAP, ServerLog, competitive, id64
 
 RECEIVED_MS = 1_768_900_000_000
 BO3 = msgspec.structs.replace(competitive(), series_format=SeriesFormat.BO3, maps=(MAP, "de_train", "de_mirage"))

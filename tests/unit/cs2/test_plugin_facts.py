@@ -10,8 +10,7 @@ from matchpod.core import events as ev
 from matchpod.cs2 import plugin_facts
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.cs2.plugin_facts import PluginFacts
-
-from .server_log import MAP, ServerLog, id64
+from tests.unit.cs2.server_log import MAP, ServerLog, id64
 
 RESULT = MapResult("27", 1, 13, 9, Team.TEAM1)
 SERIES_END = SeriesEnd("27", 1, 0, Team.TEAM1)

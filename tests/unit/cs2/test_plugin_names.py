@@ -10,10 +10,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from cs2_protocol.game import Side, Team
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
 from matchpod.core.model import GameSettings, MatchType, StartSides, TeamRoster
-from matchpod.core.result import build_result
-from matchpod.core.text_rules import team_name_fault
+from matchpod.core.requests.text_rules import team_name_fault
+from matchpod.core.views.result import build_result
 from matchpod.cs2.match_commands import matchzy_match
 from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 from matchpod.cs2.sides import Sides

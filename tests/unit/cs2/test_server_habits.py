@@ -18,9 +18,8 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.cs2.match_commands import start_commands
-
-from .server_log import ServerLog, competitive, id64
-from .test_interpreter import restore
+from tests.unit.cs2.server_log import ServerLog, competitive, id64
+from tests.unit.cs2.test_interpreter import restore
 
 
 def counted(log: ServerLog) -> dict[str, PlayerLine]:

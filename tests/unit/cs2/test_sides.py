@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from cs2_protocol.game import Side, Team
 from matchpod.core.model import StartSides, TeamRoster
 from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, Sides
-
-from .server_log import competitive, id64
+from tests.unit.cs2.server_log import competitive, id64
 
 
 def players_on(*sides: str) -> Sides:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.effects import StartPlay
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.core.timeline_items import TimelineItem
+from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from tests.unit.service.history.sample_log import first_round, log_post, players_join

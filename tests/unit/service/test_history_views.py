@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.history_query import EventsQuery, ListQuery
-from matchpod.core.played_map import MapStatus
-from matchpod.service.endings import Ending
-from matchpod.service.history import views
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.history_query import EventsQuery, ListQuery
+from matchpod.service.views import history as views
+from matchpod.service.views.endings import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import ListedMap, ListedSeries
 from matchpod.storage.servers import EndColumns

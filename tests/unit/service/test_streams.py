@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.errors import RateLimitError, UnavailableError
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Value
-from matchpod.service.history import streams as streams_module
-from matchpod.service.history.stream_channels import RING, MapChannel, StreamItem, type_of
-from matchpod.service.history.streams import PAGE, Reader, Streams
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.metrics import Metrics
-from matchpod.service.prometheus import Registry
+from matchpod.service.streams import map_streams as streams_module
+from matchpod.service.streams.channels import RING, MapChannel, StreamItem, type_of
+from matchpod.service.streams.map_streams import PAGE, Reader, Streams
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate

@@ -8,8 +8,8 @@ import pytest
 from cs2_simulator.play.door import BY_USER
 from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.result import build_result
-from matchpod.core.rounds import build_rounds
+from matchpod.core.views.result import build_result
+from matchpod.core.views.rounds import build_rounds
 from matchpod.cs2.match_reader import MatchReader
 from tests.absent_lines import count_leavers, with_absent_lines, without_absent_lines
 from tests.effort import seeds

@@ -11,8 +11,8 @@ import pytest
 from cs2_protocol.game import Team
 from cs2_simulator.play.counts.tally import Tally
 from cs2_simulator.scenarios import Scenario
+from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.played_map import PlayedMap
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.cs2.match_reader import MatchReader

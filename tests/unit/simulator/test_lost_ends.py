@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_simulator.play.flow.game import GamePhase
+from matchpod.core.match.series import maps_won
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
-from matchpod.core.series import maps_won
 from tests.effort import examples, seeds
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
 from tests.unit.simulator.played_match import mode_settings

@@ -9,11 +9,11 @@ import pytest
 
 from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
+from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.core.played_map import PlayedMap
-from matchpod.core.result import build_result
-from matchpod.core.result_shapes import DeathmatchResult, SeriesResult
-from matchpod.core.timeline_items import KillItem
+from matchpod.core.views.result import build_result
+from matchpod.core.views.result_shapes import DeathmatchResult, SeriesResult
+from matchpod.core.views.timeline_items import KillItem
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import IS_SOAK, sized
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings

@@ -9,8 +9,8 @@ import pytest
 from cs2_protocol.game import PlayerId
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.result import build_result
-from matchpod.core.result_shapes import SeriesResult
+from matchpod.core.views.result import build_result
+from matchpod.core.views.result_shapes import SeriesResult
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import seeds, times
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without

@@ -13,14 +13,14 @@ from cs2_simulator.machine import Machine
 from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.play.watcher import Watcher
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import PlayedMap
+from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, SidesBy, StartSides, TeamRoster
-from matchpod.core.played_map import PlayedMap
-from matchpod.core.result import build_result
-from matchpod.core.result_shapes import SeriesResult
-from matchpod.core.rounds import build_rounds
-from matchpod.core.start_sides import with_sides
-from matchpod.core.timeline_items import MapLiveItem
+from matchpod.core.views.result import build_result
+from matchpod.core.views.result_shapes import SeriesResult
+from matchpod.core.views.rounds import build_rounds
+from matchpod.core.views.timeline_items import MapLiveItem
 from tests.effort import IS_SOAK
 from tests.unit.simulator.played_match import COUNT_SHOTS, PlayedMatch, mode_settings
 

@@ -10,7 +10,7 @@ import pytest
 
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.result import build_result
+from matchpod.core.views.result import build_result
 from tests.effort import seeds
 from tests.unit.simulator.played_match import COUNT_SHOTS, SHOTS_URL, PlayedMatch, mode_settings
 

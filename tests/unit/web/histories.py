@@ -8,10 +8,12 @@ import msgspec
 from msgspec.structs import replace
 
 from cs2_protocol.game import RoundEndReason, Side, Team
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
-from matchpod.core.played_map import MapStatus
-from matchpod.core.result_shapes import AntiCheatEntry, Score, SeriesResult
-from matchpod.core.round_shapes import (
+from matchpod.core.stats.buy_types import BuyType
+from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
+from matchpod.core.views.result_shapes import AntiCheatEntry, Score, SeriesResult
+from matchpod.core.views.round_shapes import (
     BombDefuse,
     BombPlant,
     DamagePair,
@@ -20,9 +22,7 @@ from matchpod.core.round_shapes import (
     RoundPlayer,
     RoundTeam,
 )
-from matchpod.core.stats.buy_types import BuyType
-from matchpod.core.stats.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
-from matchpod.core.timeline_items import (
+from matchpod.core.views.timeline_items import (
     AntiCheatItem,
     ChatItem,
     KillItem,

@@ -19,9 +19,9 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import PublicPhase
-from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.servers.server_loss import FleetReport
+from matchpod.core.views.progress import PublicPhase
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
@@ -33,25 +33,25 @@ from matchpod.ports import (
     Statement,
     Value,
 )
-from matchpod.service.access import Access
-from matchpod.service.audit import Audit
-from matchpod.service.callback_deliveries import CallbackDeliveries
-from matchpod.service.disk_space import DiskSpace
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.organizations import Access
+from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.principals import Role, Scope
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.reading import History
-from matchpod.service.history.streams import Streams
-from matchpod.service.ingest import Ingest
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.metrics import Metrics
-from matchpod.service.principals import Role, Scope
-from matchpod.service.prometheus import Registry
-from matchpod.service.quotas import UNLIMITED, Quotas
-from matchpod.service.readiness import Readiness
-from matchpod.service.regions import Region, Regions
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web

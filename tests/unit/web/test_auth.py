@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.web.asgi import Message
 from matchpod.web.auth import LOOPBACK, client_address
 from matchpod.web.endpoint import Call
+from matchpod.web.http.asgi import Message
 
 
 async def _nothing() -> Message:

@@ -8,9 +8,9 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.core.start_sides import with_sides
+from matchpod.core.match.start_sides import with_sides
+from matchpod.service.common.principals import Role, Scope
 from matchpod.service.match_log.fold import settings_of
-from matchpod.service.principals import Role, Scope
 from matchpod.storage import region_flags
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, OTHER_PLAYER, PLAYER, Site, check_error, unavailable

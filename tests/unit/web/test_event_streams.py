@@ -9,15 +9,17 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from matchpod.service.access import CACHE_MS
-from matchpod.service.principals import Principal, Role
-from matchpod.service.principals import Scope as AccessScope
+from matchpod.service.access.organizations import CACHE_MS
+from matchpod.service.common.principals import Principal, Role
+from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.storage import api_keys
-from matchpod.web import event_streams, stream_access
-from matchpod.web.asgi import Message, Scope
-from matchpod.web.endpoint import CONNECTION, Call, Credential, EventStream
+from matchpod.web import event_streams
+from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.event_streams import HEARTBEAT, OPENING, StreamEnd, send_stream
-from matchpod.web.stream_access import StreamAccess
+from matchpod.web.handlers import stream_access
+from matchpod.web.handlers.stream_access import StreamAccess
+from matchpod.web.http.asgi import Message, Scope
+from matchpod.web.http.responses import CONNECTION
 from tests.unit.web import histories, sites
 from tests.unit.web.sites import Site, check_error, unavailable
 

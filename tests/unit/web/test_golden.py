@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.ports import Delivery
-from matchpod.service.webhook_signature import attempt_headers, mask_headers, new_secret
+from matchpod.service.access.webhook_signature import attempt_headers, mask_headers, new_secret
 from matchpod.storage import outbox
 from tests.golden.golden_files import FOLDER as GOLDEN
 from tests.golden.golden_files import check_golden

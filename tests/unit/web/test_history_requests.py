@@ -7,7 +7,7 @@ import re
 import pytest
 
 from matchpod.web.endpoint import Endpoint
-from matchpod.web.history_routes import HISTORY
+from matchpod.web.handlers.history_routes import HISTORY
 from matchpod.web.query_strings import MAX_QUERY_BYTES
 from tests.unit.web import sites
 from tests.unit.web.histories import map_ids

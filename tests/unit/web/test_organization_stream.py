@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.organization_events import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
-from matchpod.service.history import organization_streams
-from matchpod.service.principals import Scope as AccessScope
+from matchpod.core.views.organization_events import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
+from matchpod.service.common.principals import Scope as AccessScope
+from matchpod.service.streams import organization_streams
 from matchpod.storage import organization_events as stored_events
 from matchpod.web import event_streams
 from matchpod.web.event_streams import HEARTBEAT, OPENING

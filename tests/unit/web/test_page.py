@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from matchpod.web.openapi import describe, describe_internal
+from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.routes import ENDPOINTS
 
 NODE = shutil.which("node")

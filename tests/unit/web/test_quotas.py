@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.service.quotas import Quotas
+from matchpod.service.access.quotas import Quotas
 from tests.unit.web import histories
 from tests.unit.web.sites import Site, check_error
 from tests.unit.web.test_event_streams import StreamClient, open_stream

@@ -12,12 +12,12 @@ import pytest
 
 from matchpod.core.errors import MatchpodError
 from matchpod.core.server_status import ServerPhase
-from matchpod.service.principals import Role, Scope
-from matchpod.service.prometheus import Registry
-from matchpod.service.readiness import Readiness
+from matchpod.service.common.principals import Role, Scope
+from matchpod.service.common.prometheus import Registry
+from matchpod.service.operations.readiness import Readiness
 from matchpod.storage import api_keys
 from matchpod.web import create_web
-from matchpod.web.asgi import Message
+from matchpod.web.http.asgi import Message
 from matchpod.web.routes import ENDPOINTS
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
@@ -313,7 +313,7 @@ def test_content_length_over_the_limit_is_rejected_without_reading(site: Site) -
 
 
 def test_body_that_does_not_arrive_times_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matchpod.web.bodies.BODY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("matchpod.web.http.bodies.BODY_TIMEOUT_S", 0.01)
     sent: list[Message] = []
 
     async def receive() -> Message:

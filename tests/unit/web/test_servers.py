@@ -7,11 +7,11 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from matchpod.core.callback_query import CallbackState
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure, sentence
 from matchpod.core.outcome import Outcome
-from matchpod.service.principals import Role, Scope
+from matchpod.core.requests.callback_query import CallbackState
+from matchpod.service.common.principals import Role, Scope
 from matchpod.storage import outbox, servers
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error

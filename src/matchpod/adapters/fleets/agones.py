@@ -55,7 +55,7 @@ from matchpod.adapters.kubernetes.api_errors import (
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.objects import AgonesServer
 from matchpod.adapters.kubernetes.server_watch import watch_servers
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import (
     Capacity,
     Consoles,

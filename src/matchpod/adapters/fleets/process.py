@@ -35,7 +35,7 @@ from matchpod.adapters.fleets.process_record import (
 from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import FleetError, GameServer, ListedServer, ServerOrder
 
 START_S = 60.0

@@ -17,7 +17,7 @@ from cs2_protocol.console_answers import parse_log_listeners, parse_status
 from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, STATUS, end_match_command, kick_command
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.rcon_client import probe_port
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
 from matchpod.ports import (
     ConsoleError,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from matchpod.console.charts.halves import Part, split_rounds
 from matchpod.console.charts.parts import label
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 
 MAX_COLUMNS: Final = 200
 """Rounds in a drawing, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""

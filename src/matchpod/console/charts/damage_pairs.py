@@ -12,7 +12,7 @@ from matchpod.console.charts.matrix import Matrix, Pair, draw_matrix
 from matchpod.console.charts.parts import empty, figure, remark
 from matchpod.console.charts.people import MAX_SHOWN, Subject, player_subject, players_of, team_names
 from matchpod.console.charts.wording import plural
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 
 _OTHERS: Final = Subject("", "bots, unlisted", None)
 """Stands for all bots and unlisted players together."""

@@ -24,8 +24,8 @@ from matchpod.console.charts.parts import (
 )
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, number, shorten, side_letter
-from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
 from matchpod.core.stats.buy_types import BuyType
+from matchpod.core.views.round_shapes import StoredRound, StoredRoundTeam
 
 _AXIS: Final = 184
 _REACH: Final = 100

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from matchpod.console.charts.matrix import Matrix, Pair, draw_matrix
 from matchpod.console.charts.parts import empty, figure, remark
 from matchpod.console.charts.people import MAX_SHOWN, Subject, subject_of, team_names
 from matchpod.console.charts.wording import plural
-from matchpod.core.timeline_items import KillItem, MapLiveItem, RoundRestoredItem, TimelineItem
+from matchpod.core.views.timeline_items import KillItem, MapLiveItem, RoundRestoredItem, TimelineItem
 
 
 def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_name: str | None) -> Markup:

@@ -13,7 +13,7 @@ from cs2_protocol.game import Team
 from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line, name_tag, numbers_table, svg
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, players_of, subject_of, team_names
 from matchpod.console.charts.wording import plural, shorten, team_class
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 
 _WIDTH: Final = 400
 _AXIS: Final = 255

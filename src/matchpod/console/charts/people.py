@@ -9,8 +9,8 @@ import msgspec
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.wording import clean
-from matchpod.core.round_shapes import StoredRound
-from matchpod.core.timeline_items import Person
+from matchpod.core.views.round_shapes import StoredRound
+from matchpod.core.views.timeline_items import Person
 
 T = TypeVar("T")
 

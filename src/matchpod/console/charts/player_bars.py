@@ -12,7 +12,7 @@ from cs2_protocol.game import Team
 from matchpod.console.charts.parts import Cell, bar, empty, figure, join, label, line, name_tag, numbers_table, svg
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, player_subject, team_names
 from matchpod.console.charts.wording import number, shorten, team_class
-from matchpod.core.result_shapes import StoredPlayer
+from matchpod.core.views.result_shapes import StoredPlayer
 
 _WIDTH: Final = 400
 _LEFT: Final = 138

@@ -25,8 +25,8 @@ from matchpod.console.charts.parts import (
 from matchpod.console.charts.people import by_team, team_names
 from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
 from matchpod.console.charts.wording import MISSING, shorten, team_class
-from matchpod.core.progress import RosterPlayer
-from matchpod.core.timeline_items import TimelineItem
+from matchpod.core.views.progress import RosterPlayer
+from matchpod.core.views.timeline_items import TimelineItem
 
 Groups = list[tuple[Team | None, list[Lane]]]
 """The lanes of each team."""

@@ -16,7 +16,7 @@ from matchpod.console.charts.halves import Part, split_rounds
 from matchpod.console.charts.parts import empty, figure, join, scroll
 from matchpod.console.charts.reasons import REASONS, ReasonMark, icon
 from matchpod.console.charts.wording import SIDE_CLASSES, clean, number, plural, side_letter
-from matchpod.core.round_shapes import StoredRound, StoredRoundTeam
+from matchpod.core.views.round_shapes import StoredRound, StoredRoundTeam
 
 MAX_ROUNDS: Final = 200
 """Rounds in a strip, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""

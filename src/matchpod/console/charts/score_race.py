@@ -12,7 +12,7 @@ from matchpod.console.charts.columns import WIDTH, Columns, place
 from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line, name_tag, numbers_table, scroll, svg
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, shorten
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 
 _MIDDLE: Final = 134
 _REACH: Final = 64

@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from matchpod.console.charts.people import Subject, player_subject
-from matchpod.core.progress import PlayerState, RosterPlayer
-from matchpod.core.timeline_items import (
+from matchpod.core.views.progress import PlayerState, RosterPlayer
+from matchpod.core.views.timeline_items import (
     PausedItem,
     PlayerConnectedItem,
     PlayerDisconnectedItem,

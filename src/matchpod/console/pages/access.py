@@ -13,12 +13,12 @@ import msgspec
 
 from matchpod.console.audit_words import audit_lines, session_words
 from matchpod.console.visit import READER_ONLY, Visit
-from matchpod.core.audit_query import read_audit_query
 from matchpod.core.errors import Fault, ForbiddenError, InvalidParamsError, NotFoundError
-from matchpod.service.access import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
-from matchpod.service.audit import PAGE_SIZE, Action
-from matchpod.service.principals import MANAGERS, KeyView, NewKey, Role, Scope
-from matchpod.web.endpoint import Response
+from matchpod.core.requests.audit_query import read_audit_query
+from matchpod.service.access.audit import PAGE_SIZE, Action
+from matchpod.service.access.organizations import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
+from matchpod.service.common.principals import MANAGERS, KeyView, NewKey, Role, Scope
+from matchpod.web.http.responses import Response
 
 PATH = "/console/access"
 LIFETIME_DAYS = (7, 30, 90, 365)

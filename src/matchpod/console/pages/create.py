@@ -13,8 +13,8 @@ from matchpod.console import match_form
 from matchpod.console.match_form import FormFaults
 from matchpod.console.visit import Visit
 from matchpod.core.errors import IdempotencyConflictError, InvalidParamsError, MatchpodError
-from matchpod.service.regions import RegionState
-from matchpod.web.endpoint import Response
+from matchpod.service.regions.regions import RegionState
+from matchpod.web.http.responses import Response
 
 ALREADY_CREATED = (
     "A match was created from this form before you changed it. Press Create again if you want another one."

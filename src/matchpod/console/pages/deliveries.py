@@ -11,13 +11,13 @@ from matchpod.console.command_lines import curl_line, verify_line
 from matchpod.console.filters import Filters, is_day, read_filters, storable
 from matchpod.console.rendering import HEADERS, NOT_STORED, iso
 from matchpod.console.visit import Visit
-from matchpod.core.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
 from matchpod.core.errors import CallbackWaitingError, InvalidParamsError, MatchpodError, RateLimitError
 from matchpod.core.iso_dates import read_date
-from matchpod.service.callback_deliveries import MAX_REDELIVERED
-from matchpod.service.callback_views import CallbackDetail
-from matchpod.service.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
-from matchpod.web.endpoint import JSON, Header, Response
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
+from matchpod.service.access.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
+from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
+from matchpod.service.views.callbacks import CallbackDetail
+from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
 LABELS: Final = {"serverId": "Server id", "since": "Created from (UTC)", "until": "to (UTC)"}

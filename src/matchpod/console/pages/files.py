@@ -5,7 +5,8 @@ from __future__ import annotations
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.rendering import asset_path, assets
 from matchpod.core.errors import NotFoundError
-from matchpod.web.endpoint import Call, Response
+from matchpod.web.endpoint import Call
+from matchpod.web.http.responses import Response
 
 
 async def asset(_: ConsoleDeps, call: Call) -> Response:

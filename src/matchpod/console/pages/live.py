@@ -13,11 +13,11 @@ from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
-from matchpod.core.history_query import read_server_id
-from matchpod.core.wall_groups import WallGroup
-from matchpod.service.overview import KEPT, MAX_ENDED
-from matchpod.service.principals import Scope
-from matchpod.web.endpoint import Response
+from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.views.wall_groups import WallGroup
+from matchpod.service.common.principals import Scope
+from matchpod.service.console.overview import KEPT, MAX_ENDED
+from matchpod.web.http.responses import Response
 
 NAME: Final = "wall"
 """The name of the wall in streams."""

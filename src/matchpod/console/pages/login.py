@@ -11,10 +11,11 @@ from matchpod.console.notices import read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.console.visit import Visit, read_form
 from matchpod.core.errors import RateLimitError, UnauthorizedError
-from matchpod.service.console_sessions import MAX_MS, NewSession
+from matchpod.service.access.console_sessions import MAX_MS, NewSession
 from matchpod.web.auth import client_address
-from matchpod.web.endpoint import Call, Response
-from matchpod.web.errors import error_headers
+from matchpod.web.endpoint import Call
+from matchpod.web.http.errors import error_headers
+from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
 
 HOME = "/console"

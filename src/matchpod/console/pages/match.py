@@ -18,7 +18,7 @@ from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
-from matchpod.web.endpoint import PartedResponse, Response
+from matchpod.web.http.responses import PartedResponse, Response
 
 KIND: Final = "match"
 """The first part of the name of a match in streams; the second is the id of its server."""

@@ -14,10 +14,10 @@ from matchpod.console.match_csv import csv_heading, csv_rows
 from matchpod.console.match_wording import PHASES, STATUSES, standing, tone
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
-from matchpod.core.history_query import MAX_PAGE_SIZE
 from matchpod.core.iso_dates import read_date
-from matchpod.core.server_query import ServersQuery, read_servers_query
-from matchpod.web.endpoint import Header, PartedResponse, Response
+from matchpod.core.requests.history_query import MAX_PAGE_SIZE
+from matchpod.core.requests.server_query import ServersQuery, read_servers_query
+from matchpod.web.http.responses import Header, PartedResponse, Response
 
 PATH: Final = "/console/matches"
 LABELS: Final = {

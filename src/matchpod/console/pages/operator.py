@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matchpod.console.visit import Visit
 from matchpod.core.errors import InvalidParamsError
-from matchpod.service.access import MAX_NAME
-from matchpod.web.endpoint import Response
+from matchpod.service.access.organizations import MAX_NAME
+from matchpod.web.http.responses import Response
 
 PATH = "/console/operator"
 

@@ -12,9 +12,10 @@ from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import page
 from matchpod.console.streams import positions_of
 from matchpod.core.errors import NotFoundError
-from matchpod.service.overlays import Overlay
-from matchpod.service.principals import Principal, Role, Scope
-from matchpod.web.endpoint import Call, Credential, EventStream, Response
+from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.console.overlays import Overlay
+from matchpod.web.endpoint import Call, Credential, EventStream
+from matchpod.web.http.responses import Response
 
 NAME: Final = "overlay"
 """The name of the overlay in its stream."""

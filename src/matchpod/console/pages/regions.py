@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matchpod.console.visit import Visit
-from matchpod.web.endpoint import Response
+from matchpod.web.http.responses import Response
 
 PATH = "/console/regions"
 

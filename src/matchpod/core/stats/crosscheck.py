@@ -11,8 +11,8 @@ from operator import attrgetter
 import msgspec
 
 from cs2_protocol.game import PlayerId
+from matchpod.core.game_count import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
-from matchpod.core.stats.game_count import GameCount
 from matchpod.core.stats.player_round import PlayerRound
 
 # Most discrepancies stored per map: more than this have a common cause, which the first ones show.

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import MapEndItem
+from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_items import MapEndItem
 from matchpod.ports import Database
-from matchpod.service.history import naming
 from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
 from matchpod.service.history.rows import history_of
-from matchpod.service.history.stream_channels import type_of
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import apply_after, replay
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.streams.channels import type_of
+from matchpod.service.streams.map_streams import Streams
+from matchpod.service.views import naming
 from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow

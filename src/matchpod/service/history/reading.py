@@ -11,8 +11,11 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core import series as series_rules
-from matchpod.core.history_query import (
+from matchpod.core.match import series as series_rules
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
+from matchpod.core.requests.history_query import (
     EventsQuery,
     LeaderboardQuery,
     ListQuery,
@@ -20,19 +23,18 @@ from matchpod.core.history_query import (
     read_series_id,
     read_server_id,
 )
-from matchpod.core.match import Match
-from matchpod.core.model import Winner
-from matchpod.core.played_map import MapStatus
-from matchpod.core.server_query import ServersQuery
+from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.stats.leaderboard import rank
+from matchpod.core.views.leaderboard import rank
 from matchpod.ports import Database
-from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.endings import ending_of, endings_of
-from matchpod.service.history import match_lists, rows, views
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.history import rows
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.principals import Principal, require_own
+from matchpod.service.views import history as views
+from matchpod.service.views import match_lists
+from matchpod.service.views.endings import ending_of, endings_of
 from matchpod.storage import history, history_lists, map_events, servers
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary

@@ -11,13 +11,13 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.timeline import MapItem
+from matchpod.core.views.timeline import MapItem
 from matchpod.ports import Database, DuplicateError, Statement
-from matchpod.service.history import naming
 from matchpod.service.history.rows import history_of
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.organization_events import map_events_of
+from matchpod.service.streams.map_streams import Streams
+from matchpod.service.streams.organization_events import map_events_of
+from matchpod.service.views import naming
 from matchpod.storage import history, map_events, servers
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory

@@ -8,17 +8,24 @@ from __future__ import annotations
 import msgspec
 
 from cs2_protocol.game import PlayerId, Team
-from matchpod.core.match import Match, MatchPhase
+from matchpod.core.match.match import Match, MatchPhase
+from matchpod.core.match.played_map import MapStatus, PlayedMap
+from matchpod.core.match.start_sides import decided_by
 from matchpod.core.model import GameSettings, MatchType, Winner
-from matchpod.core.persons import sanitize
-from matchpod.core.played_map import MapStatus, PlayedMap
-from matchpod.core.result import anti_cheat_entry, count_players, players_of_map, published_lines, team_kills, team_name
-from matchpod.core.result_shapes import DeathmatchPlayer
-from matchpod.core.rounds import build_rounds
-from matchpod.core.series_maps import unplayed_maps
-from matchpod.core.start_sides import decided_by
-from matchpod.core.stats.leaderboard import player_rows
-from matchpod.service.history import naming
+from matchpod.core.views.leaderboard import player_rows
+from matchpod.core.views.persons import sanitize
+from matchpod.core.views.result import (
+    anti_cheat_entry,
+    count_players,
+    players_of_map,
+    published_lines,
+    team_kills,
+    team_name,
+)
+from matchpod.core.views.result_shapes import DeathmatchPlayer
+from matchpod.core.views.rounds import build_rounds
+from matchpod.core.views.series_maps import unplayed_maps
+from matchpod.service.views import naming
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 

@@ -18,13 +18,16 @@ from typing import Final
 import msgspec
 
 from cs2_protocol.log_batches import read_post
-from matchpod.core.attention import Signals
 from matchpod.core.effects import CancelReason, Effect
-from matchpod.core.match import Match
-from matchpod.core.match_card import MatchCard, card_of
+from matchpod.core.match.match import Match
+from matchpod.core.match.phases import MatchPhase
+from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
-from matchpod.core.phases import MatchPhase
-from matchpod.core.progress import (
+from matchpod.core.stored.stored_settings import read_settings
+from matchpod.core.stored.type_fingerprint import type_fingerprint
+from matchpod.core.views.attention import Signals
+from matchpod.core.views.match_card import MatchCard, card_of
+from matchpod.core.views.progress import (
     Deadline,
     PublicPhase,
     Stays,
@@ -35,12 +38,9 @@ from matchpod.core.progress import (
     round_number,
     sides_of,
 )
-from matchpod.core.result import build_result, iso_time, live_match
-from matchpod.core.stored_settings import read_settings
-from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import KillItem, TimelineItem
-from matchpod.core.timers import Timers, to_ms
-from matchpod.core.type_fingerprint import type_fingerprint
+from matchpod.core.views.result import build_result, iso_time, live_match
+from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_items import KillItem, TimelineItem
 from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from matchpod.core.match_card import MatchCard
+from matchpod.core.views.match_card import MatchCard
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.storage.raw_log import RawEntry

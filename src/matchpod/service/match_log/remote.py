@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Set
 from typing import Final
 
-from matchpod.core.match import Match
-from matchpod.core.match_card import MatchCard
+from matchpod.core.match.match import Match
+from matchpod.core.views.match_card import MatchCard
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.service.match_log.replay import apply_after, as_lost, open_match
 from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 

@@ -20,7 +20,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.model import GameSettings
 from matchpod.cs2 import match_commands
 from matchpod.ports import ConsoleLostError
-from matchpod.service.ingest import TOKEN_HEADER
+from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.replay import replay

@@ -8,16 +8,16 @@ import msgspec
 
 from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
-from matchpod.service.history.streams import Streams
-from matchpod.service.identifiers import ID_RANDOM_BYTES, new_callback_id
-from matchpod.service.ingest_tokens import IngestTokens, open_tokens
-from matchpod.service.ingest_urls import IngestUrls
+from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.ingest.tokens import IngestTokens, open_tokens
+from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.metrics import Metrics
-from matchpod.service.regions import Regions
+from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.machine_faults import MachineFaults
+from matchpod.service.streams.map_streams import Streams
 from matchpod.storage.servers import ServerRow
 
 

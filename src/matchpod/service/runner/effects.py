@@ -17,12 +17,12 @@ from cs2_protocol import console_commands
 from cs2_protocol.console_answers import parse_status, parse_status_json
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
 from matchpod.core.failures import Failure
-from matchpod.core.match import Match, MatchPhase
-from matchpod.core.presence import NOT_LISTED
+from matchpod.core.match.match import Match, MatchPhase
+from matchpod.core.match.presence import NOT_LISTED
 from matchpod.cs2 import match_commands
 from matchpod.ports import ConsoleError, ConsoleFaultError, ConsoleLostError
-from matchpod.service.ingest import TOKEN_HEADER
-from matchpod.service.regions import Region
+from matchpod.service.ingest.posts import TOKEN_HEADER
+from matchpod.service.regions.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.progress import PublicPhase
 from matchpod.core.server_status import ServerPhase, ServerStep, next_phase, status_of
+from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow

@@ -16,13 +16,21 @@ import msgspec
 from cs2_protocol.console_answers import parse_status_json
 from cs2_protocol.console_commands import STATUS_JSON, remove_log_address_command
 from matchpod.core.failures import Failure
-from matchpod.core.match import MatchPhase
-from matchpod.core.server_loss import QUIET_MS, FleetReport, Judgment, ServerHealth, Signs, Silence, judge_server
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.servers.server_loss import (
+    QUIET_MS,
+    FleetReport,
+    Judgment,
+    ServerHealth,
+    Signs,
+    Silence,
+    judge_server,
+)
 from matchpod.ports import ConsoleError, ConsoleFaultError
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.regions import Region
+from matchpod.service.regions.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps

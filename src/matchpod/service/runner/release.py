@@ -10,12 +10,11 @@ from typing import Final
 from cs2_protocol.console_answers import parse_status
 from cs2_protocol.console_commands import STATUS, kick_command
 from matchpod.core.effects import CancelReason
-from matchpod.core.match import ROSTER_INCOMPLETE
+from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.outcome import Outcome
 from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize
-from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.turns import EntryFailedError
@@ -23,6 +22,7 @@ from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
+from matchpod.service.views.naming import server_name
 from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0

@@ -18,10 +18,9 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.events import GameEvent, MapEnded, MapLive, MapLoading, RoundDecided, ServerRestarted
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
-from matchpod.core.progress import public_phase
+from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import DatabaseError, Statement
-from matchpod.service.history.naming import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
@@ -29,13 +28,14 @@ from matchpod.service.match_log.fold import LATE_MS
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
-from matchpod.service.regions import Region
+from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
 from matchpod.service.runner.lease import Lease, LeaseLostError, readable_error
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.service.runner.release import end_leased_match
+from matchpod.service.views.naming import server_name
 from matchpod.storage import servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 

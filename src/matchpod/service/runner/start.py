@@ -14,8 +14,8 @@ from zlib import crc32
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
-from matchpod.core.server_loss import FleetReport
 from matchpod.core.server_status import ServerPhase, ServerStep
+from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import game_mode_of
 from matchpod.ports import (
     ConsoleError,
@@ -25,16 +25,16 @@ from matchpod.ports import (
     GameServer,
     ServerOrder,
 )
-from matchpod.service import organization_events
-from matchpod.service.ingest_tokens import new_tokens, token_columns
+from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
-from matchpod.service.regions import Region
+from matchpod.service.regions.regions import Region
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
 from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
+from matchpod.service.streams import organization_events
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage import servers, slots
 from matchpod.storage.servers import ServerRow

@@ -11,7 +11,7 @@ import pytest
 
 from matchpod.adapters.fleets.process import ProcessFleet, ProcessOptions, expand_command
 from matchpod.adapters.fleets.process_record import ProcessRecord, RecordFolder, identify
-from matchpod.core.server_loss import FleetReport
+from matchpod.core.servers.server_loss import FleetReport
 
 VALUES = {"port": "27015", "map": "de_nuke", "players": "", "rcon_password": "{port} ;x"}
 

@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from cs2_protocol.game import RoundEndReason, Side, Team
-from matchpod.core.result_shapes import Score
-from matchpod.core.round_shapes import (
+from matchpod.core.stats.buy_types import BuyType
+from matchpod.core.views.result_shapes import Score
+from matchpod.core.views.round_shapes import (
     StoredDamagePair,
     StoredFirstKill,
     StoredRound,
     StoredRoundPlayer,
     StoredRoundTeam,
 )
-from matchpod.core.stats.buy_types import BuyType
-from matchpod.core.timeline_items import KillItem, Person
+from matchpod.core.views.timeline_items import KillItem, Person
 
 ANN = Person(steam_id="76561198000000001", name="Ann", team=Team.TEAM1)
 BEN = Person(steam_id="76561198000000002", name="Ben", team=Team.TEAM2)

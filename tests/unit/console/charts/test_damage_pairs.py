@@ -6,7 +6,7 @@ import pytest
 
 from matchpod.console.charts.damage_pairs import damage_pairs
 from matchpod.console.charts.people import MAX_SHOWN
-from matchpod.core.timeline_items import Person
+from matchpod.core.views.timeline_items import Person
 from tests.unit.console.charts.chart_input import ANN, BEN, HOSTILE_NAMES, check, make_player, make_round, texts
 
 PLAYERS = make_player(ANN), make_player(BEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cs2_protocol.game import Side
 from matchpod.console.charts.halves import split_rounds
-from matchpod.core.round_shapes import StoredRound
+from matchpod.core.views.round_shapes import StoredRound
 from tests.unit.console.charts.chart_input import make_map, make_round
 
 

@@ -8,7 +8,7 @@ from cs2_protocol.game import Team
 from matchpod.console.charts.kill_matrix import counted_kills, kill_matrix
 from matchpod.console.charts.matrix import HEAT_STEPS, heat
 from matchpod.console.charts.people import MAX_SHOWN
-from matchpod.core.timeline_items import MapLiveItem, Person, RoundRestoredItem
+from matchpod.core.views.timeline_items import MapLiveItem, Person, RoundRestoredItem
 from tests.unit.console.charts.chart_input import ANN, BEN, BOT, CID, HOSTILE_NAMES, TIME, UNLISTED, check, kill, texts
 
 LIVE = MapLiveItem(seq=1, timestamp=TIME, round_number=None, map_name="de_nuke", team1_side=None, score=None)

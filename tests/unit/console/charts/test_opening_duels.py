@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.console.charts.opening_duels import opening_duels
-from matchpod.core.timeline_items import Person
+from matchpod.core.views.timeline_items import Person
 from tests.unit.console.charts.chart_input import (
     ANN,
     BEN,

@@ -7,7 +7,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.player_bars import player_bars
-from matchpod.core.result_shapes import StoredPlayer
+from matchpod.core.views.result_shapes import StoredPlayer
 from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, texts
 
 NUMBERS = {

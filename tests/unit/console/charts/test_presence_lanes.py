@@ -7,8 +7,8 @@ import pytest
 from cs2_protocol.game import Team
 from matchpod.console.charts.presence_lanes import presence_lanes
 from matchpod.console.charts.stays import Span, find_lanes, find_pauses
-from matchpod.core.progress import PlayerState, RosterPlayer
-from matchpod.core.timeline_items import (
+from matchpod.core.views.progress import PlayerState, RosterPlayer
+from matchpod.core.views.timeline_items import (
     PausedItem,
     Person,
     PlayerConnectedItem,

@@ -10,7 +10,7 @@ from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.anticheat.detectors import DETECTORS, MAX_PLAYERS, Detectors
 from matchpod.core.anticheat.headshot_rate import MIN_KILLS
-from matchpod.core.match import Match
+from matchpod.core.match.match import Match
 from matchpod.core.model import CvarSetting, MatchType
 from tests.unit.core.match_driver import ANN, BEN, EVE, MatchDriver, duel, live_duel
 

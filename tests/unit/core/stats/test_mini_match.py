@@ -7,9 +7,9 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.stats import derived
-from matchpod.core.stats.leaderboard import LeaderboardSort, player_rows, rank
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
+from matchpod.core.views.leaderboard import LeaderboardSort, player_rows, rank
 from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, XENA, YURI, ZOE, EventBuilder, game_count, line_of
 
 

@@ -11,8 +11,7 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.mvps import MvpCount, MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples
-
-from .event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, round_started
+from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, round_started
 
 PLAYERS = TEAM1 + TEAM2
 GUEST = "3001"

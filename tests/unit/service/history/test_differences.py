@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from matchpod.core.played_map import MapStatus
+from matchpod.core.match.played_map import MapStatus
 from matchpod.service.history.differences import Difference, Part, compare
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.played_map import MapStatus
-from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import MapEndItem, PausedItem
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_items import MapEndItem, PausedItem
 from matchpod.service.history.finalize import _items_after
 
 END = MapEndItem(seq=1, timestamp="", round_number=None, status=MapStatus.CANCELLED, winner=None, score=None)

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.core.timeline import MapItem
-from matchpod.core.timeline_items import PausedItem
+from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_items import PausedItem
 from matchpod.ports import Database, DuplicateError, Row, Statement, Value
-from matchpod.service.history.naming import map_id
 from matchpod.service.history.recorder import FLUSH_MS, Recorder, TimelinePage, new_pages
-from matchpod.service.history.streams import Streams
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.streams.map_streams import Streams
+from matchpod.service.views.naming import map_id
 from matchpod.storage import history_counts
 from matchpod.storage.raw_log import RawEntry
 from tests.unit.service.history.sample_log import first_round, log_post, players_join

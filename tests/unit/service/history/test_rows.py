@@ -7,8 +7,8 @@ import msgspec
 from cs2_protocol.game import Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import SeriesFormat
-from matchpod.core.played_map import MapStatus
 from matchpod.service.history.rows import history_of, initial_history
 from tests.unit.core.match_driver import ANN, BEN, MAPS, MatchDriver, duel
 from tests.unit.service.match_log.test_fold import row_of

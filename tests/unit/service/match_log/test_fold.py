@@ -10,13 +10,13 @@ import pytest
 
 from cs2_protocol.log_clock import ZONE_STEP_MS
 from matchpod.core.effects import Effect, EndMatch, StartPlay
-from matchpod.core.match import MatchPhase
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.progress import Stays
-from matchpod.core.result import build_result, live_match
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.timeline_items import AssistItem, TimelineItem
-from matchpod.core.timers import Timers
+from matchpod.core.views.progress import Stays
+from matchpod.core.views.result import build_result, live_match
+from matchpod.core.views.timeline_items import AssistItem, TimelineItem
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry

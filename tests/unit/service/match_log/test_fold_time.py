@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, StartPlay
-from matchpod.core.match import MatchPhase
-from matchpod.core.result import build_result
-from matchpod.core.timers import Timers
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.timers import Timers
+from matchpod.core.views.result import build_result
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS, MAX_WAIT_MS, Fold
 from tests.unit.service.match_log.test_fold import JOIN_MS, entry, fold_all, new_fold, recorded

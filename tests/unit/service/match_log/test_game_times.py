@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from matchpod.core.model import CvarSetting
-from matchpod.core.result import build_result, iso_time
-from matchpod.core.round_shapes import RoundEntry
-from matchpod.core.rounds import build_rounds
-from matchpod.core.timeline_items import AssistItem, KillItem, RoundStartItem, TimelineItem
+from matchpod.core.views.result import build_result, iso_time
+from matchpod.core.views.round_shapes import RoundEntry
+from matchpod.core.views.rounds import build_rounds
+from matchpod.core.views.timeline_items import AssistItem, KillItem, RoundStartItem, TimelineItem
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold

@@ -9,14 +9,13 @@ import msgspec
 import pytest
 
 from cs2_protocol.post_order import HOLD_MS
-from matchpod.core.result import build_result
+from matchpod.core.views.result import build_result
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.storage.raw_log import RawEntry
 from tests.effort import seeds
+from tests.unit.service.match_log.test_fold import JOIN_MS, recorded, row_of
 from tests.unit.simulator.played_match import START_MS
-
-from .test_fold import JOIN_MS, recorded, row_of
 
 MAX_DELAY_MS = 1_000
 

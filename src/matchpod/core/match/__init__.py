@@ -1,0 +1,1 @@
+"""What a match does: its phases, its players, its maps, and what the service does about them."""

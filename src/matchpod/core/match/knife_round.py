@@ -1,0 +1,45 @@
+"""Recognize the knife round before a map, in which nothing counts.
+
+The log shows a knife round as it shows a first round that counts: the server only restarts the game after it. So the
+first start of a map that begins with a knife round is taken for the knife round, until that round is decided or the
+server returns to warmup, or the plugin reports that the map is live. If a second round follows instead, there was no
+knife round: the map is live, and its first round is lost.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.events import GameEvent, MapLive, RoundDecided, RoundStarted
+from matchpod.core.match.reported_series import ReportedSeries
+from matchpod.core.model import GameSettings, StartSides
+
+
+class KnifeRound(msgspec.Struct, omit_defaults=True):
+    """The knife round of the newest map. `start` is how the log showed its start, as long as it is not over."""
+
+    over_on: int = 0
+    """The number of the last map whose knife round is over; 0 if there was none."""
+    start: MapLive | None = None
+
+    def begins(self, event: MapLive, settings: GameSettings, number: int, reported: ReportedSeries) -> bool:
+        """True if map `number` does not go live with this event, because its knife round begins."""
+        is_due = settings.sides_on(number) is StartSides.KNIFE and settings.uses_plugin and self.over_on < number
+        if is_due and reported.live_number != number and event.rounds_played == 0:
+            self.start = event
+            return True
+        self.start, self.over_on = None, number if is_due else self.over_on
+        return False
+
+    def apply(self, event: GameEvent, number: int) -> MapLive | None:
+        """Apply an event on map `number`; return the start of the map if it shows that there was no knife round."""
+        if isinstance(event, RoundDecided):
+            self.end(number)
+        elif isinstance(event, RoundStarted) and self.start is not None and event.round_number > 1:
+            return msgspec.structs.replace(self.start, rounds_played=event.round_number - 1)
+        return None
+
+    def end(self, number: int) -> None:
+        """End the knife round of map `number`, if one is played."""
+        if self.start is not None:
+            self.start, self.over_on = None, number

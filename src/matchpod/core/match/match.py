@@ -1,0 +1,326 @@
+"""Run the state machine of a match over game events and time.
+
+`now_ms` is our clock and drives the alarms; `at_ms` of an event is the server's clock and gives times and durations.
+"""
+
+# RULES
+# - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
+# - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
+#   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
+# - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
+#   map: the confirmation of its end may still arrive.
+# - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
+#   next map loaded. While lines may have been lost, it is not known who is there, and that alarm does not fire.
+# - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
+# - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
+#   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
+#   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
+# - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
+
+from __future__ import annotations
+
+import msgspec
+
+from cs2_protocol.game import is_human
+from matchpod.core.anticheat.detection import Detection, add_detection
+from matchpod.core.anticheat.detectors import Detectors
+from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.events import (
+    COMBAT_EVENTS,
+    CheatSuspected,
+    GameEvent,
+    LiveReported,
+    MapEnded,
+    MapLive,
+    MapLoading,
+    NamedEvent,
+    ResultReported,
+    RoundRestored,
+    RoundStarted,
+    ShotsCounted,
+    WarmupBegan,
+)
+from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
+from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unknown_maps
+from matchpod.core.match.presence import Presence
+from matchpod.core.match.reported_series import Report, ReportedSeries
+from matchpod.core.match.state import MatchState
+from matchpod.core.match.timers import Alarm, Timers, to_ms
+from matchpod.core.model import GameSettings
+from matchpod.core.outcome import Outcome
+
+__all__ = ("ROSTER_INCOMPLETE", "TRANSITIONS", "Match", "MatchPhase", "Trigger")
+
+ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
+"""Kick reason shown to the players who joined."""
+
+
+class Match(MatchState, kw_only=True):
+    """A match as a fold over events and time."""
+
+    @classmethod
+    def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> Match:
+        """Return a new match that waits for its players."""
+        return cls(
+            settings=settings,
+            created_at_ms=created_at_ms,
+            presence=Presence(roster=settings.roster),
+            maps=[PlayedMap.upcoming(settings, 1)],
+            watch=Detectors.of(settings),
+            reported=ReportedSeries(series_format=settings.series_format),
+            timers=timers or Timers(),
+        )
+
+    def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
+        """Record when the match got its server, and whether it had to wait for one. Idempotent."""
+        self.allocated_at_ms, self.was_pending = at_ms, was_pending
+
+    def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
+        """Apply an event and return the resulting effects."""
+        if type(event) in COMBAT_EVENTS:
+            if self.phase is MatchPhase.LIVE:
+                self.current_map.apply_combat(event)
+                for found in self.watch.apply(event):
+                    self._add_detection(found)
+            return []
+        if self.phase is MatchPhase.OVER or isinstance(event, ShotsCounted):
+            self._apply_late(event)
+            return []
+        effects: list[Effect] = [*self.presence.apply(event, now_ms)]
+        match event:
+            case MapLive():
+                self._go_live(event, now_ms)
+            case MapEnded():
+                effects += self._end_map(event, now_ms)
+            case RoundRestored():
+                self._restore(event, now_ms)
+            case MapLoading() if self.phase is MatchPhase.BETWEEN_MAPS:
+                self.asked_at_ms = self.roster_broken_ms = None  # from now on all players have the time to join
+            case WarmupBegan():
+                self.knife.end(self.map_number)
+                self._move(Trigger.SUSPENDED)
+            case CheatSuspected():
+                self._add_detection(event)
+            case _:
+                effects += self._apply_report(event, now_ms) if isinstance(event, Report) else []
+                self._apply_to_current_map(event, now_ms)
+        for found in self.watch.apply(event):
+            self._add_detection(found)
+        effects += self._check_roster(now_ms)
+        self._track_roster(now_ms)
+        return effects
+
+    def resume(self, now_ms: int) -> None:
+        """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
+        self.presence.mark_doubtful(now_ms)
+        if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
+            self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
+        if self.phase is MatchPhase.OVER:
+            return []
+        due_ms, alarm = min(self.alarms())
+        return self._fire(alarm, now_ms) if due_ms <= now_ms else []
+
+    def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
+        """Cancel the match, unless it has already ended."""
+        return self._cancel(CancelMatch(reason), now_ms)
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def _move(self, trigger: Trigger) -> bool:
+        """Change the phase according to the table; False if the table has no such transition."""
+        target = TRANSITIONS.get((self.phase, trigger))
+        if target is None:
+            return False
+        self.phase = target
+        return True
+
+    def _go_live(self, event: MapLive, now_ms: int) -> None:
+        self._sync_map_number(event.map_name)
+        if self._are_all_maps_over() or self.knife.begins(event, self.settings, self.map_number, self.reported):
+            return  # all maps are played and the plugin has not reported the winner yet, or this is a knife round
+        self.reported.begin_map(self.settings, self.maps, is_cut=self.presence.is_cut)
+        self._move(Trigger.MAP_LIVE)
+        for player_id, connection in self.presence.connected.items():
+            if connection.name:
+                self.current_map.remember_name(player_id, connection.name)
+        self.current_map.apply(event)
+        self._mark_live(now_ms)
+
+    def _restore(self, event: RoundRestored, now_ms: int) -> None:
+        self.reported.discard_end(self.current_map.number)
+        is_cut_off = self.phase is not MatchPhase.BETWEEN_MAPS and self.current_map.status is MapStatus.LIVE
+        if (is_cut_off or self.phase is MatchPhase.BETWEEN_MAPS) and self._move(Trigger.MAP_REOPENED):
+            self._mark_live(now_ms)
+        self._apply_to_current_map(event, now_ms)
+
+    def _mark_live(self, now_ms: int) -> None:
+        self.presence.is_map_over = False
+        self.asked_at_ms = None
+        self.live_at_ms = now_ms
+        self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
+
+    def _end_map(self, event: MapEnded, now_ms: int) -> list[Effect]:
+        if self.current_map.status is not MapStatus.LIVE:
+            return []
+        self.current_map.apply(event)
+        is_won = not self.settings.match_type.has_series or self.reported.is_decided(self.maps)
+        is_known = not unknown_maps(self.maps)
+        if (is_known and is_won) or (not is_known and self.reported.accounts_for(self.maps)):
+            return self._finish(now_ms)
+        self._move(Trigger.MAP_ENDED)
+        self.presence.map_ended(now_ms)
+        if is_won or self._are_all_maps_over():
+            self.reported.over_since_ms = now_ms  # the plugin reports the final score shortly after
+            return []
+        must_wait = not is_known and bool(self.settings.roster) and self.reported.may_be_won(self.maps)
+        return [] if must_wait else self._request_next_step(now_ms)
+
+    def _finish(self, now_ms: int) -> list[Effect]:
+        self.reported.infer_results(self.maps)
+        self._move(Trigger.DECIDED)
+        self.outcome = Outcome(at_ms=now_ms)
+        return [EndMatch()]
+
+    def _apply_to_current_map(self, event: GameEvent, now_ms: int) -> None:
+        if isinstance(event, RoundStarted):
+            self.reported.extend_wait(now_ms)
+        if (start := self.knife.apply(event, self.map_number)) is not None:
+            self._go_live(start, now_ms)
+        # Nothing counts before play. Between maps a late plugin report counts until the next map loads.
+        is_between = self.phase is MatchPhase.BETWEEN_MAPS and self.presence.is_map_over
+        if self.phase is not MatchPhase.LIVE and not is_between:
+            return
+        if not (isinstance(event, NamedEvent) and self.presence.is_unlisted(event.player_id)):
+            self.current_map.apply(event)
+
+    def _apply_late(self, event: GameEvent) -> None:
+        """Apply a plugin report that counts even after the end of its map."""
+        if not isinstance(event, ShotsCounted):
+            self.current_map.apply_after_end(event)
+        elif event.map_number <= len(self.maps):
+            listed = {who: shots for who, shots in event.shots.items() if not self.presence.is_unlisted(who)}
+            self.maps[event.map_number - 1].ledger.apply(msgspec.structs.replace(event, shots=listed))
+
+    def _add_detection(self, event: CheatSuspected) -> None:
+        player_id, current = event.player_id, self.current_map
+        if not is_human(player_id) or self.presence.is_unlisted(player_id):
+            return
+        is_next_map = current.is_finished and not self.presence.is_map_over and not self._are_all_maps_over()
+        connection = self.presence.connected.get(player_id)
+        found = Detection(
+            player_id=player_id,
+            name=connection.name if connection else current.names.get(player_id, event.name),
+            team=self.team_of(player_id),
+            kind=event.kind,
+            reason=event.reason,
+            weapon=event.weapon,
+            map_number=self.map_number if is_next_map else current.number,
+            round_number=None if is_next_map else current.latest_round,
+            detected_at_ms=event.at_ms,
+        )
+        add_detection(self.detections, found)
+
+    # --- maps whose end was lost --------------------------------------------------------------------------------
+
+    def end_series(self, now_ms: int) -> list[Effect]:
+        """End a match about which nothing more will be reported, if all is played or its result can be determined."""
+        self.reported.over_since_ms = None
+        if self.phase is MatchPhase.OVER:
+            return []
+        can_win = self.settings.match_type.has_series
+        is_won = can_win and (self.reported.finalize(self.settings, self.maps) or self.reported.is_decided(self.maps))
+        return self._finish(now_ms) if is_won or self._are_all_maps_over() else []
+
+    def _sync_map_number(self, loaded: str) -> None:
+        """Determine which map of the series the server is on, and end all maps before it."""
+        loaded = loaded if self.presence.is_cut else ""
+        number = self.reported.current_number(loaded, self.settings, self.current_map)
+        self.reported.end_maps_before(number, self.settings, self.maps)
+
+    def _apply_report(self, report: Report, now_ms: int) -> list[Effect]:
+        is_live = self.phase is MatchPhase.LIVE
+        if isinstance(report, ResultReported) or (isinstance(report, LiveReported) and is_live):
+            self.reported.assign_number(report.map_number, self.settings, self.maps)
+        if not (isinstance(report, LiveReported) and report.map_number < self.map_number + is_live):
+            self.reported.apply(report, now_ms)  # skips a late report of a map that is already live or over
+        self.reported.infer_results(self.maps)
+        is_over = self.phase is MatchPhase.BETWEEN_MAPS and self.reported.accounts_for(self.maps)
+        return self._finish(now_ms) if is_over else []
+
+    # --- the roster ---------------------------------------------------------------------------------------------
+
+    def _check_roster(self, now_ms: int) -> list[Effect]:
+        if self.phase is MatchPhase.STARTING:
+            if self.presence.complete_since_ms() is None and self._move(Trigger.ROSTER_BROKEN):
+                self.asked_at_ms = None
+            return []
+        ready_at_ms = self._ready_at_ms()
+        if ready_at_ms is None or ready_at_ms > now_ms:
+            return []
+        self._sync_map_number(self.presence.loaded_map)
+        return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
+
+    def _track_roster(self, now_ms: int) -> None:
+        """Record since when the match waits for a listed player who had joined."""
+        is_waiting = self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self.presence.missing()
+        if not is_waiting or not self.presence.absent():
+            self.roster_broken_ms = None
+        elif self.roster_broken_ms is None:
+            self.roster_broken_ms = now_ms
+
+    def _request_next_step(self, now_ms: int) -> list[Effect]:
+        self.asked_at_ms, number = now_ms, self.map_number
+        is_loaded = self.phase is MatchPhase.STARTING
+        return [StartPlay(number) if is_loaded else LoadMap(number, map_name(self.settings, number))]
+
+    # --- the clock ----------------------------------------------------------------------------------------------
+
+    def _fire(self, alarm: Alarm, now_ms: int) -> list[Effect]:
+        match alarm:
+            case Alarm.JOIN:
+                return self._handle_join_timeout(now_ms)
+            case Alarm.ALL_LEFT:
+                return self._handle_departure(now_ms)
+            case Alarm.IDLE:
+                return self.cancel(CancelReason.IDLE_TIMEOUT, now_ms)
+            case Alarm.MAX_DURATION:
+                return self.cancel(CancelReason.MAX_DURATION_EXCEEDED, now_ms)
+            case Alarm.SERIES_OVER:
+                return self.end_series(now_ms)
+            case Alarm.READY:
+                return self._check_roster(now_ms)
+            case Alarm.ASK_AGAIN:
+                return self._request_next_step(now_ms)
+            case Alarm.TIME_UP:
+                return self._end_map(self.current_map.time_limit_end(self.settings.deathmatch_minutes or 0), now_ms)
+
+    def _handle_departure(self, now_ms: int) -> list[Effect]:
+        if self.phase is MatchPhase.LIVE and self.current_map.has_final_score:
+            return self._end_map(self.current_map.unreported_end(), now_ms)  # they left because the map is over
+        return self.end_series(now_ms) or self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
+
+    def _handle_join_timeout(self, now_ms: int) -> list[Effect]:
+        if not self.presence.ever_connected:
+            return self.cancel(CancelReason.NO_PLAYERS_JOINED, now_ms)
+        if self.first_live_at_ms is not None and (ended := self.end_series(now_ms)):
+            return ended
+        connected = self.presence.connected.items()
+        kicks: list[Effect] = [Kick(player_id, found.user_id, ROSTER_INCOMPLETE) for player_id, found in connected]
+        cancel = CancelMatch(
+            CancelReason.INCOMPLETE_ROSTER,
+            missing_players=self.presence.missing(),
+            connected_players=self.presence.joined(),
+            absent_players=self.presence.absent(),
+        )
+        return kicks + self._cancel(cancel, now_ms)
+
+    def _cancel(self, effect: CancelMatch, now_ms: int) -> list[Effect]:
+        if not self._move(Trigger.CANCELED):
+            return []
+        self.current_map.cancel()
+        is_complete = self.is_log_complete
+        self.outcome = Outcome(at_ms=now_ms, is_log_complete=is_complete, **msgspec.structs.asdict(effect))
+        return [effect]

@@ -1,0 +1,135 @@
+"""Complete a series from the plugin's reports when log lines were lost.
+
+The log is the primary source. For maps whose end was lost, the plugin's reports determine the map number and, if
+possible, the winner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.events import LiveReported, ResultReported, SeriesReported
+from matchpod.core.match import series
+from matchpod.core.match.played_map import MapStatus, PlayedMap, is_same_map, map_name, unknown_maps, winners_of
+from matchpod.core.model import GameSettings, SeriesFormat, Winner
+
+Report = LiveReported | ResultReported | SeriesReported
+
+
+class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The latest reports of the plugin.
+
+    `live_number` is the number of a map reported live before the log shows it. `over_since_ms` is when the series was
+    reported over or won by known wins; missing lines and reports get a grace period from then on. `cut` is the previous
+    state of a map that seemed to go live again after lines were lost: it may have been a later map instead.
+    """
+
+    series_format: SeriesFormat
+    live_number: int | None = None
+    results: dict[int, tuple[int, int]] = {}
+    score: tuple[int, int] | None = None
+    over_since_ms: int | None = None
+    cut: PlayedMap | None = None
+
+    def apply(self, report: Report, now_ms: int) -> None:
+        """Apply a report that fits the series format; it replaces an earlier one of the same kind and map."""
+        match report:
+            case LiveReported() if report.map_number <= self.series_format.length:
+                self.live_number = report.map_number
+            case ResultReported() if report.map_number <= self.series_format.length:
+                self.results[report.map_number] = (report.team1_score, report.team2_score)
+            case SeriesReported() if max(report.team1_maps, report.team2_maps) == self.series_format.wins_needed:
+                self.score = (report.team1_maps, report.team2_maps)
+                self.over_since_ms = now_ms
+            case _:
+                pass  # a series of another length, or one that was aborted
+
+    def extend_wait(self, now_ms: int) -> None:
+        """Restart the grace period: a round began, so the log is still being received."""
+        if self.over_since_ms is not None:
+            self.over_since_ms = now_ms
+
+    def discard_end(self, map_number: int) -> None:
+        """Discard the reported end of a map that is played again, and of the series."""
+        self.results.pop(map_number, None)
+        self.score = self.over_since_ms = None
+
+    def current_number(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
+        """Return the number of the map the server is on: as reported by the plugin, else by the name of the map.
+
+        `loaded` is that name if log lines were lost, else empty: without a loss a restarted map may have any name.
+        """
+        number = max(current.number + current.is_finished, self.live_number or 0)
+        if number == current.number and is_same_map(loaded, current.name):
+            return number
+        later = range(number, self.series_format.length + 1)
+        return next((one for one in later if is_same_map(loaded, map_name(settings, one))), number)
+
+    def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
+        """End all maps before this number, including maps of which the log has nothing."""
+        while maps[-1].number + maps[-1].is_finished < number:
+            if maps[-1].is_finished:
+                maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
+            maps[-1].end_without_result()
+        self.infer_results(maps)
+
+    def finalize(self, settings: GameSettings, maps: list[PlayedMap]) -> bool:
+        """End the current map and add the maps that the final score requires; False if no score was reported."""
+        if self.score is None:
+            return False
+        self.end_maps_before(maps[-1].number + 1, settings, maps)
+        while not self.accounts_for(maps):
+            self.end_maps_before(maps[-1].number + 2, settings, maps)
+        return True
+
+    def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
+        """Make the map that goes live the last one. If lines were lost and a map is live, keep its state in `cut`."""
+        is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
+        self.live_number, self.cut = None, maps[-1] if is_doubtful else None
+        if is_doubtful:
+            maps[-1] = PlayedMap.upcoming(settings, maps[-1].number)
+        elif maps[-1].is_finished:
+            maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
+
+    def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
+        """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""
+        if self.cut is not None and maps[-1].number < number <= self.series_format.length:
+            last, maps[-1], self.cut = maps[-1], self.cut, None
+            self.end_maps_before(number, settings, maps)
+            last.number = number
+            maps.append(last)
+
+    def is_decided(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the known winners of the maps decide the series."""
+        return series.is_decided(self.series_format, winners_of(maps))
+
+    def may_be_won(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the maps with an unknown winner may have decided the series."""
+        return max(series.maps_won(winners_of(maps))) + len(unknown_maps(maps)) >= self.series_format.wins_needed
+
+    def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if the winner of a match that is over is known, even if that of a map is not."""
+        return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
+
+    def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
+        """Return the wins in the final score not covered by known winners; None without a consistent score."""
+        return None if self.score is None else series.unassigned_wins(self.series_format, self.score, winners_of(maps))
+
+    def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:
+        """True if a final score was reported and the maps with an unknown winner are enough for its unassigned wins."""
+        wins = self.unassigned_wins(maps) or (0, 0)
+        return self.score is not None and sum(wins) <= len(unknown_maps(maps))
+
+    def infer_results(self, maps: Sequence[PlayedMap]) -> None:
+        """Set the winner of unknown maps from their reported result, or from the series score if all maps are over."""
+        reported = [played for played in unknown_maps(maps) if played.number in self.results]
+        winners = winners_of(maps) + [Winner.of(*self.results[played.number]) for played in reported]
+        if self.score is None or series.unassigned_wins(self.series_format, self.score, winners) is not None:
+            for played in reported:
+                played.set_result(*self.results[played.number])
+        wins, unknown = self.unassigned_wins(maps), unknown_maps(maps)
+        if wins is not None and all(played.is_finished for played in maps):
+            for played in unknown:
+                played.winner = series.common_winner(wins, len(unknown))

@@ -1,0 +1,127 @@
+"""Decide which map a plugin's count of shots is about: the map number in a report may be wrong.
+
+A plugin can take the next map for the current one as soon as a map is decided, or the last one for the current one. A
+number is used only where it cannot belong to another map; otherwise the shots of that map stay unknown.
+"""
+
+# RULES
+# - Rounds that were counted do not change: all but the last round of a finished map, all of a map before the current.
+#   A report that contradicts them is about another map.
+# - A map that is not live yet has no shots. If the report repeats the counts of the current map and adds its last
+#   round, it is about that map.
+# - While the last round of the previous map lacks its count, the same holds for a report that has a round which the
+#   live map has not reached. Otherwise such a round counts: reports may overtake the log.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cs2_protocol.game import PlayerId
+from matchpod.core.events import ShotsCounted
+from matchpod.core.match.played_map import MapStatus, PlayedMap
+
+Counts = Mapping[int, dict[PlayerId, tuple[int, int]]]
+"""Shots fired and hit by round and player; a round without players is not counted yet."""
+
+
+class ReportedShots(msgspec.Struct, omit_defaults=True):
+    """What is known about the reports of shots of a match."""
+
+    has_counter: bool = False
+    """True once a plugin has reported that it counts shots."""
+    newest: dict[int, int] = {}
+    """The highest sequence number of each map."""
+    final_map: int | None = None
+    """The map whose newest report is its last one."""
+    misplaced: int = 0
+    """Reports with counts that were ignored because it is uncertain which map they are about."""
+
+    def read(
+        self,
+        maps: Sequence[PlayedMap],
+        counts: Counts,
+        *,
+        at_ms: int,
+        map_number: int,
+        sequence: int | None = None,
+        is_final: bool = False,
+    ) -> list[ShotsCounted]:
+        """Return the counts of a report that are new, each with its map; nothing if that is uncertain."""
+        self.has_counter = True
+        counted = {number: players for number, players in counts.items() if players}
+        played = _map_of(maps, map_number, counted)
+        if played is None:
+            self.misplaced += bool(counted)
+            return []
+        if sequence is not None:
+            if sequence <= self.newest.get(played.number, -1):
+                return []  # repeated, or overtaken by a later one
+            self.newest[played.number] = sequence
+        if is_final or self.final_map == played.number:
+            self.final_map = played.number if is_final else None
+        if played.status is not MapStatus.LIVE:
+            counts = {number: players for number, players in counted.items() if number not in _settled(maps, played)}
+        elif sequence is not None:  # a restored backup has removed the other rounds
+            counts = {number: {} for number in played.ledger.shots} | dict(counts)
+        is_newest = sequence is not None
+        return [ShotsCounted(at_ms, played.number, number, counts[number], is_newest=is_newest) for number in counts]
+
+    def awaits_last_round(self, played: PlayedMap) -> bool:
+        """True if a plugin counts shots, and may still report those of the last round of a map that is over."""
+        return self.has_counter and self.final_map != played.number and not _has_last_count(played)
+
+
+def _map_of(maps: Sequence[PlayedMap], named: int, counted: Counts) -> PlayedMap | None:
+    current = maps[-1]
+    if named > current.number:
+        return current if named == current.number + 1 and _continues(current, counted) else None
+    played = maps[named - 1]
+    if played.status is MapStatus.UPCOMING:
+        return None
+    if played.status is MapStatus.LIVE:
+        before = maps[-2] if len(maps) > 1 else None
+        if before is None or _has_last_count(before) or max(counted, default=0) <= _last_round(current):
+            return current
+        return before if _continues(before, counted) else None
+    settled = _settled(maps, played)
+    if not _agrees(settled, counted):
+        return None
+    may_be_current = played is not current and not settled.keys() & counted and max(counted, default=0) > 0
+    return None if may_be_current and max(counted) <= _last_round(current) else played
+
+
+def _continues(played: PlayedMap, counted: Counts) -> bool:
+    """True if a report repeats counts of earlier rounds of this map and ends with its last round."""
+    last = _last_round(played)
+    known = {number: shots for number, shots in _known(played).items() if number < last and number in counted}
+    has_shots = any(fired for shots in known.values() for fired, _ in shots.values())
+    return has_shots and max(counted) == last and _agrees(known, counted)
+
+
+def _settled(maps: Sequence[PlayedMap], played: PlayedMap) -> Counts:
+    """Return the counts of a finished map that do not change any more."""
+    last = _last_round(played) if played is maps[-1] else None
+    return {number: shots for number, shots in _known(played).items() if number != last}
+
+
+def _agrees(known: Counts, counted: Counts) -> bool:
+    # A report may list more players: those who are not on the roster are not stored.
+    return all(shots.items() <= counted[number].items() for number, shots in known.items() if number in counted)
+
+
+def _known(played: PlayedMap) -> Counts:
+    counted = ((number, shots) for number, shots in played.ledger.shots.items() if shots)
+    return {number: {who: (one.fired, one.hit) for who, one in shots.items()} for number, shots in counted}
+
+
+def _has_last_count(played: PlayedMap) -> bool:
+    last = _last_round(played)
+    return not last or bool(played.ledger.shots.get(last))
+
+
+def _last_round(played: PlayedMap) -> int:
+    """Return the number of the latest round in the log; 0 if there is none."""
+    records = played.ledger.records()
+    return records[-1].number if records else 0

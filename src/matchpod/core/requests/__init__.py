@@ -1,0 +1,1 @@
+"""Read what callers send: bodies, queries, texts, dates."""

@@ -1,0 +1,37 @@
+"""Parse the query string of the audit log, which is paged by id: new entries do not move the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
+from matchpod.core.requests.query_fields import QueryFields
+
+AUDIT_ID: Final = r"act_[0-9a-z]{26}"
+"""Pattern of ids of entries. Ids are compared as texts, so any other text would select all entries or none."""
+
+_NAMES: Final = ("before", "pageSize")
+
+
+class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the audit log: the newest entries, or those before one."""
+
+    before: str | None = None
+    page_size: int = DEFAULT_PAGE_SIZE
+
+
+def read_audit_query(pairs: Sequence[tuple[str, str]]) -> AuditQuery:
+    """Parse the query; raise InvalidParamsError with all faults. The entry `before` may have been deleted since."""
+    fields = QueryFields(pairs, _NAMES)
+    before = fields.text("before", _id_fault)
+    page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
+    fields.check()
+    return AuditQuery(before=before, page_size=page_size or DEFAULT_PAGE_SIZE)
+
+
+def _id_fault(text: str) -> str | None:
+    return None if re.fullmatch(AUDIT_ID, text) else "must be the id of an entry: act_ and 26 characters"

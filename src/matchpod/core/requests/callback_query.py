@@ -1,0 +1,88 @@
+"""Parse requests about callbacks: the query of the list, the body of a redelivery, and ids in paths.
+
+A fault raises InvalidParamsError with all faults, as in `history_query`, whose limits of pages apply here too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from matchpod.core.iso_dates import INVALID_DATE, read_date
+from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SIZE, server_id_fault
+from matchpod.core.requests.json_fields import Faults, Fields
+from matchpod.core.requests.query_fields import QueryFields
+
+CALLBACK_ID: Final = r"[0-9A-Za-z_-]{1,64}"
+"""Pattern of callback ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
+
+_NAMES: Final = ("page", "pageSize", "state", "serverId", "since", "until")
+
+
+class CallbackState(StrEnum):
+    """Delivery state of a callback."""
+
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+
+
+class CallbacksQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Filters and page of a list of callbacks; `from_ms` is inclusive, `before_ms` exclusive, both of the creation."""
+
+    page: int = 1
+    page_size: int = DEFAULT_PAGE_SIZE
+    state: CallbackState | None = None
+    server_id: str | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+
+def state_of(*, next_at_ms: int | None, delivered_at_ms: int | None) -> CallbackState:
+    """Return the state of a callback with these columns."""
+    if next_at_ms is not None:
+        return CallbackState.WAITING
+    return CallbackState.GIVEN_UP if delivered_at_ms is None else CallbackState.DELIVERED
+
+
+def read_callbacks_query(pairs: Sequence[tuple[str, str]]) -> CallbacksQuery:
+    """Parse the query of the callbacks list. A `since` after `until` is not a fault: the range is empty."""
+    fields = QueryFields(pairs, _NAMES)
+    page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
+    page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
+    state = fields.choice("state", CallbackState)
+    server_id = fields.text("serverId", server_id_fault)
+    since, until = fields.date("since"), fields.date("until")
+    fields.check()
+    return CallbacksQuery(
+        page=page or 1,
+        page_size=page_size or DEFAULT_PAGE_SIZE,
+        state=state,
+        server_id=server_id,
+        from_ms=None if since is None else since.from_ms,
+        before_ms=None if until is None else until.before_ms,
+    )
+
+
+def read_redeliver_request(body: object) -> int:
+    """Return the `since` of a decoded body in milliseconds; a date is the beginning of its day."""
+    faults = Faults()
+    fields = Fields.of(body, "", ("since",), faults)
+    since = None if fields is None else fields.text("since", _date_fault, required=True)
+    span = None if since is None else read_date(since)
+    if span is None or faults:
+        raise faults.error()
+    return span.from_ms
+
+
+def read_callback_id(text: str) -> str | None:
+    """Return the text if it is a valid callback id, else None."""
+    return text if re.fullmatch(CALLBACK_ID, text) else None
+
+
+def _date_fault(text: str) -> str | None:
+    return INVALID_DATE if read_date(text) is None else None

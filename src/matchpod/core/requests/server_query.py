@@ -1,0 +1,75 @@
+"""Parse the query string of the list of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SIZE
+from matchpod.core.requests.query_fields import QueryFields
+from matchpod.core.requests.text_rules import external_id_fault, filter_fault
+from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.progress import PublicPhase
+
+MAX_REGION: Final = 64
+"""Most characters of a region in a filter: more than any code has."""
+
+_NAMES: Final = ("page", "pageSize", "status", "phase", "region", "externalMatchId", "dateFrom", "dateTo")
+
+_RUNNING: Final = frozenset(PublicPhase) - {PublicPhase.ALLOCATING, PublicPhase.ENDED}
+_PHASES: Final = {
+    ServerStatus.ALLOCATING: {PublicPhase.ALLOCATING},
+    ServerStatus.PENDING: {PublicPhase.ALLOCATING},
+    ServerStatus.RUNNING: _RUNNING,
+    ServerStatus.STOPPED: {PublicPhase.ENDED},
+    ServerStatus.FAILED: {PublicPhase.ENDED},
+}
+"""The phases that a server with each status can have."""
+
+
+class ServersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Filters and page of the list of servers; the times, `before_ms` excluded, are compared with the creation."""
+
+    page: int = 1
+    page_size: int = DEFAULT_PAGE_SIZE
+    status: ServerStatus | None = None
+    phase: PublicPhase | None = None
+    region: str | None = None
+    external_match_id: str | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no server can have both the status and the phase."""
+        return self.status is not None and self.phase is not None and self.phase not in _PHASES[self.status]
+
+    @property
+    def needs_phase(self) -> bool:
+        """True if servers are selected by phase; otherwise by status, if at all, which then implies the phase."""
+        return self.phase is not None and self.status in (None, ServerStatus.RUNNING)
+
+
+def read_servers_query(pairs: Sequence[tuple[str, str]]) -> ServersQuery:
+    """Parse the query; raise InvalidParamsError with all faults."""
+    fields = QueryFields(pairs, _NAMES)
+    page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
+    page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
+    status, phase = fields.choice("status", ServerStatus), fields.choice("phase", PublicPhase)
+    region = fields.text("region", partial(filter_fault, max_length=MAX_REGION))
+    external_match_id = fields.text("externalMatchId", external_id_fault)
+    date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
+    fields.check()
+    return ServersQuery(
+        page=page or 1,
+        page_size=page_size or DEFAULT_PAGE_SIZE,
+        status=status,
+        phase=phase,
+        region=region,
+        external_match_id=external_match_id,
+        from_ms=None if date_from is None else date_from.from_ms,
+        before_ms=None if date_to is None else date_to.before_ms,
+    )

@@ -1,0 +1,145 @@
+"""Decide when the server of a running match is lost. Pure: everything is computed from what was last observed.
+
+The table of cases is in docs/server-states.md. A loss must be certain: a server whose console refuses connections, or
+whose host stalls, may be alive again a second later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from matchpod.core.views.result import iso_time
+
+QUIET_MS: Final = 4_000
+"""A server is quiet after this long without a sign of life: it logs console commands and answers them."""
+
+SILENCE_MS: Final = 30_000
+"""Default time without a sign of life after which a server is lost."""
+
+TOGETHER_FACTOR: Final = 3
+"""Servers that fell silent together are lost after this many times as long: the cause is their host, the network or
+this service, and stalls of a host usually end within a minute."""
+
+WINDOW_SHARE: Final = 3
+"""Two servers fell silent together if it happened within a third of the time after which one is lost (10 s). A server
+that is quiet anyway gives a sign of life every 5 s or so, so silences of one cause begin a few seconds apart."""
+
+NO_POSTS_MS: Final = 180_000
+"""A server that answers is lost if no log post arrives within this time after its log address was registered again."""
+
+
+class FleetReport(StrEnum):
+    """What a fleet knows about a server."""
+
+    ALIVE = "alive"
+    """Its process or pod exists."""
+    GONE = "gone"
+    """Its process has ended, or its pod is deleted, being deleted or unhealthy; it does not come back."""
+    UNKNOWN = "unknown"
+    """The fleet cannot see it, or cannot be asked at present."""
+
+
+class ServerHealth(StrEnum):
+    """What to do about a server."""
+
+    ALIVE = "alive"
+    WAIT = "wait"
+    LOST = "lost"
+
+
+class LossLimits(msgspec.Struct, frozen=True):
+    """How long servers may be silent before they are lost."""
+
+    silence_ms: int = SILENCE_MS
+
+    @property
+    def together_ms(self) -> int:
+        """The limit for servers that fell silent together."""
+        return self.silence_ms * TOGETHER_FACTOR
+
+    @property
+    def window_ms(self) -> int:
+        """How far apart the beginnings of silences of one cause may be."""
+        return self.silence_ms // WINDOW_SHARE
+
+
+class Signs(msgspec.Struct, frozen=True, kw_only=True):
+    """What was observed of a server."""
+
+    fleet: FleetReport
+    log_silent_ms: int
+    """Since its last log post."""
+    console_silent_ms: int
+    """Since the last answer of its console."""
+    is_unanswered: bool = False
+    """Its console was asked since then, and refused the connection, rejected the password or did not answer."""
+    load_ms: int = 0
+    """How long a map load may take, if a map may be loading; else 0."""
+    together: int = 1
+    """How many servers of its host or region fell silent together, including this one."""
+    no_posts_ms: int | None = None
+    """How long it has answered without a log post since its log address was registered again; None if it was not."""
+
+
+class Judgment(msgspec.Struct, frozen=True):
+    """What to do about a server, and why, as part of a sentence."""
+
+    health: ServerHealth
+    why: str = ""
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True):
+    """A server of which neither log nor console is heard."""
+
+    region: str
+    host: str
+    since_ms: int
+
+
+def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
+    """Decide whether a server is alive or lost, or whether to wait."""
+    if signs.fleet is FleetReport.GONE:
+        return Judgment(ServerHealth.LOST, "its fleet reports that it is gone")
+    if signs.no_posts_ms is not None and signs.no_posts_ms >= NO_POSTS_MS:
+        return Judgment(ServerHealth.LOST, "its log posts do not arrive")
+    silent_ms = min(signs.log_silent_ms, signs.console_silent_ms)
+    if silent_ms < QUIET_MS:
+        return Judgment(ServerHealth.ALIVE)
+    limit_ms = max(limits.together_ms if signs.together > 1 else limits.silence_ms, signs.load_ms)
+    others = f", together with {_others(signs.together - 1)}" if signs.together > 1 else ""
+    why = f"no sign of life for {silent_ms // 1000} s{others}"
+    is_lost = signs.is_unanswered and silent_ms >= limit_ms
+    return Judgment(ServerHealth.LOST if is_lost else ServerHealth.WAIT, why)
+
+
+def find_together(one: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
+    """Return the keys of those others that fell silent together with a server: on its host or in its region."""
+    return [
+        key
+        for key, other in others.items()
+        if (other.region == one.region or other.host == one.host)
+        and abs(other.since_ms - one.since_ms) <= limits.window_ms
+    ]
+
+
+def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_together: bool) -> str | None:
+    """Say in two sentences what is observed of the silent servers of a region; None if there are none.
+
+    `is_together`: some of them fell silent together with others.
+    """
+    if not silences:
+        return None
+    servers = "1 server has" if len(silences) == 1 else f"{len(silences)} servers have"
+    seen = f"{servers} given no sign of life since {iso_time(min(one.since_ms for one in silences))}"
+    if is_together:
+        cause = "several fell silent together, so the cause may be a host, the network or this service"
+        return f"{seen}: {cause}. A match is given up after {limits.together_ms // 1000} s of silence."
+    return f"{seen}. A match is given up after {limits.silence_ms // 1000} s of silence."
+
+
+def _others(count: int) -> str:
+    return "1 other" if count == 1 else f"{count} others"

@@ -1,0 +1,1 @@
+"""Read stored values of other versions."""

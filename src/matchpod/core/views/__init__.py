@@ -1,0 +1,1 @@
+"""What callers see of a match: results, rounds, timelines, cards, attention."""

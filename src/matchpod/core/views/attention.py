@@ -1,0 +1,190 @@
+"""Decide which matches need a person's attention, and say why. Pure: everything is computed from a situation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from matchpod.core.events import ChatMessage, GameEvent, MapEnded, Paused, Unpaused
+from matchpod.core.views.progress import PublicPhase
+
+ROSTER_MS: Final = 120_000
+"""An incomplete roster needs attention when this much of the join time is left."""
+SILENT_MS: Final = 5_000
+"""A server needs attention if neither its log nor its console was heard for this long. Long before it is lost."""
+UNHEARD_MS: Final = 10_000
+"""The same for its log alone: a server whose match is driven posts every 7 s or so, since its console is asked. Not
+later than the earliest loss (`MATCHPOD_SILENCE_S` is at least 10): other replicas know only the log."""
+PAUSED_MS: Final = 300_000
+PENDING_MS: Final = 60_000
+CALL_MS: Final = 600_000
+"""How long a player's call for an admin is shown."""
+CALL_WORD: Final = "!admin"
+PENDING: Final = "pending"
+TRIES: Final = "tries"
+"""Kinds whose cause is usually the region of the match."""
+
+_SIGNALS: Final = frozenset({Paused, Unpaused, MapEnded, ChatMessage})
+_JOINING: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS)
+_IN_PLAY: Final = (PublicPhase.LIVE, PublicPhase.PAUSED)
+_WITH_SERVER: Final = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.STARTING, *_IN_PLAY, PublicPhase.BETWEEN_MAPS)
+
+
+class Urgency(IntEnum):
+    """How soon a person should look; higher is sooner."""
+
+    NOTE = 1
+    SOON = 2
+    NOW = 3
+
+
+class Attention(msgspec.Struct, frozen=True, kw_only=True):
+    """A reason to look at a match. It counts up from `since_ms` or down to `until_ms`, so its text stays the same."""
+
+    urgency: Urgency
+    kind: str
+    text: str
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+class Signals(msgspec.Struct):
+    """What a match's log says to admins: pauses and calls for an admin, in the time of our clock."""
+
+    paused_ms: int | None = None
+    """Since when it is paused."""
+    called_ms: int | None = None
+    """When a player last asked for an admin."""
+
+    def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
+        """Note what these events say."""
+        for event in events:
+            if type(event) not in _SIGNALS:  # nearly all of them: this runs for every line of the log
+                continue
+            if isinstance(event, Paused):
+                self.paused_ms = now_ms if self.paused_ms is None else self.paused_ms
+            elif isinstance(event, ChatMessage):
+                self.called_ms = now_ms if CALL_WORD in event.text.lower().split() else self.called_ms
+            else:
+                self.paused_ms = None
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a match at a moment; times are in ms."""
+
+    now_ms: int
+    phase: PublicPhase
+    missing: int = 0
+    """Listed players who are not on the server."""
+    join_until_ms: int | None = None
+    """When the time to join ends, while it runs."""
+    heard_ms: int | None = None
+    """When the server last sent something."""
+    silent_ms: int | None = None
+    """Since when neither its log nor its console is heard; None if it answers, or another process drives the match."""
+    paused_ms: int | None = None
+    """Since when it is paused."""
+    called_ms: int | None = None
+    """When a player last asked for an admin."""
+    pending_ms: int | None = None
+    """Since when it waits for a free server."""
+    tries: int = 0
+    """Servers that were tried before this one."""
+    lost_rounds: int = 0
+    """Rounds whose log is incomplete."""
+    leads: int = 0
+    """Leads of the anti-cheat."""
+    is_callback_given_up: bool = False
+
+
+def attention_of(situation: Situation) -> tuple[Attention, ...]:
+    """Return all reasons to look at a match, the most urgent first."""
+    found = [reason for rule in _RULES if (reason := rule(situation)) is not None]
+    return tuple(sorted(found, key=lambda reason: -reason.urgency))
+
+
+def urgency_of(reasons: Sequence[Attention]) -> int:
+    """Return the urgency of the first of `attention_of`, which is the highest; 0 if there is none."""
+    return int(reasons[0].urgency) if reasons else 0
+
+
+def _roster(now: Situation) -> Attention | None:
+    until_ms = now.join_until_ms
+    if now.phase not in _JOINING or not now.missing or until_ms is None:
+        return None
+    if until_ms - now.now_ms > ROSTER_MS:
+        return None
+    text = f"{_players(now.missing)} missing, time left"
+    return Attention(urgency=Urgency.NOW, kind="roster", text=text, until_ms=until_ms)
+
+
+def _silence(now: Situation) -> Attention | None:
+    is_silent = _is_past(now, now.silent_ms, SILENT_MS)
+    if now.phase not in _WITH_SERVER or not (is_silent or _is_past(now, now.heard_ms, UNHEARD_MS)):
+        return None
+    since_ms = now.silent_ms if is_silent else now.heard_ms
+    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=since_ms)
+
+
+def _gone(now: Situation) -> Attention | None:
+    if now.phase is not PublicPhase.LIVE or not now.missing:
+        return None
+    return Attention(urgency=Urgency.NOW, kind="gone", text=f"{_players(now.missing)} gone during a live map")
+
+
+def _call(now: Situation) -> Attention | None:
+    if now.called_ms is None or now.phase is PublicPhase.ENDED or _is_past(now, now.called_ms, CALL_MS):
+        return None
+    return Attention(urgency=Urgency.NOW, kind="call", text="a player asked for an admin,", since_ms=now.called_ms)
+
+
+def _pause(now: Situation) -> Attention | None:
+    if now.phase is not PublicPhase.PAUSED or not _is_past(now, now.paused_ms, PAUSED_MS):
+        return None
+    return Attention(urgency=Urgency.SOON, kind="pause", text="paused for", since_ms=now.paused_ms)
+
+
+def _pending(now: Situation) -> Attention | None:
+    if not _is_past(now, now.pending_ms, PENDING_MS):
+        return None
+    return Attention(urgency=Urgency.SOON, kind=PENDING, text="waiting for a free server for", since_ms=now.pending_ms)
+
+
+def _tries(now: Situation) -> Attention | None:
+    if not now.tries or now.phase is not PublicPhase.ALLOCATING:
+        return None
+    return Attention(urgency=Urgency.SOON, kind=TRIES, text=f"try {now.tries + 1} of starting a server")
+
+
+def _callback(now: Situation) -> Attention | None:
+    if not now.is_callback_given_up:
+        return None
+    return Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
+
+
+def _loss(now: Situation) -> Attention | None:
+    if not now.lost_rounds:
+        return None
+    rounds = "1 round" if now.lost_rounds == 1 else f"{now.lost_rounds} rounds"
+    return Attention(urgency=Urgency.NOTE, kind="loss", text=f"log gap: {rounds} incomplete")
+
+
+def _leads(now: Situation) -> Attention | None:
+    if not now.leads:
+        return None
+    text = "1 anti-cheat lead" if now.leads == 1 else f"{now.leads} anti-cheat leads"
+    return Attention(urgency=Urgency.NOTE, kind="leads", text=text)
+
+
+_RULES: Final = (_roster, _silence, _gone, _call, _pause, _pending, _tries, _callback, _loss, _leads)
+
+
+def _is_past(now: Situation, since_ms: int | None, limit_ms: int) -> bool:
+    return since_ms is not None and now.now_ms - since_ms >= limit_ms
+
+
+def _players(count: int) -> str:
+    return "1 player" if count == 1 else f"{count} players"

@@ -1,0 +1,119 @@
+"""Define the API shapes of the events in the stream of an organization: a closed set, named by `type`.
+
+All maps of the match are in the events of a map that begins or ends, not in every change of the score: these are most
+of the events, and none of the other maps has changed since.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.model import Winner
+from matchpod.core.views.result_shapes import MapName, MapStates, Score, SeriesScore
+
+MapId = Annotated[str, Meta(description="The `id` of the map.")]
+MapNumber = Annotated[int, Meta(description="The number of the map in its match, from 1.")]
+SeriesScoreThen = Annotated[
+    SeriesScore | None,
+    Meta(description="Maps won by each team, after this event; null if the match type has no series."),
+]
+RoundOfScore = Annotated[int | None, Meta(description="The last round that counts; null before the first.")]
+
+
+class MatchEventBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", gc=False):
+    """Common fields of all events of matches."""
+
+    server_id: Annotated[str, Meta(description="The `serverId` of the match.")]
+    external_match_id: Annotated[str | None, Meta(description="Your own id of the match; null if it has none.")]
+    at: Annotated[
+        str,
+        Meta(
+            description="ISO 8601 in UTC. By the clock of the game server for what happened in the game, otherwise by "
+            "that of the service: events are ordered by their `id`."
+        ),
+    ]
+
+
+class MatchCreatedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_created"):
+    """A match was created; its server is `allocating`."""
+
+    region: Annotated[str, Meta(description="The code of the region.")]
+
+
+class ServerRunningEvent(MatchEventBase, frozen=True, kw_only=True, tag="server_running"):
+    """The server is `running`: players may connect."""
+
+    ip: Annotated[str, Meta(description="The address that players connect to.")]
+    port: Annotated[int, Meta(description="The port that players connect to.")]
+
+
+class MapWentLiveEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_live"):
+    """A map is live. A second event for the same map means that it was restarted."""
+
+    map_id: MapId
+    map_number: MapNumber
+    map_name: MapName
+    score: Annotated[Score | None, Meta(description="The score; null in a deathmatch.")]
+    series_score: SeriesScoreThen
+    maps: MapStates
+
+
+class ScoreChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="score_changed"):
+    """A round was decided, or an earlier round was restored, which may lower the score."""
+
+    map_id: MapId
+    map_number: MapNumber
+    round_number: RoundOfScore
+    score: Annotated[Score, Meta(description="The new score.")]
+    series_score: SeriesScoreThen
+
+
+class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended"):
+    """A map was played to its end. A restored round can reopen it, and then it ends again."""
+
+    map_id: MapId
+    map_number: MapNumber
+    score: Annotated[Score | None, Meta(description="The final score; null in a deathmatch.")]
+    winner: Annotated[Winner | None, Meta(description="Who won the map; null if unknown, and in a deathmatch.")]
+    series_score: SeriesScoreThen
+    maps: MapStates
+
+
+class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):
+    """The match has its outcome: the last event of the match."""
+
+    outcome: Annotated[str, Meta(description="As in the callback: `match_over` or `match_canceled`.")]
+    reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it was played to its end.")]
+    status: Annotated[str, Meta(description="The new status of the server: `stopped` or `failed`.")]
+
+
+class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):
+    """The first event if no position was given, or one above all: its `id` is the newest one, and later ones follow."""
+
+
+class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="gap"):
+    """Events after your position were deleted, as they were too old: read the current state from the lists."""
+
+    first_id: Annotated[int, Meta(description="The `id` of the first deleted event after your position.")]
+    last_id: Annotated[int, Meta(description="The `id` of the last deleted event.")]
+
+
+MatchEvent = (
+    MatchCreatedEvent | ServerRunningEvent | MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | MatchEndedEvent
+)
+"""The events that are stored."""
+
+OrganizationEvent = (
+    MatchCreatedEvent
+    | ServerRunningEvent
+    | MapWentLiveEvent
+    | ScoreChangedEvent
+    | MapFinishedEvent
+    | MatchEndedEvent
+    | PositionEvent
+    | GapEvent
+)

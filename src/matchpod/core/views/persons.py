@@ -1,0 +1,38 @@
+"""Show players to callers, in timelines and rounds: names are untrusted, and not every player has an id."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cs2_protocol.game import PlayerId, Team, is_human
+from matchpod.core.match.match import Match
+from matchpod.core.views.timeline_items import Person
+
+MAX_TEXT_CHARS: Final = 256
+"""Maximum length of names, chat and server texts: twice what the game allows players to type."""
+
+_BOT: Final = "BOT:"
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, line separators and lone surrogates."""
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+
+_ANONYMOUS: Final = Person(steam_id=None, name="", team=None)
+"""An unlisted player who was not kicked yet, or a player whom the log does not identify."""
+
+
+def person_of(match: Match, player_id: PlayerId, name: str, team: Team | None) -> Person:
+    """Return a player as shown to callers: a bot has no id; an unlisted or unidentified player is anonymous."""
+    if is_human(player_id):
+        if match.presence.is_unlisted(player_id):
+            return _ANONYMOUS
+        return Person(steam_id=player_id, name=sanitize(name), team=team)
+    if player_id.startswith(_BOT):
+        return Person(steam_id=None, name=sanitize(player_id.removeprefix(_BOT)), team=team)
+    return _ANONYMOUS
+
+
+def sanitize(text: str) -> str:
+    """Truncate untrusted text and replace unsafe characters."""
+    cut = text[:MAX_TEXT_CHARS]
+    return cut if cut.isprintable() else _UNSAFE.sub(_REPLACEMENT, cut)

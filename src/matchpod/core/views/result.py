@@ -1,0 +1,323 @@
+"""Build the result and the live view of a match from its state.
+
+The same result value is stored, sent in the callback and returned by the API. Bots are left out of results, and so are
+unlisted players who took part before they were kicked. Assists include flash assists, as on the game's scoreboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import asdict
+
+from cs2_protocol.game import PlayerId, Team, is_human
+from matchpod.core.anticheat.detection import Detection
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import MapStatus, PlayedMap
+from matchpod.core.match.start_sides import decided_by
+from matchpod.core.model import MatchType, Winner
+from matchpod.core.stats import derived
+from matchpod.core.stats.player_line import PlayerLine, sum_lines
+from matchpod.core.views.result_shapes import (
+    AntiCheatEntry,
+    DeathmatchPlayer,
+    DeathmatchResult,
+    ExtraStats,
+    LiveMatch,
+    LivePlayer,
+    MapEntry,
+    MapPlayer,
+    OverallPlayer,
+    PlayerNumbers,
+    Result,
+    Score,
+    SeriesResult,
+    TeamEntry,
+)
+from matchpod.core.views.series_maps import loaded_map, map_states, series_score_of
+
+GAME = "cs2"
+
+LAST_MS: Final = 253_402_300_799_999
+"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
+
+_Number = TypeVar("_Number", int, float)
+
+
+def build_result(match: Match) -> Result:
+    """Return the result of a match; a map that is not over yet has no winner and no duration."""
+    if match.settings.match_type is MatchType.DEATHMATCH:
+        return _deathmatch(match)
+    played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
+    won1, won2 = match.series_score
+    overall = overall_lines(played)
+    return SeriesResult(
+        game_mode=match.settings.match_type,
+        format=match.settings.series_format,
+        winner=match.winner,
+        team1=_team(match, Team.TEAM1, won1, sum(played.team1_score for played in played)),
+        team2=_team(match, Team.TEAM2, won2, sum(played.team2_score for played in played)),
+        overall=tuple(_overall_player(match, line) for line in overall if is_published(match, line.player_id)),
+        maps=tuple(_map_entry(match, played) for played in played),
+        anti_cheat=tuple(anti_cheat_entry(match, found) for found in match.detections),
+    )
+
+
+def live_match(match: Match) -> LiveMatch:
+    """Return the live view of a match: the map that is loaded or loading, and its players, most kills first."""
+    current = loaded_map(match)
+    counts = {
+        player_id: count for player_id, count in current.ledger.live_counts().items() if is_published(match, player_id)
+    }
+    players = [
+        LivePlayer(
+            steam_id=player_id,
+            name=player_name(match, player_id) or msgspec.UNSET,
+            kills=count.kills,
+            deaths=count.deaths,
+            assists=count.assists,
+        )
+        for player_id, count in counts.items()
+    ]
+    players += [
+        LivePlayer(steam_id=player_id, name=connection.name or msgspec.UNSET)
+        for player_id, connection in match.presence.connected.items()
+        if player_id not in counts
+    ]
+    has_score = match.settings.match_type is not MatchType.DEATHMATCH
+    return LiveMatch(
+        game=GAME,
+        match_type=match.settings.match_type,
+        map=current.name or None,
+        map_number=current.number,
+        series_score=series_score_of(match),
+        maps=map_states(match),
+        score=Score(current.team1_score, current.team2_score) if has_score else msgspec.UNSET,
+        players=tuple(sorted(players, key=lambda player: (-player.kills, player.deaths, player.steam_id))),
+    )
+
+
+def anti_cheat_entry(match: Match, found: Detection) -> AntiCheatEntry:
+    """Return a detection in the shape of the API."""
+    return AntiCheatEntry(
+        steam_id=found.player_id,
+        name=found.name,
+        team=found.team,
+        type=found.kind,
+        reason=found.reason,
+        weapon=found.weapon,
+        map_number=found.map_number,
+        round_number=found.round_number,
+        detected_at=iso_time(match.times.ours(found.detected_at_ms)),
+    )
+
+
+def iso_time(ms: int) -> str:
+    """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
+    seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
+    return f"{_iso_second(seconds)}.{rest_ms:03d}Z"
+
+
+@lru_cache(maxsize=64)  # most times are of this second, and used more than once
+def _iso_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
+
+
+def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
+    """Return the statistics of all players over these maps, most kills first.
+
+    What only reports contain is None, or incomplete, for a player of whom nothing is known on a map with lost rounds.
+    """
+    by_map = [played.ledger.lines() for played in maps]
+    seen = [
+        {line.player_id for line in lines} for played, lines in zip(maps, by_map, strict=True) if not played.is_complete
+    ]
+    return [
+        line
+        if all(line.player_id in players for players in seen)
+        else msgspec.structs.replace(line, are_mvps_complete=False, shots_fired=None, shots_hit=None)
+        for line in sum_lines(line for lines in by_map for line in lines)
+    ]
+
+
+def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
+    """Return the statistics of the published players of a map, most kills first."""
+    return [line for line in played.ledger.lines() if is_published(match, line.player_id)]
+
+
+def players_of_map(
+    match: Match, played: PlayedMap, lines: Iterable[PlayerLine]
+) -> tuple[MapPlayer | DeathmatchPlayer, ...]:
+    """Return the players of a map in the shape of its result."""
+    if match.settings.match_type is MatchType.DEATHMATCH:
+        return tuple(_deathmatch_player(match, played, line) for line in lines)
+    return tuple(_map_player(match, played, line) for line in lines)
+
+
+def count_players(match: Match, played: PlayedMap) -> int:
+    """Return the number of players in the result of a map, without building the result."""
+    return sum(is_published(match, player_id) for player_id in played.ledger.player_ids())
+
+
+def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
+    return MapEntry(
+        map_name=played.name,
+        played_map_name=played.played_name,
+        map_number=played.number,
+        team1_score=played.team1_score,
+        team2_score=played.team2_score,
+        winner=played.winner,
+        duration=played.duration_s,
+        complete=played.is_complete,
+        missing_rounds=played.missing_rounds,
+        team1_start_side=played.start_side,
+        sides_by=decided_by(match.settings, played.number, played.start_side),
+        players=tuple(_map_player(match, played, line) for line in published_lines(match, played)),
+    )
+
+
+def team_name(match: Match, team: Team) -> str:
+    """Return the team name given by the caller, else the newest in the log, else a default."""
+    is_first, settings = team is Team.TEAM1, match.settings
+    given = settings.team1 if is_first else settings.team2
+    if given is not None and given.name:
+        return given.name
+    logged = next((names for played in reversed(match.maps) if any(names := played.team_names)), (None, None))
+    return logged[0 if is_first else 1] or ("Team 1" if is_first else "Team 2")
+
+
+def player_name(match: Match, player_id: PlayerId) -> str:
+    """Return the current name of a player, else the latest on any map, else an empty string."""
+    connection = match.presence.connected.get(player_id)
+    if connection is not None and connection.name:
+        return connection.name
+    return next((played.names[player_id] for played in reversed(match.maps) if player_id in played.names), "")
+
+
+def is_published(match: Match, player_id: PlayerId) -> bool:
+    """True for players who appear in results: neither bots nor unlisted players."""
+    return is_human(player_id) and not match.presence.is_unlisted(player_id)
+
+
+def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
+    return TeamEntry(name=team_name(match, team), series_score=maps_won, total_rounds=rounds_won)
+
+
+def _numbers(line: PlayerLine, name: str) -> PlayerNumbers:
+    return PlayerNumbers(
+        steam_id=line.player_id,
+        name=name,
+        kills=line.kills,
+        deaths=line.deaths,
+        assists=line.all_assists,
+        headshots=line.headshots,
+        hs_percent=derived.hs_percent(line.headshots, line.kills),
+        kd_ratio=derived.kd_ratio(line.kills, line.deaths),
+        damage_dealt=line.damage,
+        utility_damage=line.utility_damage,
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        extra_stats=_extra_stats(line),
+    )
+
+
+def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> OverallPlayer:
+    numbers = _numbers(line, name or player_name(match, line.player_id))
+    return OverallPlayer(
+        **asdict(numbers),
+        team=match.settings.team_of(line.player_id) or line.team,
+        adr=derived.adr(line.damage, line.rounds_played),
+        rounds_played=line.rounds_played,
+        mvps=line.mvps or 0,
+        mvps_complete=line.are_mvps_complete,
+    )
+
+
+def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
+    return MapPlayer(
+        **asdict(_overall_player(match, line, played.names.get(line.player_id))),
+        flash_assists=line.flash_assists,
+        first_kills=line.first_kills,
+        first_deaths=line.first_deaths,
+        entry_kills=line.first_kills,
+        trade_kills=line.trade_kills,
+        bomb_plants=line.bomb_plants,
+        bomb_defuses=line.bomb_defuses,
+        clutch_wins=line.clutch_wins,
+        kast_percent=derived.kast_percent(line.kast_rounds, line.rounds_played),
+        impact_rating=derived.impact(line.kills, line.all_assists, line.rounds_played),
+    )
+
+
+def team_kills(match: Match, played: PlayedMap) -> tuple[int, int]:
+    """Return the kills of each team, which are the score of a team deathmatch."""
+    kills = {Team.TEAM1: 0, Team.TEAM2: 0}
+    for line in published_lines(match, played):
+        team = match.team_of(line.player_id) or line.team
+        if team is not None:
+            kills[team] += line.kills
+    return kills[Team.TEAM1], kills[Team.TEAM2]
+
+
+def _winner_team(match: Match, played: PlayedMap) -> Winner | None:
+    is_known = played.is_complete and not match.settings.is_free_for_all
+    return Winner.of(*team_kills(match, played)) if is_known else None
+
+
+def _deathmatch(match: Match) -> DeathmatchResult:
+    played = match.current_map
+    lines = published_lines(match, played)
+    winner = min(lines, key=lambda line: (-line.kills, line.deaths, -line.damage, line.player_id), default=None)
+    return DeathmatchResult(
+        game_mode=match.settings.match_type,
+        map=played.name,
+        played_map_name=played.played_name,
+        duration=played.duration_s,
+        complete=played.is_complete,
+        winner_steam_id=None if winner is None else winner.player_id,
+        winner_team=_winner_team(match, played) if lines else None,
+        players=tuple(_deathmatch_player(match, played, line) for line in lines),
+        anti_cheat=tuple(anti_cheat_entry(match, found) for found in match.detections),
+    )
+
+
+def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> DeathmatchPlayer:
+    numbers = _numbers(line, player_name(match, line.player_id))
+    return DeathmatchPlayer(**asdict(numbers), kpm=derived.kpm(line.kills, played.duration_s or 0))
+
+
+def _extra_stats(line: PlayerLine) -> ExtraStats:
+    return ExtraStats(
+        pistol_kills=line.pistol_kills,
+        sniper_kills=line.sniper_kills,
+        knife_kills=line.knife_kills,
+        chicken_kills=line.chicken_kills,
+        entry_kills=line.first_kills,
+        entry_deaths=line.first_deaths,
+        trade_kills=line.trade_kills,
+        clutch1v1=line.clutch1v1,
+        clutch1v2=line.clutch1v2,
+        clutch1v3=line.clutch1v3,
+        clutch1v4=line.clutch1v4,
+        clutch1v5=line.clutch1v5,
+        double_kills=line.double_kills,
+        triple_kills=line.triple_kills,
+        quad_kills=line.quad_kills,
+        aces=line.aces,
+        flash_assists=line.flash_assists,
+        enemies_flashed=line.enemies_flashed,
+        mvps=_measured(line.mvps),
+        bomb_plants=line.bomb_plants,
+        bomb_defuses=line.bomb_defuses,
+        shots_fired=_measured(line.shots_fired),
+        shots_hit=_measured(line.shots_hit),
+        accuracy_percent=_measured(derived.accuracy(line.shots_hit, line.shots_fired)),
+    )
+
+
+def _measured(number: _Number | None) -> _Number | msgspec.UnsetType:
+    return msgspec.UNSET if number is None else number

@@ -1,0 +1,99 @@
+"""Say which map of a match is loaded or loading, and how all its maps stand.
+
+It is the first map that is not over; once all are over, the last one. So between maps it is the next map, with no score
+yet. Every view of a match uses this: the live view, the card, lists and the organization's stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from matchpod.core.match import series
+from matchpod.core.match.phases import MatchPhase
+from matchpod.core.match.played_map import MapStatus, PlayedMap
+from matchpod.core.match.state import MatchState
+from matchpod.core.model import GameSettings, Winner
+from matchpod.core.views.persons import sanitize
+from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
+
+
+def loaded_map(match: MatchState) -> PlayedMap:
+    """Return the map that is loaded or loading; of an ended match, the last one."""
+    return next((played for played in _maps(match) if not played.is_finished), match.current_map)
+
+
+def loaded_number(maps: Sequence[MapState]) -> int | None:
+    """Return the number of the map that is loaded or loading, from the states of all maps; None if there are none."""
+    unfinished = (one.number for one in maps if one.status is not MapStatus.FINISHED)
+    return next(unfinished, maps[-1].number if maps else None)
+
+
+def unplayed_maps(match: MatchState) -> Iterator[PlayedMap]:
+    """Yield the maps of the series that have not been started; canceled if the match is over."""
+    for number in range(match.current_map.number + 1, _length(match.settings) + 1):
+        played = PlayedMap.upcoming(match.settings, number)
+        if match.phase is MatchPhase.OVER:
+            played.cancel()
+        yield played
+
+
+def map_states(match: MatchState) -> tuple[MapState, ...]:
+    """Return the maps that were played or may still be played, in order."""
+    return tuple(map(_state, _maps(match)))
+
+
+def state_then(
+    match: MatchState, number: int, *, status: MapStatus, score: Score | None, winner: Winner | None = None
+) -> MapState:
+    """Return an earlier state of a map."""
+    return replace(_state(match.maps[number - 1]), status=status, score=score, winner=winner)
+
+
+def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
+    """Return the same as `map_states`, as it was when a map was in this state."""
+    known = (*map(_state, match.maps[: current.number - 1]), current)
+    if series.is_decided(match.settings.series_format, _winners(known)):
+        return known
+    later = range(current.number + 1, _length(match.settings) + 1)
+    return (*known, *(_state(PlayedMap.upcoming(match.settings, number)) for number in later))
+
+
+def series_score_of(match: MatchState) -> SeriesScore | None:
+    """Return the maps won by each team; None if the match is no series."""
+    return SeriesScore(*match.series_score) if match.settings.match_type.has_series else None
+
+
+def series_score_at(match: MatchState, current: MapState) -> SeriesScore | None:
+    """Return the same as `series_score_of`, as it was when a map was in this state."""
+    is_end = current.status is MapStatus.FINISHED and current.number == match.current_map.number
+    is_final = is_end and match.outcome is not None and match.outcome.is_finished
+    if is_final or not match.settings.match_type.has_series:
+        return series_score_of(match)
+    before = map(_state, match.maps[: current.number - 1])
+    return SeriesScore(*series.maps_won(_winners((*before, current))))
+
+
+def _maps(match: MatchState) -> Iterator[PlayedMap]:
+    yield from match.maps
+    if match.outcome is None or not match.outcome.is_finished:  # otherwise the others are not needed
+        yield from unplayed_maps(match)
+
+
+def _state(played: PlayedMap) -> MapState:
+    return MapState(
+        name=sanitize(played.name),
+        number=played.number,
+        status=played.status,
+        score=Score(played.team1_score, played.team2_score) if played.is_scored else None,
+        winner=played.winner,
+    )
+
+
+def _winners(maps: Iterable[MapState]) -> list[Winner]:
+    return [one.winner for one in maps if one.winner is not None]
+
+
+def _length(settings: GameSettings) -> int:
+    return settings.series_format.length if settings.match_type.has_series else 1

@@ -1,0 +1,1 @@
+"""Organizations, keys, sessions, limits, and the audit log."""

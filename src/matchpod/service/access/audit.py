@@ -1,0 +1,155 @@
+"""Record who did what, for the people of an organization and for operators.
+
+An entry is a statement in the transaction of its act: both are stored or neither. So an act that happened is always
+recorded, one that changed nothing never is, and no act fails after it happened because of its entry.
+"""
+
+from __future__ import annotations
+
+import builtins
+import secrets
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.requests.audit_query import AuditQuery
+from matchpod.core.views.result_shapes import IsoTime
+from matchpod.ports import Clock, Database, Statement
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_audit_id
+from matchpod.service.common.principals import Principal
+from matchpod.service.common.row_views import view_of
+from matchpod.storage import audit_log
+from matchpod.storage.audit_log import AuditRow
+
+PAGE_SIZE: Final = 100
+COMMAND_LINE: Final = "command line"
+"""The actor of acts on the machine itself."""
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    LINK_CREATED = "link_created"
+    LOGGED_IN = "logged_in"
+    LOGGED_OUT = "logged_out"
+    LOG_IN_FAILED = "log_in_failed"
+    SESSION_ENDED = "session_ended"
+    MATCH_CREATED = "match_created"
+    MATCH_CANCELED = "match_canceled"
+    MATCH_ACKNOWLEDGED = "match_acknowledged"
+    PASSWORD_REVEALED = "password_revealed"
+    CALLBACK_REDELIVERED = "callback_redelivered"
+    KEY_CREATED = "key_created"
+    KEY_ROTATED = "key_rotated"
+    KEY_REVOKED = "key_revoked"
+    ORGANIZATION_CREATED = "organization_created"
+    SECRET_REVEALED = "webhook_secret_revealed"
+    SECRET_REPLACED = "webhook_secret_replaced"
+    OLD_SECRET_ENDED = "old_webhook_secret_ended"
+    REGION_CHANGED = "region_changed"
+    OVERLAY_CREATED = "overlay_created"
+    OVERLAYS_ENDED = "overlays_ended"
+
+
+class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One act: who did what, and when."""
+
+    id: Annotated[str, Meta(description="The id of the entry.")]
+    at: IsoTime
+    actor: Annotated[
+        str,
+        Meta(
+            description="The id of a key (`key_…`) or of a session of the console (`ses_…`); `command line`, an "
+            "operator on the machine of the service; or `unknown`, for a log-in that failed."
+        ),
+    ]
+    action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]
+    target: Annotated[str, Meta(description="What it was done to: the id of a key, server or callback; or empty.")]
+    detail: Annotated[str, Meta(description="More about it, for people; or empty.")]
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of the audit log."""
+
+    items: Annotated[tuple[AuditItem, ...], Meta(description="The items of this page, newest first.")]
+    next_before: Annotated[
+        str | None, Meta(description="The `before` of the next page, with older entries; null if there are none.")
+    ]
+
+
+class LogIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One log-in, as shown to operators."""
+
+    id: str
+    at: str
+    actor: str
+    detail: str
+    org_id: str | None
+    """None for an operator."""
+    org_name: str | None
+
+
+class Audit:
+    """The record of all acts."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._random_bytes = random_bytes
+
+    def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
+        """Return what records an act, to be written together with it."""
+        now_ms = self._clock.now_ms()
+        return audit_log.insert(
+            AuditRow(
+                id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
+                org_id=org_id,
+                at_ms=now_ms,
+                actor=actor,
+                action=action.value,
+                target=target,
+                detail=detail,
+            )
+        )
+
+    def act_of(self, principal: Principal, action: Action, *, target: str = "", detail: str = "") -> Statement:
+        """Return what records an act of a caller in their organization, to be written together with it."""
+        return self.entry(action, org_id=principal.org_id, actor=principal.actor, target=target, detail=detail)
+
+    @unavailable_on_outage
+    async def record(
+        self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
+    ) -> None:
+        """Record an act that was done."""
+        await self._db.write([self.entry(action, org_id=org_id, actor=actor, target=target, detail=detail)])
+
+    @unavailable_on_outage
+    async def page(
+        self, org_id: str | None, *, before_id: str | None = None, limit: int = PAGE_SIZE
+    ) -> builtins.list[AuditItem]:
+        """The newest acts in an organization, or before an older one; without an organization, those of operators."""
+        found = await audit_log.list(self._db, org_id, before_id=before_id, limit=limit)
+        return [view_of(AuditItem, row) for row in found]
+
+    @unavailable_on_outage
+    async def log_ins(self) -> builtins.list[LogIn]:
+        """The newest log-ins to all organizations and of operators."""
+        found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
+        return [view_of(LogIn, row, org_name=name) for row, name in found]
+
+    @unavailable_on_outage
+    async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
+        """How each of these sessions was begun, by its id; without those that are no longer recorded."""
+        return await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, actors)
+
+    async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
+        """The acts in the caller's organization, newest first. The web layer has checked scope and role."""
+        size = query.page_size
+        found = await self.page(principal.org_id, before_id=query.before, limit=size + 1)
+        return AuditPage(items=tuple(found[:size]), next_before=found[size - 1].id if len(found) > size else None)

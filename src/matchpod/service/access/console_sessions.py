@@ -1,0 +1,234 @@
+"""Log people in to the console: by a link that works once, or by an API key; and check their sessions.
+
+The cookie of a session is a random token of which only the hash is stored. A session ends when it was not used for
+IDLE_MS, after MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie opens only the
+console, a key only the API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from matchpod.core.errors import UnauthorizedError
+from matchpod.core.requests.text_rules import printable
+from matchpod.ports import Clock, Database
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.service.access.failed_logins import LogInKind
+from matchpod.service.access.organizations import Access
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
+from matchpod.service.common.principals import KeyState, Principal, Role, Scope, principal_of, state_of
+from matchpod.storage import console_sessions, organizations
+from matchpod.storage.api_keys import ApiKey
+from matchpod.storage.console_sessions import ConsoleLink, ConsoleSession
+
+HOUR_MS: Final = 60 * 60 * 1000
+IDLE_MS: Final = 12 * HOUR_MS
+MAX_MS: Final = 7 * 24 * HOUR_MS
+LINK_MS: Final = 5 * 60 * 1000
+RECORD_USE_MS: Final = 60_000
+"""Precision of the time of a session's last use: a write per request would be expensive."""
+MAX_USER_AGENT: Final = 200
+MAX_SESSIONS: Final = 50
+"""Sessions of one key, or begun with links for one organization; a new one ends the oldest."""
+LOGIN_PATH: Final = "/console/login/"
+"""Followed by the token of a link."""
+LINK_INVALID: Final = (
+    "This link is not valid. A link works once, for 5 minutes; print a new one with `matchpod console`."
+)
+
+_ID_RANDOM_BYTES: Final = 10
+
+_log = logging.getLogger(__name__)
+
+
+class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
+    """Who uses the console: a session, and what it may do."""
+
+    session_id: str
+    org_id: str | None
+    """None for an operator."""
+    org_name: str
+    principal: Principal | None
+    """The rights in the organization; None for an operator."""
+
+    @property
+    def is_operator(self) -> bool:
+        """True for operators, who see the installation and no organization."""
+        return self.principal is None
+
+
+class NewSession(msgspec.Struct, frozen=True):
+    """A new session with the value of its cookie, which is not stored."""
+
+    cookie: str
+    session_id: str
+
+    def __repr__(self) -> str:
+        return f"NewSession({self.session_id})"
+
+
+class ConsoleSessions:
+    """The sessions of the console."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        access: Access,
+        audit: Audit,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._access = access
+        self._audit = audit
+        self._failures = access.failures
+        self._random_bytes = random_bytes
+
+    # --- log in ---------------------------------------------------------------------------------------------------
+
+    async def create_link(self, org_id: str | None) -> str:
+        """Create a link for the owner of an organization, or for an operator; return its token."""
+        token = self._new_token()
+        link = ConsoleLink(token_hash=_hash(token), org_id=org_id, expires_at_ms=self._clock.now_ms() + LINK_MS)
+        record = self._audit.entry(Action.LINK_CREATED, org_id=org_id, actor=COMMAND_LINE)
+        await self._db.write([console_sessions.insert_link(link), record])
+        return token
+
+    @unavailable_on_outage
+    async def open_by_link(self, token: str, *, user_agent: str, address: str | None = None) -> NewSession:
+        """Begin a session with a link; UnauthorizedError if it was used or has expired.
+
+        RateLimitError if too many log-ins from the address failed.
+        """
+        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # using a link up is a write
+        link = await console_sessions.consume_link(self._db, _hash(token)) if is_token(token) else None
+        if link is None or link.expires_at_ms <= self._clock.now_ms():
+            org_id = None if link is None else link.org_id
+            await self._failures.add(address, LogInKind.CONSOLE_LINK, org_id=org_id)
+            raise UnauthorizedError(LINK_INVALID)
+        return await self._open(link.org_id, None, user_agent, detail="with a link")
+
+    @unavailable_on_outage
+    async def open_by_key(self, key: str, *, user_agent: str, address: str | None = None) -> NewSession:
+        """Begin a session with an API key; UnauthorizedError if it is not valid, or RateLimitError as for links."""
+        principal = await self._access.authenticate(
+            f"Bearer {key.strip()}", address=lambda: address, kind=LogInKind.CONSOLE_KEY
+        )
+        return await self._open(principal.org_id, principal.key_id, user_agent, detail=f"with {principal.key_id}")
+
+    async def _open(self, org_id: str | None, key_id: str | None, user_agent: str, *, detail: str) -> NewSession:
+        now_ms, cookie = self._clock.now_ms(), self._new_token()
+        session = ConsoleSession(
+            id=f"ses_{self._random_bytes(_ID_RANDOM_BYTES).hex()}",
+            token_hash=_hash(cookie),
+            org_id=org_id,
+            key_id=key_id,
+            created_at_ms=now_ms,
+            seen_at_ms=now_ms,
+            expires_at_ms=now_ms + MAX_MS,
+            user_agent=printable(user_agent[:MAX_USER_AGENT]),
+        )
+        record = self._audit.entry(Action.LOGGED_IN, org_id=org_id, actor=session.id, detail=detail)
+        surplus = console_sessions.end_oldest(org_id, key_id, keep=MAX_SESSIONS - 1)
+        await self._db.write([surplus, console_sessions.insert(session), record])
+        _log.info("logged in", extra={"session_id": session.id, "org_id": org_id, "key_id": key_id})
+        return NewSession(cookie, session.id)
+
+    # --- sessions -------------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def find(self, cookie: str) -> ConsoleUser | None:
+        """Return who the cookie belongs to; None if its session has ended."""
+        found = await console_sessions.by_hash(self._db, _hash(cookie)) if is_token(cookie) else None
+        if found is None:
+            return None
+        session, key = found
+        now_ms = self._clock.now_ms()
+        if not is_active(session, key, now_ms):
+            return None
+        if now_ms - session.seen_at_ms >= RECORD_USE_MS:
+            await console_sessions.mark_seen(self._db, [session.id], now_ms)
+        return await self._user(session, key)
+
+    @unavailable_on_outage
+    async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
+        """Return those of the sessions that have not ended. They have open streams, which counts as use."""
+        now_ms = self._clock.now_ms()
+        found = await console_sessions.by_ids(self._db, session_ids)
+        active = [session for session, key in found if is_active(session, key, now_ms)]
+        unrecorded = [session.id for session in active if now_ms - session.seen_at_ms >= RECORD_USE_MS]
+        if unrecorded:
+            await console_sessions.mark_seen(self._db, unrecorded, now_ms)
+        return {session.id for session in active}
+
+    @unavailable_on_outage
+    async def list(self, org_id: str | None) -> list[ConsoleSession]:
+        """The sessions of an organization, or of operators, that have not ended, newest first."""
+        now_ms = self._clock.now_ms()
+        found = await console_sessions.list(self._db, org_id)
+        return [session for session, key in found if is_active(session, key, now_ms)]
+
+    @unavailable_on_outage
+    async def log_out(self, user: ConsoleUser) -> None:
+        """End the session of a user."""
+        record = self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id)
+        await self._db.write([console_sessions.end(user.session_id), record])
+
+    @unavailable_on_outage
+    async def end(self, user: ConsoleUser, session_id: str) -> bool:
+        """End another session of the same organization; False if there is none."""
+        if session_id not in {session.id for session in await self.list(user.org_id)}:
+            return False
+        record = self._audit.entry(Action.SESSION_ENDED, org_id=user.org_id, actor=user.session_id, target=session_id)
+        await self._db.write([console_sessions.end(session_id), record])
+        return True
+
+    async def sweep(self) -> None:
+        """Delete sessions and links that can no longer be used."""
+        now_ms = self._clock.now_ms()
+        await console_sessions.delete_expired(self._db, now_ms=now_ms, seen_before_ms=now_ms - IDLE_MS)
+
+    async def _user(self, session: ConsoleSession, key: ApiKey | None) -> ConsoleUser | None:
+        if session.org_id is None:
+            return ConsoleUser(session_id=session.id, org_id=None, org_name="", principal=None)
+        organization = await organizations.get(self._db, session.org_id)
+        if organization is None:
+            return None
+        owner = Principal(org_id=session.org_id, key_id=session.id, role=Role.OWNER, scopes=frozenset(Scope))
+        principal = replace(owner if key is None else principal_of(key), session_id=session.id)
+        return ConsoleUser(
+            session_id=session.id, org_id=session.org_id, org_name=organization.name, principal=principal
+        )
+
+    def _new_token(self) -> str:
+        return new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
+
+
+def login_url(base_url: str, token: str) -> str:
+    """Return the link with this token, for the service at a URL."""
+    return f"{base_url}{LOGIN_PATH}{token}"
+
+
+def is_active(session: ConsoleSession, key: ApiKey | None, now_ms: int) -> bool:
+    """True if a session can be used."""
+    if session.key_id is not None and (key is None or state_of(key, now_ms) is not KeyState.ACTIVE):
+        return False
+    return not _is_over(session, now_ms)
+
+
+def _is_over(session: ConsoleSession, now_ms: int) -> bool:
+    return session.expires_at_ms <= now_ms or session.seen_at_ms + IDLE_MS <= now_ms
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

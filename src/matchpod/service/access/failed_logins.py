@@ -1,0 +1,120 @@
+"""Limit failed log-ins by address; report them in the log, the audit log and the metrics, at a bounded rate.
+
+Keys and links cannot be guessed; the reports show those who try, and the limit tells them to stop. It holds for what
+fails only: a valid key always works, even if others fail from the same address, such as that of a proxy.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final
+
+from matchpod.core.errors import UnavailableError
+from matchpod.core.requests.text_rules import printable
+from matchpod.service.access.audit import Action, Audit
+from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.common.prometheus import Counter
+
+MAX_ADDRESSES: Final = 10_000
+"""Addresses whose failures are counted, in about a megabyte; beyond that, the oldest failure is dropped."""
+FORGET_S: Final = 3600.0
+"""Time without a failure after which the failures of an address are counted anew."""
+REPORTS_PER_MINUTE: Final = 30
+"""Reports about all addresses together: attackers may have millions of addresses, and the audit log is kept a year."""
+UNKNOWN: Final = "unknown"
+"""The actor in the audit log of a log-in with nothing that we know."""
+
+_ANY: Final = "any"
+_log = logging.getLogger(__name__)
+
+Address = Callable[[], str | None]
+"""Returns where a request comes from; None if that is not known. It is called only if a log-in may fail."""
+
+
+class LogInKind(StrEnum):
+    """What was used to log in."""
+
+    API_KEY = "API key"
+    CONSOLE_KEY = "key in the console"
+    CONSOLE_LINK = "link to the console"
+
+
+class FailedLogIns:
+    """The failed log-ins of all addresses, in the memory of this process; `per_minute` is None for no limit."""
+
+    def __init__(
+        self,
+        *,
+        audit: Audit,
+        per_minute: int | None = None,
+        counter: Counter | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._audit = audit
+        self._counter = counter
+        self._monotonic = monotonic
+        self._limiter = (
+            None
+            if per_minute is None
+            else RateLimiter(per_minute, monotonic, owner="your address", unit="failed log-ins")
+        )
+        self._reports = RateLimiter(REPORTS_PER_MINUTE, monotonic, owner="this process", unit="reports")
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    async def check(self, address: str | None, kind: LogInKind) -> None:
+        """Raise RateLimitError if too many log-ins from the address failed: this one is not tried, and fails too."""
+        if self._limiter is not None and address is not None and not self._limiter.has(address):
+            await self.add(address, kind)
+
+    async def add(
+        self, address: str | None, kind: LogInKind, *, org_id: str | None = None, key_id: str | None = None
+    ) -> None:
+        """Count a failure, and report it if it is the first, tenth, hundredth, … of its address, if that is known.
+
+        RateLimitError if there were too many. The organization and the key are given if the key exists, but is revoked
+        or has expired.
+        """
+        if self._counter is not None:
+            self._counter.inc(kind)
+        if address is None:
+            return
+        count = self._count(address)
+        if _is_power_of_ten(count) and self._reports.has(_ANY):
+            self._reports.acquire(_ANY)
+            await self._report(address, kind, count, org_id=org_id, key_id=key_id)
+        if self._limiter is not None:
+            self._limiter.acquire(address)
+
+    async def _report(
+        self, address: str, kind: LogInKind, count: int, *, org_id: str | None, key_id: str | None
+    ) -> None:
+        origin = printable(address)
+        _log.warning("log-in failed", extra={"address": origin, "with": kind.value, "key_id": key_id, "count": count})
+        detail = f"with an {kind}" if kind is LogInKind.API_KEY else f"with a {kind}"
+        times = "" if count == 1 else f", {count} times"
+        with suppress(UnavailableError):  # the log has it, and the caller must get the answer to their log-in
+            await self._audit.record(
+                Action.LOG_IN_FAILED,
+                org_id=org_id,
+                actor=key_id or UNKNOWN,
+                target=key_id or "",
+                detail=f"{detail} from {origin}{times}",
+            )
+
+    def _count(self, address: str) -> int:
+        now_s = self._monotonic()
+        count, last_s = self._failures.pop(address, (0, now_s))
+        count = 1 if now_s - last_s >= FORGET_S else count + 1
+        self._failures[address] = (count, now_s)
+        if len(self._failures) > MAX_ADDRESSES:
+            self._failures.popitem(last=False)
+        return count
+
+
+def _is_power_of_ten(number: int) -> bool:
+    return str(number).rstrip("0") == "1"

@@ -1,0 +1,90 @@
+"""Manage the API keys and the webhook secret of one organization, for its owners in the console.
+
+The command line works on all organizations. Here every call names the organization of the person who acts, and a key of
+another organization is reported like one that does not exist. `actor` is who acts, for the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from matchpod.core.errors import Fault, InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
+
+
+class KeyManagement:
+    """The keys and the webhook secret of organizations, each by the name of its organization."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    @unavailable_on_outage
+    async def keys(self, org_name: str) -> list[KeyView]:
+        """All keys of the organization, newest first, those that can be used before all others."""
+        newest_first = (await self._access.keys(org_name))[::-1]
+        return sorted(newest_first, key=lambda key: key.state is not KeyState.ACTIVE)
+
+    @unavailable_on_outage
+    async def create(
+        self,
+        org_name: str,
+        *,
+        name: str,
+        role: Role,
+        scopes: Collection[Scope],
+        expires_in_s: int | None,
+        actor: str,
+    ) -> NewKey:
+        """Create a key; InvalidParamsError if its name, scopes or lifetime cannot be used."""
+        try:
+            return await self._access.create_key(
+                org_name, name=name, role=role, scopes=scopes, expires_in_s=expires_in_s, actor=actor
+            )
+        except AccessError as exc:
+            raise _invalid(exc) from exc
+
+    @unavailable_on_outage
+    async def rotate(self, org_name: str, key_id: str, *, overlap_s: int, actor: str) -> NewKey:
+        """Replace a key by a new one; the old one expires after `overlap_s` at the latest."""
+        await self._require(org_name, key_id)
+        try:
+            return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
+        except AccessError as exc:
+            raise _invalid(exc) from exc
+
+    @unavailable_on_outage
+    async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
+        """Revoke a key, which ends its sessions too; False if it was revoked before."""
+        await self._require(org_name, key_id)
+        return await self._access.revoke_key(key_id, actor=actor)
+
+    @unavailable_on_outage
+    async def webhook_secret(self, org_name: str) -> str:
+        """The secret that the organization's callbacks are signed with."""
+        try:
+            return await self._access.webhook_secret(org_name)
+        except AccessError as exc:
+            raise UnavailableError(str(exc)) from exc
+
+    @unavailable_on_outage
+    async def replace_webhook_secret(self, org_name: str, *, actor: str) -> str:
+        """Replace the secret and return the new one; the old one signs next to it for a day."""
+        return await self._access.replace_webhook_secret(org_name, actor=actor)
+
+    @unavailable_on_outage
+    async def create_organization(self, name: str, *, actor: str) -> OrganizationView:
+        """Create an organization without keys; InvalidParamsError if its name is taken or cannot be used."""
+        try:
+            return await self._access.create_organization(name, actor=actor)
+        except AccessError as exc:
+            raise _invalid(exc) from exc
+
+    async def _require(self, org_name: str, key_id: str) -> None:
+        if key_id not in {key.id for key in await self._access.keys(org_name)}:
+            raise NotFoundError("There is no key with this id.")
+
+
+def _invalid(error: AccessError) -> InvalidParamsError:
+    return InvalidParamsError(str(error), (Fault(error.field, str(error)),) if error.field else ())

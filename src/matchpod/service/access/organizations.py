@@ -1,0 +1,387 @@
+"""Manage organizations and their API keys, and authenticate requests.
+
+A key is shown once, at creation; only its SHA-256 is stored (256 random bits need no slow hash). Unknown, revoked and
+expired keys get the same error text, which does not reveal which keys exist; only a missing or malformed header has its
+own. Keys are cached for CACHE_MS, so another process may accept a revoked key for that long.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.text import unprintable_in
+from matchpod.core.errors import UnauthorizedError
+from matchpod.core.requests.text_rules import printable
+from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Statement, Vault
+from matchpod.service.access import webhook_signature
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.service.access.failed_logins import Address, FailedLogIns, LogInKind
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.common.principals import (
+    KeyState,
+    KeyView,
+    NewKey,
+    OrganizationView,
+    Principal,
+    Role,
+    Scope,
+    is_past,
+    key_view,
+    principal_of,
+    scopes_of,
+    state_of,
+)
+from matchpod.service.common.row_views import view_of
+from matchpod.storage import api_keys, organizations
+from matchpod.storage.api_keys import ApiKey
+from matchpod.storage.organizations import Organization
+
+KEY_MISSING: Final = "Missing API key. Send the header `Authorization: Bearer <key>`."
+KEY_MALFORMED: Final = "Malformed Authorization header. Expected `Bearer <key>`."
+KEY_INVALID: Final = "The API key is not valid."
+
+KEY_PREFIX: Final = "mk_live_"
+"""Lets people and secret scanners recognize a leaked key."""
+SHOWN_CHARACTERS: Final = len(KEY_PREFIX) + 4
+"""Length of the stored start of a key, which tells keys apart; the other 39 characters cannot be guessed."""
+
+CACHE_MS: Final = 3_000
+"""How long a key is cached, and so how long a key revoked by another process may still work."""
+MAX_CACHED: Final = 4_096
+"""Maximum number of cached keys; when the cache is full, the least recently looked up key is dropped."""
+OLD_SECRET_MS: Final = 24 * 60 * 60 * 1000
+"""How long a webhook secret that was replaced signs next to the new one."""
+
+RECORD_USE_MS: Final = 60_000
+"""Precision of the time of a key's last use: enough for people, and a write per request would be expensive."""
+
+MAX_NAME: Final = 64
+"""Maximum characters in the name of an organization or key; fits one line of a listing."""
+DAY_S: Final = 24 * 60 * 60
+MAX_EXPIRES_IN_S: Final = 3_650 * DAY_S
+"""Longest lifetime of a key, ten years: more is almost certainly a typo. A key may also have no expiry."""
+MAX_OVERLAP_S: Final = 30 * DAY_S
+"""Longest time that the old key may stay valid after a rotation."""
+
+_ID_RANDOM_BYTES: Final = 10
+_KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
+
+_log = logging.getLogger(__name__)
+
+
+class AccessError(Exception):
+    """An organization or key cannot be created, found or changed; the message is a sentence for the operator.
+
+    `field` is what has to be changed: `name`, `scopes` or `lifetime`; empty if it is none of these.
+    """
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that was active when it was looked up."""
+
+    principal: Principal
+    looked_up_at_ms: int
+    expires_at_ms: int | None
+    use_recorded_at_ms: int
+
+
+class Access:
+    """Organizations and API keys: authentication for the API, management for the command line and the console.
+
+    Acts are recorded in the audit log; `actor` is who acts.
+    """
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        vault: Vault,
+        audit: Audit | None = None,
+        failures: FailedLogIns | None = None,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._vault = vault
+        self._random_bytes = random_bytes
+        self._audit = audit or Audit(db=db, clock=clock)
+        self.failures = failures or FailedLogIns(audit=self._audit)
+        self._cache: dict[str, _CachedKey] = {}
+
+    # --- authentication -------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def authenticate(
+        self, authorization: str | None, *, address: Address | None = None, kind: LogInKind = LogInKind.API_KEY
+    ) -> Principal:
+        """Return the principal of an Authorization header; UnauthorizedError if it has no valid key.
+
+        RateLimitError if it has none, and too many log-ins from the address failed.
+        """
+        try:
+            key_hash = _hash(_read_header(authorization))
+        except UnauthorizedError:
+            if authorization and address is not None:
+                await self.failures.add(address(), kind)
+            raise
+        now_ms = self._clock.now_ms()
+        cached = self._cache.get(key_hash)
+        if cached is None or now_ms - cached.looked_up_at_ms >= CACHE_MS or is_past(cached.expires_at_ms, now_ms):
+            key = await api_keys.by_hash(self._db, key_hash)
+            if key is None or state_of(key, now_ms) is not KeyState.ACTIVE:
+                self._cache.pop(key_hash, None)
+                ids = {} if key is None else {"org_id": key.org_id, "key_id": key.id}
+                await self.failures.add(None if address is None else address(), kind, **ids)
+                raise UnauthorizedError(KEY_INVALID)
+            cached = await self._cache_key(key, now_ms)
+        return cached.principal
+
+    @unavailable_on_outage
+    async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
+        """Return those of the keys that are active; the others are no longer cached."""
+        now_ms = self._clock.now_ms()
+        active: set[str] = set()
+        for key in await api_keys.by_ids(self._db, key_ids):
+            if state_of(key, now_ms) is KeyState.ACTIVE:
+                active.add(key.id)
+            else:
+                self._cache.pop(key.key_hash, None)
+        return active
+
+    async def _cache_key(self, key: ApiKey, now_ms: int) -> _CachedKey:
+        """Cache a key that was just read and is active. Other keys are not cached: they would evict active ones."""
+        # Read the old cache entry after the key was read: a concurrent request may have recorded the use meanwhile.
+        before = self._cache.pop(key.key_hash, None)
+        recorded_at_ms = max(key.last_used_at_ms or 0, before.use_recorded_at_ms if before else 0)
+        is_use_new = now_ms - recorded_at_ms >= RECORD_USE_MS
+        cached = _CachedKey(
+            principal=principal_of(key),
+            looked_up_at_ms=now_ms,
+            expires_at_ms=key.expires_at_ms,
+            use_recorded_at_ms=now_ms if is_use_new else recorded_at_ms,
+        )
+        if len(self._cache) >= MAX_CACHED:
+            del self._cache[next(iter(self._cache))]
+        self._cache[key.key_hash] = cached
+        if is_use_new:
+            await self._record_use(key.id, now_ms)
+        return cached
+
+    async def _record_use(self, key_id: str, now_ms: int) -> None:
+        try:
+            await api_keys.mark_used(self._db, key_id, now_ms)
+        except DatabaseError as exc:
+            # The key is valid: a failed write must not lock its holder out.
+            _log.warning("key use not recorded", extra={"key_id": key_id, "reason": str(exc)})
+
+    # --- organizations --------------------------------------------------------------------------------------------
+
+    async def create_organization(self, name: str, *, actor: str = COMMAND_LINE) -> OrganizationView:
+        """Create an organization with its own webhook secret; AccessError if the name is taken or invalid."""
+        organization = self._new_organization(name)
+        await self._insert_organization(organization, actor)
+        return view_of(OrganizationView, organization)
+
+    async def create_organization_with_key(self, name: str, *, key_name: str, actor: str = COMMAND_LINE) -> NewKey:
+        """Create an organization and an owner key with all scopes, in one transaction."""
+        organization = self._new_organization(name)
+        text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope))
+        await self._insert_organization(organization, actor, api_keys.insert(key), self._key_created(key, actor))
+        return self._log_created(text, key)
+
+    async def organizations(self) -> list[OrganizationView]:
+        """All organizations, sorted by name."""
+        return [view_of(OrganizationView, organization) for organization in await organizations.list(self._db)]
+
+    async def webhook_secret(self, org_name: str) -> str:
+        """The secret that the organization's callbacks are signed with."""
+        organization = await self._organization(org_name)
+        try:
+            return self._vault.open(organization.webhook_secret)
+        except ValueError as exc:
+            raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
+
+    async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
+        """Replace the webhook secret, from the next delivery attempt on; return the new one.
+
+        The old one signs too for OLD_SECRET_MS, so that receivers can change to the new one meanwhile.
+        """
+        organization = await self._organization(org_name)
+        secret = self._new_webhook_secret()
+        until_ms = self._clock.now_ms() + OLD_SECRET_MS if keeps_old else None
+        sealed = self._vault.seal(secret)
+        detail = "" if keeps_old else "without an overlap"
+        record = self._audit.entry(Action.SECRET_REPLACED, org_id=organization.id, actor=actor, detail=detail)
+        await organizations.set_webhook_secret(self._db, organization.id, sealed, record, old_until_ms=until_ms)
+        _log.info("webhook secret replaced", extra={"org_id": organization.id})
+        return secret
+
+    async def end_old_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> None:
+        """Sign only with the current secret from now on."""
+        organization = await self._organization(org_name)
+        record = self._audit.entry(Action.OLD_SECRET_ENDED, org_id=organization.id, actor=actor)
+        await organizations.forget_old_secret(self._db, organization.id, record)
+        _log.info("old webhook secret ended", extra={"org_id": organization.id})
+
+    def _new_organization(self, name: str) -> Organization:
+        _check_name(name, "The name of an organization", shortest=1)
+        sealed, now_ms = self._vault.seal(self._new_webhook_secret()), self._clock.now_ms()
+        return Organization(id=self._new_id("org"), name=name, webhook_secret=sealed, created_at_ms=now_ms)
+
+    async def _insert_organization(self, organization: Organization, actor: str, *also: Statement) -> None:
+        record = self._audit.entry(
+            Action.ORGANIZATION_CREATED, org_id=None, actor=actor, target=organization.id, detail=organization.name
+        )
+        try:
+            await organizations.create(self._db, organization, *also, record)
+        except DuplicateError as exc:
+            raise AccessError(f"An organization named {organization.name} already exists.", field="name") from exc
+        _log.info("organization created", extra={"org_id": organization.id})
+
+    async def _organization(self, name: str) -> Organization:
+        # No stored name has unprintable characters, and PostgreSQL rejects a NUL in a parameter.
+        found = None if unprintable_in(name) else await organizations.by_name(self._db, name)
+        if found is None:
+            raise AccessError(f"There is no organization named {printable(name)!r}.")
+        return found
+
+    # --- keys -----------------------------------------------------------------------------------------------------
+
+    async def create_key(
+        self,
+        org_name: str,
+        *,
+        name: str = "",
+        role: Role,
+        scopes: Collection[Scope],
+        expires_in_s: int | None = None,
+        actor: str = COMMAND_LINE,
+    ) -> NewKey:
+        """Create a key, which does not expire without `expires_in_s`. Its text is only in the return value."""
+        _check_name(name, "The name of a key", shortest=0)
+        if not scopes:
+            raise AccessError("A key needs at least one scope.", field="scopes")
+        if expires_in_s is not None and not 0 < expires_in_s <= MAX_EXPIRES_IN_S:
+            text = f"The lifetime of a key must be between 1 second and {MAX_EXPIRES_IN_S // DAY_S} days."
+            raise AccessError(text, field="lifetime")
+        organization = await self._organization(org_name)
+        lifetime_ms = None if expires_in_s is None else expires_in_s * 1000
+        text, key = self._new_key(organization.id, name=name, role=role, scopes=scopes, lifetime_ms=lifetime_ms)
+        await self._db.write([api_keys.insert(key), self._key_created(key, actor)])
+        return self._log_created(text, key)
+
+    async def keys(self, org_name: str) -> list[KeyView]:
+        """All keys of an organization, including expired and revoked ones, oldest first."""
+        organization = await self._organization(org_name)
+        now_ms = self._clock.now_ms()
+        return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
+
+    async def rotate_key(self, key_id: str, *, overlap_s: int, actor: str = COMMAND_LINE) -> NewKey:
+        """Create a key with the same name, rights and lifetime; the old one expires after `overlap_s` at the latest."""
+        if not 0 <= overlap_s <= MAX_OVERLAP_S:
+            raise AccessError(f"The overlap must be between 0 seconds and {MAX_OVERLAP_S // DAY_S} days.")
+        old = await self._key(key_id)
+        now_ms = self._clock.now_ms()
+        state = state_of(old, now_ms)
+        if state is not KeyState.ACTIVE:
+            raise AccessError(f"The key {old.id} is {state}. Create a new key instead.")
+        lifetime_ms = None if old.expires_at_ms is None else old.expires_at_ms - old.created_at_ms
+        # Insert the new key first: if the process dies in between, the old key still works.
+        text, key = self._new_key(
+            old.org_id, name=old.name, role=Role(old.role), scopes=scopes_of(old), lifetime_ms=lifetime_ms
+        )
+        detail = f"replaced by {key.id}"
+        record = self._audit.entry(Action.KEY_ROTATED, org_id=key.org_id, actor=actor, target=old.id, detail=detail)
+        await self._db.write([api_keys.insert(key), record])
+        await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
+        self._cache.pop(old.key_hash, None)
+        _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})
+        return NewKey(text=text, view=key_view(key, now_ms))
+
+    async def revoke_key(self, key_id: str, *, actor: str = COMMAND_LINE) -> bool:
+        """Revoke a key, in all processes within CACHE_MS; False if it was revoked before, AccessError if unknown."""
+        key = await self._key(key_id)
+        record = self._audit.entry(Action.KEY_REVOKED, org_id=key.org_id, actor=actor, target=key.id)
+        if not await api_keys.revoke(self._db, key.id, self._clock.now_ms(), record):
+            return False
+        self._cache.pop(key.key_hash, None)
+        _log.info("key revoked", extra={"key_id": key.id, "org_id": key.org_id})
+        return True
+
+    def _new_key(
+        self, org_id: str, *, name: str, role: Role, scopes: Collection[Scope], lifetime_ms: int | None = None
+    ) -> tuple[str, ApiKey]:
+        """The text of a new key, and its row."""
+        now_ms = self._clock.now_ms()
+        text = KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
+        key = ApiKey(
+            id=self._new_id("key"),
+            org_id=org_id,
+            name=name,
+            prefix=text[:SHOWN_CHARACTERS],
+            key_hash=_hash(text),
+            role=role.value,
+            scopes=tuple(scope.value for scope in Scope if scope in scopes),
+            created_at_ms=now_ms,
+            expires_at_ms=None if lifetime_ms is None else now_ms + lifetime_ms,
+        )
+        return text, key
+
+    def _key_created(self, key: ApiKey, actor: str) -> Statement:
+        detail = f"{key.role}, {' '.join(key.scopes)}"
+        return self._audit.entry(Action.KEY_CREATED, org_id=key.org_id, actor=actor, target=key.id, detail=detail)
+
+    def _log_created(self, text: str, key: ApiKey) -> NewKey:
+        _log.info("key created", extra={"key_id": key.id, "org_id": key.org_id, "role": key.role})
+        return NewKey(text=text, view=key_view(key, key.created_at_ms))
+
+    async def _key(self, key_id: str) -> ApiKey:
+        found = None if unprintable_in(key_id) else await api_keys.get(self._db, key_id)
+        if found is None:
+            raise AccessError(f"There is no key with the id {printable(key_id)!r}.")
+        return found
+
+    def _new_id(self, kind: str) -> str:
+        return f"{kind}_{self._random_bytes(_ID_RANDOM_BYTES).hex()}"
+
+    def _new_webhook_secret(self) -> str:
+        return webhook_signature.new_secret(self._random_bytes(webhook_signature.SECRET_BYTES))
+
+
+def _read_header(authorization: str | None) -> str:
+    """The key in an Authorization header; the scheme is case-insensitive, as in HTTP."""
+    header = (authorization or "").strip(" \t")
+    if not header:
+        raise UnauthorizedError(KEY_MISSING)
+    scheme, _, key = header.partition(" ")
+    key = key.lstrip(" ")
+    if scheme.lower() != "bearer" or not key or " " in key:
+        raise UnauthorizedError(KEY_MALFORMED)
+    if not _KEY_TEXT.fullmatch(key):  # we never issued it: skip the database
+        raise UnauthorizedError(KEY_INVALID)
+    return key
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_name(name: str, what: str, *, shortest: int) -> None:
+    if not shortest <= len(name) <= MAX_NAME or name != name.strip():
+        text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
+        raise AccessError(text, field="name")
+    if code := unprintable_in(name):
+        raise AccessError(f"{what} must not contain control or format characters (found {code}).", field="name")

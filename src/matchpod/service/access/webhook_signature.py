@@ -1,0 +1,119 @@
+"""Sign and verify callbacks according to Standard Webhooks: an HMAC over id, timestamp and body.
+
+A secret is `whsec_` followed by base64. The signature header may hold several signatures, so that a secret can be
+replaced while receivers still use the old one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+
+from matchpod.core.requests.secret_names import HIDDEN
+
+SECRET_PREFIX = "whsec_"
+SECRET_BYTES = 32
+"""Size of a new secret; Standard Webhooks requires 24 to 64."""
+
+MIN_SECRET_BYTES = 24
+MAX_SECRET_BYTES = 64
+
+TOLERANCE_S = 300
+"""Allowed difference between the timestamp and the receiver's clock; prevents replay of a recorded callback."""
+
+ID_HEADER = "webhook-id"
+TIMESTAMP_HEADER = "webhook-timestamp"
+SIGNATURE_HEADER = "webhook-signature"
+AUTHORIZATION_HEADER = "Authorization"
+
+_SCHEME = "v1"
+_MESSAGE_ID = re.compile(r"[\x21-\x2d\x2f-\x7e]+")
+_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+
+
+def new_secret(random_bytes: bytes) -> str:
+    """Encode random bytes as a secret."""
+    _check_size(random_bytes)
+    return SECRET_PREFIX + base64.b64encode(random_bytes).decode()
+
+
+def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
+    """Return the signature; ValueError if the secret is invalid or the id makes the signed text ambiguous."""
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise ValueError("the id of a callback must be visible ASCII without a full stop")
+    signed = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
+    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
+    return f"{_SCHEME},{base64.b64encode(digest).decode()}"
+
+
+def verify(
+    secrets: Sequence[str], headers: Mapping[str, str], body: bytes, *, now_s: int, tolerance_s: int = TOLERANCE_S
+) -> bool:
+    """True if a signature matches one of the secrets and the timestamp is recent; header names in any case."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    message_id, timestamp = lowered.get(ID_HEADER, ""), lowered.get(TIMESTAMP_HEADER, "")
+    if not _MESSAGE_ID.fullmatch(message_id) or not _TIMESTAMP.fullmatch(timestamp):
+        return False
+    if abs(now_s - int(timestamp)) > tolerance_s:
+        return False
+    signatures = [text.encode(errors="replace") for text in lowered.get(SIGNATURE_HEADER, "").split()]
+    is_valid = False
+    for secret in secrets:
+        expected = sign(secret, message_id, int(timestamp), body).encode()
+        for signature in signatures:
+            is_valid |= hmac.compare_digest(expected, signature)  # compare all: the duration must reveal nothing
+    return is_valid
+
+
+def attempt_headers(
+    secrets: Sequence[str],
+    message_id: str,
+    body: bytes,
+    *,
+    timestamp_s: int,
+    attempt: int,
+    version: str,
+    authorization: str | None = None,
+) -> dict[str, str]:
+    """The headers of one attempt, signed with every secret. A retry has the same id and a new timestamp."""
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"Matchpod/{version}",
+        ID_HEADER: message_id,
+        TIMESTAMP_HEADER: str(timestamp_s),
+        SIGNATURE_HEADER: " ".join(sign(secret, message_id, timestamp_s, body) for secret in secrets),
+        "X-Matchpod-Attempt": str(attempt),
+    }
+    if authorization is not None:
+        headers[AUTHORIZATION_HEADER] = authorization
+    return headers
+
+
+def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with signature and authorization hidden: a recorded pair could be sent to the receiver again.
+
+    The scheme of the signature stays.
+    """
+    hidden = {SIGNATURE_HEADER: f"{_SCHEME},{HIDDEN}", AUTHORIZATION_HEADER: HIDDEN}
+    return {name: hidden.get(name, value) for name, value in headers.items()}
+
+
+def _key(secret: str) -> bytes:
+    encoded = secret.removeprefix(SECRET_PREFIX)
+    if encoded == secret:
+        raise ValueError(f"a webhook secret must begin with {SECRET_PREFIX}")
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise ValueError("a webhook secret must be base64 after its prefix") from exc
+    _check_size(key)
+    return key
+
+
+def _check_size(key: bytes) -> None:
+    if not MIN_SECRET_BYTES <= len(key) <= MAX_SECRET_BYTES:
+        raise ValueError(f"a webhook secret must have {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} bytes")

@@ -1,0 +1,1 @@
+"""Deliver callbacks, and show their deliveries."""

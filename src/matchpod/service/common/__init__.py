@@ -1,0 +1,1 @@
+"""Shared by all rooms: identifiers, principals, metrics, outages of the database."""

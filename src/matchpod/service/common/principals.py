@@ -1,0 +1,140 @@
+"""Define roles, scopes and principals, and the operator views of organizations and keys."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from matchpod.core.errors import ForbiddenError, NotFoundError
+from matchpod.service.common.row_views import view_of
+from matchpod.storage.api_keys import ApiKey
+
+
+class Role(StrEnum):
+    """The role of a key's holder in the organization."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+
+
+MANAGERS: Final = (Role.OWNER, Role.ADMIN)
+"""The roles that may create, cancel and send again."""
+
+
+class Scope(StrEnum):
+    """What a key may access."""
+
+    SERVERS_READ = "servers:read"
+    SERVERS_WRITE = "servers:write"
+
+
+class KeyState(StrEnum):
+    """Whether a key can be used."""
+
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """The authenticated sender of a request: an organization, and one of its keys or sessions."""
+
+    org_id: str
+    key_id: str
+    role: Role
+    scopes: frozenset[Scope]
+    session_id: str | None = None
+    """The session of a person who uses the console; None for a request to the API."""
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as shown in the audit log: the id of the session, else that of the key."""
+        return self.key_id if self.session_id is None else self.session_id
+
+    @property
+    def may_create(self) -> bool:
+        """True if the key can create and cancel matches."""
+        return Scope.SERVERS_WRITE in self.scopes and self.role in MANAGERS
+
+
+class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An organization, as shown to operators."""
+
+    id: str
+    name: str
+    created_at: str
+
+
+class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A key, as shown to operators: without its text."""
+
+    id: str
+    name: str
+    prefix: str
+    role: Role
+    scopes: tuple[Scope, ...]
+    state: KeyState
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A new key with its text, which is not stored."""
+
+    text: str
+    view: KeyView
+
+    def __repr__(self) -> str:
+        return f"NewKey({self.view.id})"
+
+
+class _Owned(Protocol):
+    """A row that belongs to an organization."""
+
+    @property
+    def org_id(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=_Owned)
+
+
+def require_own(principal: Principal, row: _Row | None, what: str) -> _Row:
+    """Return the row; raise NotFoundError or ForbiddenError unless it exists and belongs to the caller."""
+    if row is None:
+        raise NotFoundError(f"There is no {what} with this id.")
+    if row.org_id != principal.org_id:
+        raise ForbiddenError(f"This {what} belongs to another organization.")
+    return row
+
+
+def is_past(at_ms: int | None, now_ms: int) -> bool:
+    """True if the time has passed; None never passes."""
+    return at_ms is not None and at_ms <= now_ms
+
+
+def state_of(key: ApiKey, now_ms: int) -> KeyState:
+    """The state of a key at this time."""
+    if key.revoked_at_ms is not None:
+        return KeyState.REVOKED
+    return KeyState.EXPIRED if is_past(key.expires_at_ms, now_ms) else KeyState.ACTIVE
+
+
+def scopes_of(key: ApiKey) -> tuple[Scope, ...]:
+    """The scopes of a key."""
+    # Ignore scopes that only a newer version knows.
+    return tuple(scope for scope in Scope if scope in key.scopes)
+
+
+def principal_of(key: ApiKey) -> Principal:
+    """The principal of a key."""
+    return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(scopes_of(key)))
+
+
+def key_view(key: ApiKey, now_ms: int) -> KeyView:
+    """The operator view of a key."""
+    return view_of(KeyView, key, role=Role(key.role), scopes=scopes_of(key), state=state_of(key, now_ms))

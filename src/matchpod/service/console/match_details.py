@@ -1,0 +1,261 @@
+"""Show one match as a whole: what was ordered, where it stands, how its server was found, and what was sent of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import GameSettings
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.stored.stored_settings import read_settings
+from matchpod.core.views.attention import Attention, Situation, attention_of
+from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.progress import PublicPhase, WaitingFor
+from matchpod.ports import Clock, Database
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
+from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.regions.regions import Regions
+from matchpod.service.views.callbacks import CallbackItem, callback_item
+from matchpod.service.views.endings import Ending, ending_of
+from matchpod.service.views.servers import has_ended, phase_of
+from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.servers import ServerRow
+
+PAGE: Final = 4
+"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
+NEWEST: Final = 20
+"""Log entries that are searched for the last lines of a server."""
+MAX_LAST_LINES: Final = 40
+MAX_LAST_BYTES: Final = 8 * 1024
+
+
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """One map of a match."""
+
+    id: str
+    number: int
+    name: str
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    started_ms: int | None
+    finished_ms: int | None
+    is_needed: bool
+
+
+class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """A match, from its creation to its callback."""
+
+    server_id: str
+    external_match_id: str | None
+    region: str
+    is_fast: bool
+    """True if the region plays faster than real time, as sandboxes do."""
+    status: ServerStatus
+    phase: PublicPhase
+    settings: GameSettings
+    created_ms: int
+    pending_until_ms: int | None
+    running_ms: int | None
+    ended_ms: int | None
+    tries: int
+    ending: Ending
+    card: MatchCard | None
+    """Where it stands; None unless its server is running."""
+    maps: tuple[MatchMap, ...]
+    callbacks: tuple[CallbackItem, ...]
+    attention: tuple[Attention, ...]
+    has_result: bool
+    acknowledged: AcknowledgedBy | None
+    """Who acknowledged that it has no result; None if that was not done, or is not needed."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True once its outcome is stored; shortly before, its phase is `ended` already."""
+        return self.ended_ms is not None
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """True if it ended without a result, and is not acknowledged."""
+        return self.has_ended and self.ending.reason is not None and self.acknowledged is None
+
+
+class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a failed server beyond the sentence for callers: for those who may read its log."""
+
+    error: str | None
+    """What the service recorded, with the last output of a server that did not start; None if the region failed."""
+    last_lines: tuple[str, ...]
+    """The end of its log."""
+
+
+class MatchDetails:
+    """The matches of all organizations; each organization can read only its own."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._regions = regions
+        self._live = live
+        self._remote = remote
+
+    @unavailable_on_outage
+    async def get(self, principal: Principal, server_id: str) -> MatchDetail:
+        """The match on a server."""
+        row = await self._own_row(principal, server_id)
+        card = await self._card(row)
+        maps = await history.maps_of(self._db, row.id)
+        region = self._regions.get(row.region)
+        outcome: OutcomeRow | None = None
+        callbacks: tuple[CallbackItem, ...] = ()
+        if has_ended(row):
+            outcome = await outbox.outcome_of(self._db, row.id)
+            callbacks = await self._callbacks(row)
+        is_canceled = has_ended(row) and row.reason is not None
+        situation = situation_of(row, card, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
+        has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
+        return MatchDetail(
+            server_id=row.id,
+            external_match_id=row.external_match_id,
+            region=row.region,
+            is_fast=region is not None and region.speed != 1.0,
+            status=row.status,
+            phase=phase_of(row) if card is None else card.phase,
+            settings=read_settings(row.settings),
+            created_ms=row.created_at_ms,
+            pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
+            running_ms=row.running_at_ms,
+            ended_ms=row.ended_at_ms,
+            tries=row.tries,
+            ending=await ending_of(self._db, row.id, row),
+            card=card,
+            maps=tuple(_match_map(one) for one in maps),
+            callbacks=callbacks,
+            attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
+            has_result=outcome is not None and outcome.result is not None,
+            acknowledged=await acknowledged_by(self._db, row.id) if is_canceled else None,
+        )
+
+    @unavailable_on_outage
+    async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[tuple[int, bytes]]:
+        """The next items of a map's timeline, as numbers and JSON; the caller has checked whose map it is."""
+        return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
+
+    @unavailable_on_outage
+    async def result(self, principal: Principal, server_id: str) -> bytes | None:
+        """The result of a finished match, as JSON; None if there is none."""
+        row = await self._own_row(principal, server_id)
+        outcome = await outbox.outcome_of(self._db, row.id)
+        return None if outcome is None else outcome.result
+
+    @unavailable_on_outage
+    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
+        """The log lines that the server posted, in the order of their arrival, in parts.
+
+        Passwords were removed from them before they were stored; old ones are deleted after their retention.
+        """
+        row = await self._own_row(principal, server_id)
+        return self._log_parts(row.id)
+
+    @unavailable_on_outage
+    async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
+        """Why the server of a match failed: the recorded error, and the last lines of its log."""
+        row = await self._own_row(principal, server_id)
+        newest = await raw_log.newest_of_kind(self._db, row.id, EntryKind.LOG, count=NEWEST)
+        # Other errors are about the region, and for operators only.
+        error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
+        return FailureDetail(error=error, last_lines=last_lines([entry.body for entry in reversed(newest)]))
+
+    async def _log_parts(self, server_id: str) -> AsyncIterator[bytes]:
+        seq = 0
+        while entries := await raw_log.read_after(self._db, server_id, seq, limit=PAGE):
+            seq = entries[-1].seq
+            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG)
+            del entries  # the reader may take its time
+            yield part
+
+    async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
+        found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
+        return require_own(principal, found, "match")
+
+    async def _callbacks(self, row: ServerRow) -> tuple[CallbackItem, ...]:
+        _, found = await callback_lists.list_page(self._db, row.org_id, CallbacksQuery(server_id=row.id))
+        return tuple(callback_item(one) for one in found)
+
+    async def _card(self, row: ServerRow) -> MatchCard | None:
+        if row.phase is not ServerPhase.RUNNING:
+            return None
+        return await read_card(row, live=self._live, remote=self._remote)
+
+
+def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
+    """The last lines of a log as text without control characters, bounded in number and size."""
+    end = b"".join(parts)[-MAX_LAST_BYTES - 1 :]
+    if len(end) > MAX_LAST_BYTES:
+        end = end.partition(b"\n")[2] or end  # the first line was cut
+    lines = [line for line in end.decode("utf-8", errors="replace").splitlines() if line.strip()]
+    return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines[-MAX_LAST_LINES:])
+
+
+async def read_card(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchCard | None:
+    """The summary of a running match, from this process if it drives the match, else from its stored log.
+
+    None if it cannot be built because of a bug.
+    """
+    local = live.get(row.id)
+    with logged_if_failed(row.id):
+        return local.card() if local is not None else await remote.card(row)
+    return None
+
+
+def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int, *, silent_ms: int | None) -> Situation:
+    """What may need attention in a match; without a card, only its row is known."""
+    pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
+    if card is None:
+        phase = phase_of(row) if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING
+        phase = PublicPhase.ENDED if has_ended(row) else phase
+        return Situation(now_ms=now_ms, phase=phase, pending_ms=pending_ms, tries=row.tries)
+    return Situation(
+        now_ms=now_ms,
+        phase=card.phase,
+        missing=card.missing,
+        join_until_ms=card.until_ms if card.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
+        heard_ms=card.heard_ms,
+        silent_ms=silent_ms,
+        paused_ms=card.paused_ms,
+        called_ms=card.called_ms,
+        pending_ms=pending_ms,
+        tries=row.tries,
+        lost_rounds=card.lost_rounds,
+        leads=card.leads,
+    )
+
+
+def _match_map(row: history.MapRow) -> MatchMap:
+    return MatchMap(
+        id=row.id,
+        number=row.map_number,
+        name=row.played_map_name or row.map_name,
+        status=row.status,
+        team1_score=row.team1_score,
+        team2_score=row.team2_score,
+        winner=row.winner,
+        started_ms=row.started_at_ms,
+        finished_ms=row.finished_at_ms,
+        is_needed=row.is_needed,
+    )

@@ -1,0 +1,1 @@
+"""Receive what game servers send: log posts and plugin reports."""

@@ -1,0 +1,299 @@
+"""Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
+
+The token in a URL or header identifies the sender. The answer is a status: 200 stored, 400 empty report, 401 unknown
+plugin, 410 stop sending (a game server removes the URL). Of all bodies, only counts of shots are parsed here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.log_batches import MAX_HEADER_CHARS, read_post
+from cs2_protocol.log_pieces import MAX_PIECE_BYTES, split_post
+from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
+from matchpod.cs2.match_commands import matchzy_match, uses_plugin_match
+from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
+from matchpod.ports import Clock, Database, Vault
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.ingest.budget import IngestBudgets
+from matchpod.service.ingest.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
+from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log import entries
+from matchpod.service.match_log.entries import EntryKind, NewEntry
+from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.regions.regions import Regions
+from matchpod.service.views.servers import has_ended
+from matchpod.storage import raw_log, servers
+from matchpod.storage.servers import ServerRow
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Size limit of a log post: a game server sends at most 250 KB."""
+
+MAX_REPORT_BYTES: Final = 128 * 1024
+"""Size limit of a plugin's report, which is decoded at once: real ones have a few KB per player."""
+
+OPEN_FOR_MS: Final = 2_000
+"""How long a match is cached as open; for this long after its end, posts may still be answered 200."""
+
+MAX_KNOWN_TOKENS: Final = 10_000
+"""Maximum number of cached tokens of each kind: enough for a large process, in a few megabytes."""
+
+CUT_ENTRIES: Final = 8
+"""Entries before a post, reports included, that may hold the beginning of its first line: usually the last one does."""
+
+TOKEN_HEADER: Final = "X-Matchpod-Token"
+"""The header in which the match plugin sends its token."""
+
+STORED: Final = 200
+BAD_REQUEST: Final = 400
+UNKNOWN: Final = 401
+GONE: Final = 410
+
+_STORED_HEADERS: Final = frozenset(
+    {"x-logbytes-beginoffset", "x-logbytes-endoffset", "x-server-instance-token", "x-game-map", "x-timestamp"}
+)
+"""The headers of a log post that are stored: those that `read_post` uses."""
+
+Body = bytes | Callable[[], Awaitable[bytes]]
+"""The body, or a function that reads it: the body of an unknown sender is not read."""
+
+_log = logging.getLogger(__name__)
+
+# Matches more than the tokens we issue, but no NUL or lone surrogate, which databases reject.
+_TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+
+
+class _Sender(msgspec.Struct, frozen=True):
+    """The owner of a token, cached until `open_until_ms`; that is None once the match has ended, which is final."""
+
+    server_id: str
+    region: str
+    open_until_ms: int | None
+    secrets: tuple[bytes, ...]
+    """The password and the tokens that the service made for the match."""
+
+
+class _Tokens:
+    """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
+
+    def __init__(
+        self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database, vault: Vault
+    ) -> None:
+        self._find = find
+        self._db = db
+        self._vault = vault
+        self._senders: OrderedDict[str, _Sender] = OrderedDict()
+
+    async def sender(self, token: str, now_ms: int) -> _Sender | None:
+        """The sender; None for an unknown token."""
+        cached = self._senders.get(token)
+        if cached is not None and (cached.open_until_ms is None or now_ms < cached.open_until_ms):
+            return cached
+        row = await self._find(self._db, token) if _TOKEN.fullmatch(token) else None
+        if row is None:
+            self._senders.pop(token, None)
+            return None
+        # The time counts from before the read: the match may have ended since.
+        open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
+        sender = _Sender(row.id, row.region, open_until_ms, _secrets_of(row, self._vault))
+        self._senders[token] = sender
+        self._senders.move_to_end(token)
+        while len(self._senders) > MAX_KNOWN_TOKENS:
+            self._senders.popitem(last=False)
+        return sender
+
+
+class Ingest:
+    """Stores what game servers and their plugins send."""
+
+    def __init__(  # noqa: PLR0913 - one argument per collaborator
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        vault: Vault,
+        live: LocalMatches,
+        metrics: Metrics,
+        urls: IngestUrls,
+        regions: Regions,
+        turns: FoldTurns,
+        quota_bytes: int | None = None,
+    ) -> None:
+        self._db = db
+        self._turns = turns
+        self._regions = regions
+        self._quota_bytes = quota_bytes
+        self._budgets = IngestBudgets()
+        self._clock = clock
+        self._live = live
+        self._metrics = metrics
+        self._report_url = urls.reports
+        self._log_tokens = _Tokens(servers.by_log_token, db, vault)
+        self._report_tokens = _Tokens(servers.by_report_token, db, vault)
+
+    @unavailable_on_outage
+    async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> int:
+        """Store a post of log lines; 410 if the token is unknown or its match has ended."""
+        sender = await self._log_tokens.sender(token, self._clock.now_ms())
+        if sender is None or sender.open_until_ms is None:
+            self._metrics.log_refused.inc("unknown" if sender is None else "ended")
+            return GONE
+        try:
+            async with self._budgets.turn(token, self._speed(sender)) as budget:
+                lines = await _read(body)
+                budget.spend(len(lines))
+                # An empty post is answered 200 too: after any other answer the server would repeat it forever.
+                if lines:
+                    await self._append(sender, await self._log_entries(sender, headers, lines))
+                    self._metrics.log_posts.inc()
+                    self._metrics.log_bytes.inc(amount=len(lines))
+        except PayloadTooLargeError:
+            self._metrics.log_refused.inc("too_large")
+            raise
+        except RateLimitError:
+            self._metrics.log_refused.inc("too_fast")
+            raise
+        return STORED
+
+    @unavailable_on_outage
+    async def store_report(self, token: str | None, body: Body) -> int:
+        """Store a report of the match plugin; 401 if the token is unknown, 410 if the match has ended."""
+        return await self._append_report(EntryKind.REPORT, token, body)
+
+    @unavailable_on_outage
+    async def store_detection(self, token: str | None, body: Body) -> int:
+        """Store a report of an anti-cheat plugin; same statuses as `store_report`."""
+        return await self._append_report(EntryKind.DETECTION, token, body)
+
+    @unavailable_on_outage
+    async def store_shots(self, token: str | None, body: Body) -> int:
+        """Store a count of shots; same statuses as `store_report`. Raise InvalidParamsError if it is malformed."""
+        return await self._append_report(EntryKind.SHOTS, token, body)
+
+    @unavailable_on_outage
+    async def match_file(self, token: str | None) -> bytes | None:
+        """The match file for the match plugin; None if the token has no open match that uses the plugin.
+
+        The game freezes while its plugin waits for the answer, so this does one database read only.
+        """
+        if token is None or not _TOKEN.fullmatch(token):
+            return None
+        row = await servers.by_report_token(self._db, token)
+        if row is None or has_ended(row):
+            return None
+        settings = settings_of(row)
+        if not uses_plugin_match(settings):
+            return None
+        return msgspec.json.encode(
+            matchzy_match(
+                settings,
+                match_id=row.plugin_match_id,
+                log_url=self._report_url,
+                log_header_name=TOKEN_HEADER,
+                log_header_value=token,
+            )
+        )
+
+    async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> int:
+        sender = None if token is None else await self._report_tokens.sender(token, self._clock.now_ms())
+        if token is None or sender is None:
+            return UNKNOWN
+        if sender.open_until_ms is None:
+            return GONE
+        async with self._budgets.turn(token, self._speed(sender)) as budget:
+            report = await _read(body, MAX_REPORT_BYTES)
+            budget.spend(len(report))
+            if not report:
+                return BAD_REQUEST
+            if kind is EntryKind.SHOTS:
+                _check_shots(report)
+            redacted = redact_report(report, sender.secrets)
+            await self._append(sender, [NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)])
+        self._metrics.reports.inc(kind)
+        return STORED
+
+    async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
+        """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
+        received_ms = self._clock.now_ms()
+        before = await self._line_before(sender, headers) if continues_line(lines) else b""
+        new: list[NewEntry] = []
+
+        def redact(piece: tuple[Mapping[str, str], bytes]) -> bool:
+            nonlocal before
+            if new:
+                before = unfinished(before + new[-1].body)
+            redacted = redact_log(piece[1], sender.secrets, before=before)
+            encoded = msgspec.json.encode(piece[0])
+            new.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
+            return True
+
+        stored = _stored_headers(headers)
+        if len(lines) <= MAX_PIECE_BYTES:
+            redact((stored, lines))
+        else:
+            await self._turns.run(split_post(stored, lines), redact)
+        return new
+
+    async def _line_before(self, sender: _Sender, headers: Mapping[str, str]) -> bytes:
+        """The unfinished line or command that a post continues."""
+        newest = await raw_log.newest_of_kind(self._db, sender.server_id, EntryKind.LOG, count=CUT_ENTRIES)
+        posts = [
+            read_post(msgspec.json.decode(one.headers, type=dict[str, str]), one.body, received_ms=one.received_ms)
+            for one in newest
+        ]
+        return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
+
+    async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
+        """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
+        stored = await entries.append(self._db, sender.server_id, new, publish=self._live.publish)
+        if self._quota_bytes is not None and stored > self._quota_bytes:
+            about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
+            _log.warning("match exceeds its log quota", extra=about)
+            end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms())
+            await entries.append(self._db, sender.server_id, [end], publish=self._live.publish)
+
+    def _speed(self, sender: _Sender) -> float:
+        region = self._regions.get(sender.region)
+        return region.speed if region else 1.0
+
+
+def _check_shots(report: bytes) -> None:
+    try:
+        read_shots_report(report)
+    except ShotsReportError as exc:
+        raise InvalidParamsError(f"The body is not a report of shots: {exc}.") from exc
+
+
+def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers to store; overlong values are truncated."""
+    stored: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _STORED_HEADERS:
+            stored[lower] = value[:MAX_HEADER_CHARS]
+    return stored
+
+
+def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:
+    """The secrets of a match that cannot be part of anything else in its log: those that we made, of random bytes."""
+    sealed = (row.log_token, row.report_token, row.rcon_password if row.is_password_ours else None)
+    try:
+        return tuple(vault.open(secret).encode() for secret in sealed if secret is not None)
+    except ValueError:  # sealed with another key; the post is stored all the same
+        return ()
+
+
+async def _read(body: Body, limit: int = MAX_BODY_BYTES) -> bytes:
+    content = body if isinstance(body, bytes) else await body()
+    if len(content) > limit:
+        raise PayloadTooLargeError(f"The body is larger than {limit} bytes.")
+    return content

@@ -1,0 +1,198 @@
+"""Overwrite secrets in what a server and its plugins send with `*`, byte for byte, before it is stored.
+
+The length does not change, because batches are identified by byte offsets. Redacted are the command in every `rcon
+from` echo (it may contain passwords, log addresses and tokens), the values of console variables and JSON fields whose
+name means a secret, and wherever they appear the passwords and tokens that the service made for the match.
+In a log only the beginning of a line, after its timestamp and indentation, is matched: chat that imitates it is kept.
+The end of a post may cut a line: a secret is overwritten in both parts, if the second post is redacted with the
+`unfinished` end of the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from cs2_protocol.log_batches import LogPost
+from matchpod.core.requests.secret_names import is_secret_name
+
+MIN_KNOWN_PART: Final = 6
+"""Bytes of a known secret, cut by the edge of a post, that are recognized; fewer say nothing about the rest."""
+
+MAX_UNFINISHED_BYTES: Final = 1024
+"""Bytes kept of the start of an unfinished line: a timestamp, a name and the beginning of its value fit easily."""
+
+MAX_KNOWN_NAMES: Final = 2_000
+"""Names of which we remember whether they mean a secret: the 200 console variables of a map load, again and again."""
+
+_TIME: Final = rb"(?:L )?[0-9/]{10} - [0-9:.]{8,12}(?:: | - )"
+
+_INDENT: Final = rb"[ \t]{0,64}+"
+
+_CUT_TIME: Final = rb"(?:L ?)?+(?:[0-9/]{0,10}|[0-9/]{10} -? ?[0-9:.]{0,12}[: -]{0,3})\Z"
+"""The beginning of a timestamp at the end of a post."""
+
+_NAME: Final = rb"(?P<name>\w{1,128}+)"
+"""The name of a console variable or field. The longest console variable has half of this length."""
+
+_PLAYER: Final = rb"<[0-9]+><(?:\[U:|BOT|STEAM_|>|<)"
+"""The lines of a player named `sv_password" = "` look like a cvar; they are not redacted."""
+
+_COMMAND: Final = rb'rcon from "[^"\n]*": command "'
+
+_LINES: Final = re.compile(
+    # Python searches for a literal newline in C, but not for `^`.
+    rb"\n(?:%(time)s)?+%(indent)s(?=[rs\"'])"
+    rb"(?:"
+    # A command with line breaks continues until the next line with a timestamp.
+    rb"%(command)s(?P<command>[^\n]*(?:\n+(?!\n|%(time)s|%(cut_time)s)[^\n]+)*)"
+    rb"|"
+    rb"(?:server_cvar: )?[\"']%(name)s[\"'][ \t]{0,8}=?[ \t]{0,8}[\"']"
+    rb"(?P<value>[^\"'\n]*[\"'](?=\r?(?:\n|\Z))|(?![^\n]*%(player)s)[^\n]*)"
+    rb")"
+    % {
+        b"indent": _INDENT,
+        b"time": _TIME,
+        b"cut_time": _CUT_TIME,
+        b"command": _COMMAND,
+        b"name": _NAME,
+        b"player": _PLAYER,
+    }
+)
+"""Commands, and console variables of any name."""
+
+_FIELD: Final = re.compile(rb"[\"']%s(?P<escape>\\)?[\"']\s{0,64}+:\s{0,64}+\\?(?P<opening>[\"'\[{])" % _NAME)
+"""The beginning of a field in JSON with a text, a list or an object; in a JSON text inside a JSON text, quotes are
+escaped. Single quotes are no JSON, but plugins send them."""
+
+_FIELD_VALUES: Final = {
+    b'"': re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL),
+    b"'": re.compile(rb"(?:[^'\\]++|\\.)*+", re.DOTALL),
+}
+_INNER_VALUE: Final = re.compile(rb'[^"\\]*+')
+"""A value with escaped quotes, which ends at the first escape."""
+_TEXT_OR_BRACKET: Final = re.compile(rb'"(?P<text>(?:[^"\\]++|\\.)*+)"?(?P<is_name>\s*+:)?|[\[\]{}]', re.DOTALL)
+_INNER_LIST: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+"""A list or object inside a JSON text: up to the end of that text at most."""
+
+_BRACKET: Final = re.compile(rb"[\[\]{}]")
+_INNER_CONTENT: Final = re.compile(rb'\\["nrt]|(?P<content>(?:[^"\\\[\]{},: ]|\\[^"nrt])++)')
+"""What is not part of the structure of a JSON text inside a JSON text; in the structure, quotes and line breaks are
+escaped."""
+_LINE_START: Final = re.compile(_TIME)
+_BEFORE_LAST_TIME: Final = re.compile(rb"(?:.*\n)?(?=%s)" % _TIME, re.DOTALL)
+_OPEN_COMMAND: Final = re.compile(rb"(?:%s)?+%s%s" % (_TIME, _INDENT, _COMMAND))
+_STARS: Final = b"".join(b"\n" if byte == ord("\n") else b"*" for byte in range(256))
+"""Replaces every byte except a line break."""
+
+
+def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"") -> bytes:
+    """The log with its secrets overwritten, of the same length; it continues the `unfinished` end of a post."""
+    redacted = _LINES.sub(_overwrite, b"\n" + before + body)[len(before) + 1 :]
+    return _overwrite_known(redacted, known)
+
+
+def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
+    """The report of a plugin with its secrets overwritten, of the same length; JSON stays valid."""
+    redacted = redact_log(body, known)
+    parts, end = [], 0
+    for field in _FIELD.finditer(redacted):
+        if field.start() >= end and _is_secret(field["name"]):
+            value = _redact_value(redacted, field)
+            parts += [redacted[end : field.end()], value]
+            end = field.end() + len(value)
+    return b"".join([*parts, redacted[end:]])
+
+
+def _redact_value(body: bytes, field: re.Match[bytes]) -> bytes:
+    """The value of a secret field after its opening quote or bracket, with all texts in it overwritten."""
+    is_inner, opening = field["escape"] is not None, field["opening"]
+    if opening in _FIELD_VALUES:
+        value = (_INNER_VALUE if is_inner else _FIELD_VALUES[opening]).match(body, field.end())
+        return b"*" * len(value[0] if value else b"")
+    if is_inner:
+        value = _INNER_LIST.match(body, field.end())
+        inner = _up_to_its_bracket(value[0] if value else b"")
+        return _INNER_CONTENT.sub(lambda found: b"*" * len(found[0]) if found["content"] else found[0], inner)
+    parts, end, depth = [], field.end(), 1
+    for token in _TEXT_OR_BRACKET.finditer(body, end):
+        start, stop = token.span("text") if token["is_name"] is None else (-1, -1)
+        if start >= 0:
+            parts += [body[end:start], b"*" * (stop - start)]
+            end = stop
+        elif token["text"] is None:
+            depth += 1 if token[0] in b"[{" else -1
+        parts.append(body[end : token.end()])
+        end = token.end()
+        if not depth:
+            break
+    return b"".join(parts)
+
+
+def _up_to_its_bracket(value: bytes) -> bytes:
+    depth = 1
+    for bracket in _BRACKET.finditer(value):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if not depth:
+            return value[: bracket.start()]
+    return value
+
+
+def continues_line(body: bytes) -> bool:
+    """True if a log post may begin inside a line, or inside a command with line breaks."""
+    return _LINE_START.match(body) is None
+
+
+def unfinished(stored: bytes) -> bytes:
+    """What the next post continues: the start of an unfinished line or command at the end of redacted bytes."""
+    end = stored.rfind(b"\n") + 1
+    last = stored[end : end + MAX_UNFINISHED_BYTES]
+    before = _BEFORE_LAST_TIME.match(stored)
+    start = before.end() if before else 0
+    command = _OPEN_COMMAND.match(stored, start) if start < end else None
+    return last if command is None else command[0][-MAX_UNFINISHED_BYTES:] + b"\n" + last
+
+
+def unfinished_before(posts: Iterable[LogPost], begin: int | None) -> bytes:
+    """What a post that begins at this offset continues, given stored posts, newest first."""
+    joined = b""
+    for post in posts:
+        if begin is None or post.begin is None or post.begin + len(post.body) == begin:
+            joined = post.body + joined
+            begin = post.begin
+    return unfinished(joined)
+
+
+def _overwrite(found: re.Match[bytes]) -> bytes:
+    whole, name = found[0], found["name"]
+    if name is not None and not _is_secret(name):
+        return whole
+    start = found.start(found.lastgroup or 0) - found.start()
+    end = len(whole)
+    # Keep the closing quote, so that the line still parses.
+    if whole.endswith((b'"', b"'"), start):
+        end -= 1
+    elif whole.endswith((b'"\r', b"'\r"), start):
+        end -= 2
+    return whole[:start] + whole[start:end].translate(_STARS) + whole[end:]
+
+
+@lru_cache(MAX_KNOWN_NAMES)
+def _is_secret(name: bytes) -> bool:
+    return is_secret_name(name.decode("latin-1"))
+
+
+def _overwrite_known(body: bytes, known: Iterable[bytes]) -> bytes:
+    for secret in known:
+        size = len(secret)
+        if secret in body:
+            body = body.replace(secret, b"*" * size)
+        head = body.find(secret[-MIN_KNOWN_PART:], 0, size)
+        if head >= 0 and secret.endswith(body[: head + MIN_KNOWN_PART]):
+            body = b"*" * (head + MIN_KNOWN_PART) + body[head + MIN_KNOWN_PART :]
+        tail = body.rfind(secret[:MIN_KNOWN_PART], -size)
+        if tail >= 0 and secret.startswith(body[tail:]):
+            body = body[:tail] + b"*" * (len(body) - tail)
+    return body

@@ -1,0 +1,1 @@
+"""What operators need: readiness, retention, the installation as a whole."""

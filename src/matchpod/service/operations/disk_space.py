@@ -1,0 +1,86 @@
+"""Reject new matches while the disk is almost full, so that the running ones can be stored to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from matchpod.core.errors import UnavailableError
+from matchpod.ports import Clock
+from matchpod.service.common.prometheus import Registry
+
+MIB: Final = 1024 * 1024
+CHECK_MS: Final = 5_000
+"""How long a measurement is used: a file system rarely loses more than a small part of the reserve in that time."""
+RETRY_AFTER_S: Final = 60
+"""Retry-After of the error: someone has to free space first."""
+
+_log = logging.getLogger(__name__)
+
+
+class DiskSpace:
+    """The free space of the file systems that running matches write to.
+
+    `folders` are their folders by name; `free_bytes` measures one. Without `min_free_mb` nothing is rejected.
+    """
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        *,
+        min_free_mb: int | None,
+        free_bytes: Callable[[Path], int],
+        clock: Clock,
+        metrics: Registry,
+    ) -> None:
+        self._folders = folders
+        self._min_free_mb = min_free_mb
+        self._free_bytes = free_bytes
+        self._clock = clock
+        self._gauge = metrics.gauge("matchpod_disk_free_bytes", "Free bytes on the disk of a folder.", ("folder",))
+        self._measured_ms: int | None = None
+        self._shortage: str | None = None
+
+    async def require(self) -> None:
+        """Raise UnavailableError if there is too little space for a new match."""
+        if await self.shortage() is not None:
+            raise UnavailableError(
+                "The disk of the service is almost full, so it accepts no new matches. Retry later.",
+                retry_after_s=RETRY_AFTER_S,
+            )
+
+    async def shortage(self) -> str | None:
+        """Why new matches are rejected, as a sentence for operators; None if there is enough space."""
+        now_ms = self._clock.now_ms()
+        if self._measured_ms is None or not 0 <= now_ms - self._measured_ms < CHECK_MS:
+            self._measured_ms = now_ms  # before the measurement: concurrent calls use the previous one
+            self._report(await asyncio.to_thread(self._measure))
+        return self._shortage
+
+    def _measure(self) -> dict[str, int]:
+        free: dict[str, int] = {}
+        for name, folder in self._folders.items():
+            try:
+                free[name] = self._free_bytes(folder)
+            except OSError as exc:
+                # Not a shortage: if nothing can be written, the check of the database reports it.
+                _log.warning("free disk space unknown", extra={"folder": str(folder), "error": str(exc)})
+        return free
+
+    def _report(self, free: Mapping[str, int]) -> None:
+        self._gauge.replace({(name,): float(number) for name, number in free.items()})
+        least = min(free, key=lambda name: free[name], default=None)
+        before, self._shortage = self._shortage, None
+        if least is not None and self._min_free_mb is not None and free[least] < self._min_free_mb * MIB:
+            self._shortage = (
+                f"New matches are rejected: {free[least] // MIB} MiB are free on the disk of the {least} folder,"
+                f" less than MATCHPOD_MIN_FREE_DISK_MB ({self._min_free_mb})."
+            )
+        if (before is None) != (self._shortage is None):
+            if self._shortage is None:
+                _log.info("enough disk space again, new matches are accepted")
+            else:
+                _log.warning("disk almost full, new matches are rejected", extra={"reason": self._shortage})

@@ -1,0 +1,131 @@
+"""Show operators the whole installation: its processes, organizations, callbacks, stored data and readiness."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.errors import NotFoundError
+from matchpod.core.requests.callback_query import CallbackState
+from matchpod.ports import Clock, Database
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.row_views import time_text
+from matchpod.service.operations.pruning import STREAM_DAYS, Retention
+from matchpod.service.operations.readiness import Readiness
+from matchpod.service.regions.switch import RegionSwitch
+from matchpod.storage import installation, organizations
+
+
+class ProcessState(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that holds matches, or this one."""
+
+    owner: str
+    matches: int
+    is_this: bool
+    is_alive: bool
+    """False if its leases have expired: it stopped, and other processes acquire its matches."""
+
+
+class OrganizationState(msgspec.Struct, frozen=True, kw_only=True):
+    """An organization, and how much it uses."""
+
+    id: str
+    name: str
+    created_at: str | None
+    active_keys: int
+    live_matches: int
+
+
+class InstallationState(msgspec.Struct, frozen=True, kw_only=True):
+    """What operators see."""
+
+    state: str
+    faults: tuple[str, ...]
+    """Why this process is not ready."""
+    warnings: tuple[str, ...]
+    """What this process cannot do although it is ready."""
+    processes: tuple[ProcessState, ...]
+    organizations: tuple[OrganizationState, ...]
+    callbacks_waiting: int
+    callbacks_given_up: int
+    stored_matches: int
+    oldest_log_at: str | None
+    oldest_event_at: str | None
+    raw_log_days: int
+    event_days: int
+    stream_days: int
+
+
+class Installation:
+    """The whole installation, as one process sees it. A process without matches is known only to itself."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        readiness: Readiness,
+        retention: Retention,
+        regions: RegionSwitch,
+        owner: str,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._readiness = readiness
+        self._retention = retention
+        self._regions = regions
+        self._owner = owner
+
+    @unavailable_on_outage
+    async def read(self) -> InstallationState:
+        """Read the state of the installation."""
+        keep, stored = self._retention, await installation.stored_data(self._db)
+        return InstallationState(
+            state=self._readiness.state.value,
+            faults=tuple(await self._readiness.check()),
+            warnings=tuple(await self._readiness.warnings()),
+            processes=await self._processes(),
+            organizations=await self._organizations(),
+            callbacks_waiting=await installation.count_callbacks(self._db, CallbackState.WAITING),
+            callbacks_given_up=await installation.count_callbacks(self._db, CallbackState.GIVEN_UP),
+            stored_matches=stored.matches,
+            oldest_log_at=time_text(stored.oldest_log_ms),
+            oldest_event_at=time_text(stored.oldest_event_ms),
+            raw_log_days=keep.raw_log_days,
+            event_days=keep.event_days,
+            stream_days=min(STREAM_DAYS, keep.event_days),
+        )
+
+    @unavailable_on_outage
+    async def switch_region(self, code: str, *, is_active: bool, actor: str) -> None:
+        """Accept or reject new matches in a region; existing ones continue. NotFoundError if there is none."""
+        if not await self._regions.set_active(code, is_active=is_active, actor=actor):
+            raise NotFoundError("There is no region with this code.")
+
+    async def _processes(self) -> tuple[ProcessState, ...]:
+        now_ms = self._clock.now_ms()
+        found = [
+            ProcessState(
+                owner=one.owner,
+                matches=one.matches,
+                is_this=one.owner == self._owner,
+                is_alive=one.until_ms > now_ms or one.owner == self._owner,
+            )
+            for one in await installation.lease_counts(self._db)
+        ]
+        if not any(one.is_this for one in found):
+            found.append(ProcessState(owner=self._owner, matches=0, is_this=True, is_alive=True))
+        return tuple(sorted(found, key=lambda one: (not one.is_this, one.owner)))
+
+    async def _organizations(self) -> tuple[OrganizationState, ...]:
+        keys = await installation.active_key_counts(self._db, self._clock.now_ms())
+        live = await installation.live_counts(self._db)
+        return tuple(
+            OrganizationState(
+                id=one.id,
+                name=one.name,
+                created_at=time_text(one.created_at_ms),
+                active_keys=keys.get(one.id, 0),
+                live_matches=live.get(one.id, 0),
+            )
+            for one in await organizations.list(self._db)
+        )

@@ -1,0 +1,144 @@
+"""Check the readiness of this process: it has started, does not drain, can write its database, and has the right time.
+
+Leases and deadlines in a shared database require that the clocks of all processes agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import StrEnum
+from typing import Final
+
+from matchpod.ports import Clock, Database, DatabaseError
+from matchpod.service.operations.disk_space import DiskSpace
+from matchpod.service.regions.regions import Regions
+from matchpod.storage.migrate import current_version
+from matchpod.storage.time_check import database_ms
+from matchpod.storage.write_check import check_write
+
+CHECK_S: Final = 2.0
+"""Timeout of the database check, shorter than that of a usual probe."""
+WRITE_CHECK_MS: Final = 5_000
+"""How long the result of a write is used: probes come every second, and each write waits for the disk."""
+MAX_DIFFERENCE_MS: Final = 5_000
+"""Tolerated difference between our clock and the database's: a sixth of a lease."""
+
+_log = logging.getLogger(__name__)
+
+
+class ReadinessState(StrEnum):
+    """The lifecycle of a process."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+    """Not ready, but requests are still answered: a load balancer needs a moment to notice."""
+    STOPPING = "stopping"
+    """Requests are rejected."""
+
+
+class Readiness:
+    """Whether this process accepts requests."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, disk: DiskSpace | None = None, regions: Regions | None = None
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._disk = disk
+        self._regions = regions
+        self._read_only: str | None = None
+        self._difference_ms = 0
+        self._written_ms: int | None = None
+        self._write_fault: str | None = None
+        self._state = ReadinessState.STARTING
+
+    @property
+    def state(self) -> ReadinessState:
+        """The current state."""
+        return self._state
+
+    @property
+    def read_only(self) -> str | None:
+        """Why this process serves reads only, in one sentence for operators; None if it drives matches."""
+        return self._read_only
+
+    def serve_reads_only(self, reason: str) -> None:
+        """Reject requests that change something, before the process starts."""
+        self._read_only = reason
+
+    def mark_ready(self) -> None:
+        """Mark the startup as complete; has no effect on a draining process."""
+        if self._state is ReadinessState.STARTING:
+            self._state = ReadinessState.READY
+
+    def drain(self) -> None:
+        """Mark the process as about to stop: requests should go to other processes."""
+        self._state = ReadinessState.DRAINING
+
+    def stop(self) -> None:
+        """Reject requests from now on."""
+        self._state = ReadinessState.STOPPING
+
+    async def compare_clocks(self) -> None:
+        """Measure how far our clock differs from that of a shared database."""
+        before_ms = self._clock.now_ms()
+        theirs_ms = await database_ms(self._db)
+        if theirs_ms is None:
+            return
+        # The database read its clock at some time during the query: only a time before or after it is a difference.
+        self._difference_ms = theirs_ms - max(before_ms, min(theirs_ms, self._clock.now_ms()))
+        if self._has_wrong_clock():
+            _log.warning("clock differs from the database clock", extra={"difference_s": self._difference_ms / 1000})
+
+    def _has_wrong_clock(self) -> bool:
+        return abs(self._difference_ms) > MAX_DIFFERENCE_MS
+
+    async def check(self) -> list[str]:
+        """The reasons why the process is not ready; empty if it is."""
+        if self._state is not ReadinessState.READY:
+            return [f"The service is {self._state}."]
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await current_version(self._db)
+        except (DatabaseError, TimeoutError):
+            return ["The database is unavailable."]
+        if fault := await self._check_write():
+            return [fault]
+        if self._has_wrong_clock():
+            seconds = abs(self._difference_ms) / 1000
+            where = "behind" if self._difference_ms > 0 else "ahead of"
+            return [f"The clock is {seconds:.1f} s {where} the database's. Restart the service, which corrects it."]
+        return []
+
+    async def warnings(self) -> list[str]:
+        """What the process cannot do although it is ready; empty if there is nothing.
+
+        It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
+        """
+        shortage = await self._disk.shortage() if self._disk is not None else None
+        sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]
+        faults = self._regions.faults() if self._regions is not None else ()
+        return [*sentences, *(f"Region {region.code} is inactive: {fault}" for region, fault in faults)]
+
+    async def _check_write(self) -> str | None:
+        now_ms = self._clock.now_ms()
+        if self._written_ms is None or not 0 <= now_ms - self._written_ms < WRITE_CHECK_MS:
+            self._written_ms = now_ms  # before the write: concurrent probes use the previous result
+            before, self._write_fault = self._write_fault, await self._try_to_write()
+            if self._write_fault is not None and before is None:
+                _log.warning("database cannot be written", extra={"reason": self._write_fault})
+            elif self._write_fault is None and before is not None:
+                _log.info("database can be written again")
+        return self._write_fault
+
+    async def _try_to_write(self) -> str | None:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await check_write(self._db)
+        except DatabaseError as exc:
+            return f"Nothing can be written to the database ({exc}). Check its disk space and permissions."
+        except TimeoutError:
+            return f"Nothing was written to the database within {CHECK_S:g} s. Check its disk."
+        return None

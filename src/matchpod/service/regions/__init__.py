@@ -1,0 +1,1 @@
+"""Regions: state, switch, statistics, silence."""

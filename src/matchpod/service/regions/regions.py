@@ -1,0 +1,184 @@
+"""Regions: defined in the settings, and switched on and off by a flag in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.requests.validation import RegionRules
+from matchpod.ports import Capacity, Database, Fleet, FleetError
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.row_views import view_of
+from matchpod.service.regions.silence import SilentServers
+from matchpod.storage import region_flags, slots, withheld_servers
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A region and its fleet. `speed` is the speed of game time: all timeouts of a match are divided by it.
+
+    `pending_ms`: how long a match waits for a server there; None for the default of the service.
+    """
+
+    code: str
+    name: str
+    location: str
+    speed: float = 1.0
+    allows_simulator: bool = False
+    pending_ms: int | None = None
+    fleet: Fleet
+
+
+UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
+"""What callers are told while a fleet has a fault; the fault itself may contain names of machines."""
+
+
+class RegionCondition(StrEnum):
+    """Whether a new match gets a server in a region at once."""
+
+    ON = "on"
+    FULL = "full"
+    UNAVAILABLE = "not available"
+    """Its game servers cannot be used at present: new matches wait."""
+    OFF = "switched off"
+    """By an operator: new matches are rejected."""
+
+
+class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A region, as returned by the API."""
+
+    code: Annotated[str, Meta(description="The `region` of a new match.")]
+    name: Annotated[str, Meta(description="The display name of the region.")]
+    location: Annotated[str, Meta(description="The location of its servers.")]
+    is_active: Annotated[
+        bool,
+        Meta(
+            description="Whether new matches get servers there: not if an operator has switched it off, so that they"
+            " are rejected, and not while its servers cannot be used, so that they wait as `pending`."
+        ),
+    ]
+    ready: Annotated[int | None, Meta(description="Servers that are free for a match; null if unknown.")]
+    allocated: Annotated[int | None, Meta(description="Servers in use by matches; null if unknown.")]
+    capacity: Annotated[
+        int | None, Meta(description="All servers, which bounds the number of matches at once; null if unknown.")
+    ]
+    notice: Annotated[
+        str | None,
+        Meta(
+            description="Why new matches wait, or what is observed of servers that give no sign of life, as text for"
+            " people; null if there is nothing."
+        ),
+    ]
+
+    @property
+    def condition(self) -> RegionCondition:
+        """Whether a new match gets a server there at once."""
+        if not self.is_active:
+            is_at_fault = self.notice is not None and self.notice.startswith(UNAVAILABLE)
+            return RegionCondition.UNAVAILABLE if is_at_fault else RegionCondition.OFF
+        return RegionCondition.FULL if self.ready == 0 else RegionCondition.ON
+
+
+class RegionState(msgspec.Struct, frozen=True, kw_only=True):
+    """A region as the console shows it: with why it accepts no matches, if it does not."""
+
+    view: RegionView
+    is_sandbox: bool
+    """True if its servers are simulated or play faster than real time."""
+    is_switched_on: bool
+    fault: str | None
+    """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
+    withheld: int = 0
+    """Running servers without a match in this database, which only an operator releases."""
+
+
+class Regions:
+    """All regions of this service."""
+
+    def __init__(self, regions: Sequence[Region], db: Database, silent: SilentServers | None = None) -> None:
+        self._regions = {region.code: region for region in regions}
+        self._db = db
+        self.silent = silent or SilentServers()
+
+    def get(self, code: str) -> Region | None:
+        """The region with this code."""
+        return self._regions.get(code)
+
+    def all(self) -> Sequence[Region]:
+        """All regions, in the order of the settings."""
+        return tuple(self._regions.values())
+
+    @unavailable_on_outage
+    async def views(self) -> list[RegionView]:
+        """All regions, as returned by the API."""
+        flags = await region_flags.active_flags(self._db)
+        return [
+            view_of(
+                RegionView,
+                region,
+                is_active=flags.get(region.code, True) and region.fleet.fault is None,
+                ready=counted and counted.ready,
+                allocated=counted and counted.allocated,
+                capacity=counted and counted.total,
+                notice=self._notice(region, is_on=flags.get(region.code, True)),
+            )
+            for region, counted in await self.capacities()
+        ]
+
+    @unavailable_on_outage
+    async def states(self) -> list[RegionState]:
+        """All regions with their capacity, and why they accept no matches."""
+        flags = await region_flags.active_flags(self._db)
+        withheld = await withheld_servers.withheld_servers(self._db)
+        found = zip(self.all(), await self.views(), strict=True)
+        return [
+            RegionState(
+                view=view,
+                is_sandbox=region.allows_simulator or region.speed != 1,
+                is_switched_on=flags.get(region.code, True),
+                fault=region.fleet.fault,
+                withheld=len(withheld.get(region.code, ())),
+            )
+            for region, view in found
+        ]
+
+    def faults(self) -> list[tuple[Region, str]]:
+        """The regions whose fleets cannot be used at present, and why, for operators."""
+        found = ((region, region.fleet.fault) for region in self.all())
+        return [(region, fault) for region, fault in found if fault is not None]
+
+    async def capacities(self) -> list[tuple[Region, Capacity | None]]:
+        """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
+        taken, regions = await slots.taken(self._db), self.all()
+        counted = await asyncio.gather(*(_capacity(one.fleet, len(taken.get(one.code, {}))) for one in regions))
+        return list(zip(regions, counted, strict=True))
+
+    async def rules(self, requested: object) -> dict[str, RegionRules]:
+        """The rules of each region, for validation. Only the requested region is looked up; others count as active.
+
+        A fault of the fleet does not count: it heals, perhaps before another replica notices it, and the match waits.
+        """
+        is_active = not isinstance(requested, str) or requested not in self._regions
+        is_active = is_active or await region_flags.is_active(self._db, str(requested))
+        return {
+            code: RegionRules(is_active=is_active or code != requested, is_simulated=region.allows_simulator)
+            for code, region in self._regions.items()
+        }
+
+    def _notice(self, region: Region, *, is_on: bool) -> str | None:
+        unavailable = UNAVAILABLE if is_on and region.fleet.fault is not None else None
+        return " ".join(filter(None, (unavailable, self.silent.notice(region.code)))) or None
+
+
+async def _capacity(fleet: Fleet, taken: int) -> Capacity | None:
+    if fleet.slots is not None:
+        total = len(fleet.slots)
+        return Capacity(ready=max(0, total - taken), allocated=taken, total=total)
+    try:
+        return await fleet.capacity()
+    except FleetError:
+        return None

@@ -1,0 +1,48 @@
+"""Activate and deactivate regions and confirm sweeps, on behalf of operators. A running service follows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from matchpod.ports import Database
+from matchpod.service.access.audit import Action, Audit
+from matchpod.storage import region_flags, withheld_servers
+from matchpod.storage.withheld_servers import WithheldServer
+
+_log = logging.getLogger(__name__)
+
+
+class RegionSwitch:
+    """The switches of all regions in the settings."""
+
+    def __init__(self, *, db: Database, audit: Audit, codes: Collection[str]) -> None:
+        self._db = db
+        self._audit = audit
+        self._codes = codes
+
+    async def set_active(self, code: str, *, is_active: bool, actor: str) -> bool:
+        """Accept or reject new matches in a region; existing ones continue. False if there is no such region."""
+        if code not in self._codes:
+            return False
+        detail = "activated" if is_active else "deactivated"
+        record = self._audit.entry(Action.REGION_CHANGED, org_id=None, actor=actor, target=code, detail=detail)
+        await region_flags.set_active(self._db, code, is_active, record)
+        _log.info("region switched", extra={"region": code, "is_active": is_active, "actor": actor})
+        return True
+
+    async def withheld(self, code: str) -> list[WithheldServer] | None:
+        """Return the servers of a region that sweeps do not release; None if there is no such region."""
+        if code not in self._codes:
+            return None
+        return (await withheld_servers.withheld_servers(self._db)).get(code, [])
+
+    async def confirm_sweep(self, code: str, *, actor: str) -> list[WithheldServer] | None:
+        """Let the next sweep release the servers that are withheld now, and return them; None as above."""
+        found = await self.withheld(code)
+        if found:
+            detail = f"sweep of {len(found)} servers confirmed"
+            record = self._audit.entry(Action.REGION_CHANGED, org_id=None, actor=actor, target=code, detail=detail)
+            await self._db.write([*(withheld_servers.confirm(code, one.server_id) for one in found), record])
+            _log.info("sweep confirmed", extra={"region": code, "count": len(found), "actor": actor})
+        return found

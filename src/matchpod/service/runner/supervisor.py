@@ -1,0 +1,348 @@
+"""Acquire matches that are due, drive each in a task, and renew its lease while the task runs.
+
+All state is in the rows: the leases of a process that dies expire, and another process goes on from what is stored.
+No error ends these loops; a match whose steps keep failing ends as failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
+from matchpod.core.outcome import Outcome
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
+from matchpod.service.match_log.turns import EntryFailedError
+from matchpod.service.regions.regions import Region
+from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.lease import Lease, LeaseLostError
+from matchpod.service.runner.release import end_leased_match, release
+from matchpod.service.runner.run import run
+from matchpod.service.runner.start import start
+from matchpod.service.runner.sweep import Sweeper
+from matchpod.storage import servers
+from matchpod.storage.servers import LEASE_MS, RENEW_MS, ServerRow
+
+CLAIM_ROWS: Final = 50
+"""Maximum number of rows acquired per query; after a full one, the next follows at once."""
+
+POLL_S: Final = 0.5
+"""How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
+
+RENEW_S: Final = RENEW_MS / 1000
+"""Pause between two renewals of the leases; two may fail before a lease is lost."""
+
+FREE_SLOTS_S: Final = 5.0
+"""How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
+
+SWEEP_S: Final = 60.0
+"""How often the fleets are searched for servers without a match."""
+
+RETRY_S: Final = 1.0
+"""Pause before a loop runs again after a failure."""
+
+STOP_S: Final = 30.0
+"""How long the new task of a match waits for the old one to stop. Then it goes on: the old one has lost its lease, and
+can no longer write or use the console."""
+
+CRASH_MS: Final = 2_000
+"""Pause before the step of a match is retried after an unexpected error or a database outage."""
+
+CRASHES: Final = 10
+"""After this many failures in a row the match fails: better a failed match than one that never ends."""
+
+CRASHES_FORGOTTEN_MS: Final = 5 * 60 * 1000
+"""Failures further apart than this are not in a row: a match that runs for hours may see a few."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Drive:
+    def __init__(self, lease: Lease, task: asyncio.Task[None]) -> None:
+        self.lease = lease
+        self.task = task
+
+    def stop(self) -> None:
+        """Stop driving: another process has the match, or it has ended."""
+        self.lease.lose()
+        self.task.cancel()
+
+
+class Supervisor:
+    """Drives the matches of one process."""
+
+    def __init__(self, deps: Deps, *, owner: str) -> None:
+        self._deps = deps
+        self._owner = owner
+        self._drives: dict[str, _Drive] = {}
+        self._crashes: dict[str, tuple[int, int]] = {}
+        """Failures in a row of each match, and the time of the last one."""
+        self._sweeper = Sweeper(deps)
+        self._notified: set[str] = set()
+        self._unused: set[tuple[str, int]] = set()
+        self._woken = asyncio.Event()
+        self._fleet_changed = asyncio.Event()
+        self._faulty: set[str] = set()
+        self._healed: set[str] = set()
+        self._is_draining = False
+        self._is_unavailable = False
+
+    def __len__(self) -> int:
+        return len(self._drives)
+
+    def notify(self, server_id: str) -> None:
+        """Check a match now: it was created, or canceled by its caller."""
+        self._notified.add(server_id)
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Drive matches until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._loop("claim", self._acquire_due, partial(self._wait_for_notification, POLL_S)))
+                group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, RENEW_S)))
+                group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
+                group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
+                for region in self._deps.regions.all():
+                    group.create_task(region.fleet.follow(partial(self._note_change, region)))
+        finally:
+            await self._stop()
+
+    async def drain(self) -> None:
+        """Release all leases. The games go on, and other processes can acquire the matches."""
+        self._is_draining = True
+        await self._stop()
+
+    async def _stop(self) -> None:
+        drives = list(self._drives.values())
+        for drive in drives:
+            drive.task.cancel()
+        await asyncio.gather(*(drive.task for drive in drives), return_exceptions=True)
+
+    async def _loop(self, name: str, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+                self._is_unavailable = False
+            except DatabaseUnavailableError as exc:
+                self._log_unavailable(exc)
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # noqa: BLE001 - the loop must survive
+                self._deps.metrics.crashes.inc(name)
+                _log.exception("supervisor loop failed", extra={"loop": name})
+                await asyncio.sleep(RETRY_S)
+            await pause()
+
+    def _log_unavailable(self, exc: DatabaseUnavailableError) -> None:
+        if not self._is_unavailable:  # log it once, not every second for every match
+            _log.warning("database unavailable", extra={"error": str(exc)})
+        self._is_unavailable = True
+
+    async def _wait_for_notification(self, pause_s: float) -> None:
+        """Wait for a notification, but at most `pause_s`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._woken.wait()
+        self._woken.clear()
+
+    # --- leases ---------------------------------------------------------------------------------------------------
+
+    async def _acquire_due(self) -> None:
+        for server_id in tuple(self._notified):
+            self._notified.discard(server_id)  # before the row is read: it may change again meanwhile
+            if server_id in self._drives:
+                await self._check(server_id)
+        while not self._is_draining:
+            now_ms = self._deps.clock.now_ms()
+            rows = await servers.claim_due(self._deps.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
+            for row in rows:
+                self._begin(row)
+            if len(rows) < CLAIM_ROWS:
+                return
+
+    async def _check(self, server_id: str) -> None:
+        """Stop driving a match if its fence has changed: its caller canceled it."""
+        row = await servers.get(self._deps.db, server_id)
+        drive = self._drives.get(server_id)
+        if row is not None and drive is not None and row.fence != drive.lease.row.fence:
+            drive.stop()
+
+    def _begin(self, row: ServerRow) -> None:
+        before = self._drives.get(row.id)
+        if before is not None:
+            # The task lost its match: the caller canceled it, or the lease expired.
+            before.stop()
+        lease = Lease(row, self._deps.db, self._deps.clock)
+        after = None if before is None else before.task
+        task = asyncio.create_task(self._drive(lease, after), name=f"drive {row.id}")
+        drive = self._drives[row.id] = _Drive(lease, task)
+        task.add_done_callback(lambda _: self._forget(drive))
+        self._deps.metrics.followed.set(len(self._drives))
+
+    def _forget(self, drive: _Drive) -> None:
+        server_id = drive.lease.row.id
+        if self._drives.get(server_id) is drive:
+            del self._drives[server_id]
+        self._deps.metrics.followed.set(len(self._drives))
+        self._woken.set()
+
+    async def _renew(self) -> None:
+        drives = dict(self._drives)
+        until_ms = self._deps.clock.now_ms() + LEASE_MS
+        held = await servers.renew(self._deps.db, owner=self._owner, until_ms=until_ms)
+        for server_id, drive in drives.items():
+            if held.get(server_id) == drive.lease.row.fence:
+                drive.lease.until_ms = until_ms
+            else:
+                drive.stop()
+        await self._release_unused({item for item in held.items() if item[0] not in self._drives})
+
+    async def _release_unused(self, unused: set[tuple[str, int]]) -> None:
+        """Release leases without a task that had none at the last renewal either: a new one may not have it yet."""
+        for server_id, fence in unused & self._unused:
+            with suppress(NothingChangedError):
+                await self._deps.db.write([servers.release_lease(server_id, fence, self._deps.clock.now_ms())])
+        self._unused = unused
+
+    # --- one match ------------------------------------------------------------------------------------------------
+
+    async def _drive(self, lease: Lease, after: asyncio.Task[None] | None) -> None:
+        """Drive a match once the task before has stopped."""
+        row = lease.row
+        try:
+            if after is not None and (await asyncio.wait({after}, timeout=STOP_S))[1]:
+                _log.error("task of a match does not stop", extra={"server_id": row.id, "phase": row.phase})
+            await self._step(lease)
+            self._crashes.pop(row.id, None)
+        except LeaseLostError:
+            self._crashes.pop(row.id, None)
+            # Unless another process has the match, the lease may have been renewed in the meantime: end it.
+            await self._release(lease, self._deps.clock.now_ms())
+        except asyncio.CancelledError:
+            await self._release(lease, self._deps.clock.now_ms())
+            raise
+        except DatabaseUnavailableError as exc:
+            self._log_unavailable(exc)
+            await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+        except EntryFailedError as exc:
+            await self._lose_entry(lease, exc)
+        except Exception:  # noqa: BLE001 - a bug in one match must not end the others
+            await self._survive(lease)
+
+    async def _step(self, lease: Lease) -> None:
+        """Do what the phase of the row requires."""
+        phase = lease.row.phase
+        if phase in (ServerPhase.ALLOCATING, ServerPhase.PENDING):
+            is_running = await start(lease, self._deps)
+            if not is_running:
+                return
+        region = self._deps.regions.get(lease.row.region)
+        if lease.row.phase is ServerPhase.RUNNING:
+            if region is None:
+                await self._fail(lease, CancelReason.SERVER_LOST, Failure.REGION_REMOVED)
+            else:
+                await run(lease, self._deps, region, is_resumed=phase is ServerPhase.RUNNING)
+        elif lease.row.phase is ServerPhase.ENDING:
+            await release(lease, self._deps)
+
+    async def _fail(self, lease: Lease, reason: CancelReason, failure: Failure) -> None:
+        outcome = Outcome(at_ms=self._deps.clock.now_ms(), reason=reason, failure=failure)
+        await end_leased_match(lease, self._deps, outcome)
+
+    async def _lose_entry(self, lease: Lease, failed: EntryFailedError) -> None:
+        """Count an entry that could not be applied. The match goes on from its snapshot; later without the entry."""
+        server_id, seq = failed.entry.server_id, failed.entry.seq
+        about = {"server_id": server_id, "seq": seq}
+        try:
+            lease.check()
+            await self._deps.turns.count_unfinished(server_id, seq)
+        except (LeaseLostError, DatabaseError) as exc:
+            _log.warning("failed entry not counted", extra={**about, "error": str(exc)})
+        if not failed.costs_entry:
+            await self._survive(lease)
+            return
+        self._deps.metrics.crashes.inc("entry")
+        _log.error("entry could not be applied", extra=about, exc_info=failed.error)
+        await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+
+    async def _survive(self, lease: Lease) -> None:
+        row = lease.row
+        crashes = self._count_crash(row.id)
+        self._deps.metrics.crashes.inc("drive")
+        _log.exception("match step failed", extra={"server_id": row.id, "phase": row.phase, "crashes": crashes})
+        if crashes >= CRASHES and row.phase is not ServerPhase.ENDING:
+            try:
+                await self._fail(lease, CancelReason.SERVER_FAILED, Failure.SERVICE_ERROR)
+                del self._crashes[row.id]
+                return
+            except LeaseLostError:
+                await self._confirm_handover(lease)
+                return
+            except DatabaseError:
+                _log.warning("failed match could not be ended", extra={"server_id": row.id}, exc_info=True)
+        await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+
+    def _count_crash(self, server_id: str) -> int:
+        now_ms = self._deps.clock.now_ms()
+        before, last_ms = self._crashes.get(server_id, (0, now_ms))
+        crashes = 1 if now_ms - last_ms > CRASHES_FORGOTTEN_MS else before + 1
+        self._crashes[server_id] = (crashes, now_ms)
+        return crashes
+
+    async def _release(self, lease: Lease, next_at_ms: int) -> None:
+        # A second cancellation ends this await, and nothing would see a later exception: `_try_release` must not raise.
+        await asyncio.shield(self._try_release(lease, next_at_ms))
+
+    async def _try_release(self, lease: Lease, next_at_ms: int) -> None:
+        try:
+            await lease.release(next_at_ms)
+        except LeaseLostError:
+            await self._confirm_handover(lease)
+        except DatabaseError as exc:
+            about = {"server_id": lease.row.id, "error": str(exc)}
+            _log.warning("lease not released, it will expire", extra=about)
+
+    async def _confirm_handover(self, lease: Lease) -> None:
+        """Make the match due now: it may be due only later, to give us time to stop."""
+        with suppress(DatabaseError):  # then it stays due at that later time
+            await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
+
+    # --- free slots -------------------------------------------------------------------------------------------------
+
+    def _note_change(self, region: Region) -> None:
+        """Wake pending matches: a server became ready, or the fleet has a fault or no longer has one."""
+        if region.fleet.fault is not None:
+            self._faulty.add(region.code)
+        elif region.code in self._faulty:
+            self._faulty.discard(region.code)
+            self._healed.add(region.code)
+            self._deps.machine_faults.clear(region.code)  # attempts failed because of that fault
+        self._fleet_changed.set()
+
+    async def _wake_waiting(self) -> None:
+        """Wake pending matches if servers are free: a fleet has grown, or a process that was woken has died."""
+        self._fleet_changed.clear()
+        for code in tuple(self._healed):
+            await self._deps.db.write([servers.wake_region(code, self._deps.clock.now_ms())])
+            self._healed.discard(code)
+            self._woken.set()
+        for region, capacity in await self._deps.regions.capacities():
+            now_ms = self._deps.clock.now_ms()
+            is_unusable = region.fleet.fault is not None or self._deps.machine_faults.is_paused(region.code, now_ms)
+            if capacity is None or is_unusable:
+                continue
+            if capacity.ready > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
+                await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=capacity.ready)])
+                self._woken.set()
+
+    async def _wait_for_free_slots(self) -> None:
+        """Wait until a fleet reports a server that became ready, but at most FREE_SLOTS_S."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FREE_SLOTS_S):
+                await self._fleet_changed.wait()

@@ -1,0 +1,1 @@
+"""Streams of events: of maps and of organizations."""

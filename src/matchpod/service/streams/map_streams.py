@@ -1,0 +1,290 @@
+"""Stream the timeline of maps to readers while it is recorded: in order, each item once.
+
+The position of a reader is the number of the last item it got. A reader joins the channel of the map first and compares
+it with the database afterwards, so it misses nothing that is stored in between. Recent items come from the channel,
+older ones from the database, page by page. Publishing is only an optimization: each channel also polls the database,
+every 5 s, or every second if another process may write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.streams.channels import MapChannel, StreamItem
+from matchpod.service.streams.organization_streams import OrganizationStreams
+from matchpod.service.streams.readers import DATABASE_RETRY_S, MAX_READERS, OpenReaders, StreamReader
+from matchpod.storage import history, map_events
+from matchpod.storage.history import MapRow
+
+PAGE: Final = 200
+"""Maximum items sent at once, about 60 KB: held besides the buffer of the connection if the client does not read."""
+POLL_S: Final = 1.0
+"""Pause between two polls: how late a reader gets items that another process stored."""
+CHECK_POLLS: Final = 5
+"""Every fifth poll checks whether the map is over, and reads its items even if this process records them."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Position:
+    """The position of a reader on one map."""
+
+    __slots__ = ("channel", "seq")
+
+    def __init__(self, channel: MapChannel, seq: int) -> None:
+        self.channel = channel
+        self.seq = seq
+
+
+class Reader(StreamReader):
+    """A reader of maps, with its position on each."""
+
+    def __init__(
+        self, streams: Streams, db: Database, positions: Sequence[_Position], *, org_id: str, spans_maps: bool
+    ) -> None:
+        super().__init__(org_id)
+        self._streams = streams
+        self._db = db
+        self._positions = positions
+        self._spans_maps = spans_maps
+        for position in positions:
+            position.channel.subscribers.add(self)
+
+    @property
+    def channels(self) -> list[MapChannel]:
+        """The channels it subscribes to."""
+        return [position.channel for position in self._positions]
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if there is nothing left to return, now or later."""
+        return all(one.channel.is_complete and one.seq >= one.channel.newest for one in self._positions)
+
+    async def next(self, within_s: float) -> bytes | None:
+        """The next frames; empty if there are none after `within_s`, None at the end of the stream."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while not self.is_closed:
+            behind = self._behind()
+            if behind is not None:
+                items = behind.channel.after(behind.seq, PAGE)
+                if items is None:
+                    items = await self._read(behind, deadline)
+                if items:
+                    return self._advance(behind, items)
+            elif self.is_at_end:
+                self.is_over = True
+                return None
+            else:
+                await self.wait(deadline)
+            if loop.time() >= deadline:
+                return b""
+        return None
+
+    def _leave(self) -> None:
+        self._streams.remove(self)
+
+    def _behind(self) -> _Position | None:
+        for position in self._positions:
+            if position.seq < position.channel.newest:
+                return position
+        return None
+
+    async def _read(self, position: _Position, deadline: float) -> Sequence[StreamItem]:
+        newest = position.channel.newest
+        try:
+            stored = await map_events.read_after(self._db, position.channel.map_id, position.seq, limit=PAGE)
+        except DatabaseUnavailableError:
+            await self.wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
+            return ()
+        if not stored:
+            position.seq = newest  # the items were deleted after their retention
+        return [StreamItem(seq, line) for seq, line in stored]
+
+    def _advance(self, position: _Position, items: Sequence[StreamItem]) -> bytes:
+        """Move the position past these items, and return their frames."""
+        position.seq = items[-1].seq
+        if not self._spans_maps:
+            return b"".join([item.frame() for item in items])
+        # The id has the positions on all maps: a map that was over continues if one of its rounds is restored.
+        index = self._positions.index(position)
+        seqs = [one.seq for one in self._positions]
+        before = b"id: " + b"".join([b"%d." % seq for seq in seqs[:index]])
+        last = max((number for number, seq in enumerate(seqs) if seq), default=index)
+        after = b"".join([b".%d" % seq for seq in seqs[index + 1 : last + 1]])
+        fields = position.channel.map_fields
+        return b"".join([b"%b%d%b%b" % (before, item.seq, after, item.server_frame(fields)) for item in items])
+
+
+class Streams:
+    """All streams of this process."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        live: LocalMatches,
+        metrics: Metrics | None = None,
+        max_readers: int = MAX_READERS,
+        max_of_org: int | None = None,
+    ) -> None:
+        self._db = db
+        self._live = live
+        self._metrics = metrics
+        self._readers = OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
+        self.organizations = OrganizationStreams(db=db, readers=self._readers, metrics=metrics)
+        """The streams of organizations; limits apply to both kinds together."""
+        self._channels: dict[str, MapChannel] = {}
+        self._pollers: dict[str, _Poller] = {}
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    # --- for writers ----------------------------------------------------------------------------------------------
+
+    def publish(self, map_id: str, first_seq: int, lines: Sequence[bytes]) -> None:
+        """Publish committed items of a map."""
+        channel = self._channels.get(map_id)
+        if channel is not None:
+            channel.append(first_seq, lines)
+
+    def finish(self, map_id: str) -> None:
+        """End the streams of a map once they have sent everything; its final row must be committed."""
+        poller = self._pollers.get(map_id)
+        if poller is not None:
+            poller.finish()
+
+    def close(self) -> None:
+        """Close all readers and accept no new ones: the process is stopping."""
+        self._readers.close()
+
+    # --- for readers ----------------------------------------------------------------------------------------------
+
+    async def open_map(self, row: MapRow, after: int) -> Reader | None:
+        """A reader of the items after this number; None if there will be none."""
+        return await self._open([row], [after], spans_maps=False)
+
+    async def open_server(self, rows: Sequence[MapRow], after: Sequence[int]) -> Reader | None:
+        """A reader of all maps of a match, each after its number in `after`; None if there will be no items."""
+        return await self._open(rows, [*after, *[0] * (len(rows) - len(after))], spans_maps=True)
+
+    def remove(self, reader: Reader) -> None:
+        """Remove a reader, and its channels if they have no other readers."""
+        self._readers.discard(reader)
+        for channel in reader.channels:
+            channel.subscribers.discard(reader)
+            if not channel.subscribers and self._channels.get(channel.map_id) is channel:
+                del self._channels[channel.map_id]
+                self._pollers.pop(channel.map_id).stop()
+
+    @unavailable_on_outage
+    async def _open(self, rows: Sequence[MapRow], after: Sequence[int], *, spans_maps: bool) -> Reader | None:
+        if not rows:
+            return None
+        org_id = rows[0].org_id
+        self._readers.check(org_id)
+        positions = [_Position(self._join(row), seq) for row, seq in zip(rows, after, strict=True)]
+        reader = Reader(self, self._db, positions, org_id=org_id, spans_maps=spans_maps)
+        self._readers.add(reader)
+        try:
+            await self._compare(rows)
+            if reader.is_at_end:
+                reader.close()
+                return None
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    def _join(self, row: MapRow) -> MapChannel:
+        channel = self._channels.get(row.id)
+        if channel is None:
+            channel = self._channels[row.id] = MapChannel(row.id, row.server_id, row.map_number)
+            self._pollers[row.id] = _Poller(channel, db=self._db, live=self._live, metrics=self._metrics)
+        return channel
+
+    async def _compare(self, rows: Sequence[MapRow]) -> None:
+        """Compare the channels of these maps with the database, unless they are up to date."""
+        channels = [self._channels[row.id] for row in rows]
+        over = [channel for row, channel in zip(rows, channels, strict=True) if row.is_final]
+        if all(one.is_current for one in channels) and all(one.is_complete for one in over):
+            return
+        last = await map_events.last_seqs(self._db, rows[0].server_id)
+        for channel in channels:
+            channel.catch_up(last.get(channel.map_id, 0))
+        for channel in over:  # final before the database was read, so nothing is missing
+            channel.complete()
+
+
+class _Poller:
+    """Polls the database for one channel: for items that were not published, and whether the map is over."""
+
+    def __init__(self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics | None) -> None:
+        self._channel = channel
+        self._db = db
+        self._live = live
+        self._metrics = metrics
+        self._is_over = False
+        self._woken = asyncio.Event()
+        self._polls = 0
+        self._was_local = False
+        self._task = asyncio.create_task(self._run(), name=f"stream of map {channel.map_id}")
+
+    def finish(self) -> None:
+        """Poll now: the map is over."""
+        self._is_over = True
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Stop polling: there are no readers."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        while not self._channel.is_complete:
+            await self._pause()
+            try:
+                await self._poll()
+            except DatabaseError as exc:
+                _log.debug("stream poll failed", extra={"map_id": self._channel.map_id, "reason": str(exc)})
+            except Exception:  # noqa: BLE001 - otherwise the readers of the map would wait forever
+                _log.exception("stream poll failed", extra={"map_id": self._channel.map_id})
+                if self._metrics is not None:
+                    self._metrics.crashes.inc("streams")
+
+    async def _pause(self) -> None:
+        # Poll often only if another process may write. Otherwise items are published, and polling is a safeguard.
+        pause_s = POLL_S if self._db.is_shared or self._is_over else POLL_S * CHECK_POLLS
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._woken.wait()
+        self._woken.clear()
+
+    async def _poll(self) -> None:
+        channel = self._channel
+        self._polls += 1
+        is_local = self._live.get(channel.server_id) is not None
+        # Poll once more after the match became local: its previous runner may have stored items since the last poll.
+        is_published, self._was_local = is_local and self._was_local, is_local
+        is_check = not self._db.is_shared or self._polls % CHECK_POLLS == 0
+        if is_published and not is_check and not self._is_over:
+            return
+        if is_check and not self._is_over:
+            row = await history.get_map(self._db, channel.map_id)
+            self._is_over = row is None or row.is_final
+        is_over = self._is_over
+        if not channel.is_current:
+            last = await map_events.last_seqs(self._db, channel.server_id)
+            channel.catch_up(last.get(channel.map_id, 0))
+        while stored := await map_events.read_after(self._db, channel.map_id, channel.newest, limit=PAGE):
+            for seq, line in stored:
+                channel.append(seq, [line])
+        if is_over:
+            channel.complete()

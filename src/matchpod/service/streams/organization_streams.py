@@ -1,0 +1,173 @@
+"""Stream the events of an organization's matches to readers: in order, each event once.
+
+The position of a reader is the number of the last event it got. The events of an organization are stored in the order
+of their numbers, so a process reads those after the newest one it knows, once for all its readers: every second if
+another process may write, otherwise right after a write. A reader that is further behind reads the database itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
+from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.streams import organization_events as events
+from matchpod.service.streams.channels import Channel, StreamItem
+from matchpod.service.streams.readers import DATABASE_RETRY_S, OpenReaders, StreamReader
+from matchpod.storage import organization_events
+
+PAGE: Final = 200
+"""Maximum events sent or read at once, about 60 KB."""
+EVENT_RING: Final = 1_000
+"""Minimum number of events in a full ring: about a minute of a thousand matches. The maximum is twice that, about 1 MB
+per organization with readers."""
+POLL_S: Final = 1.0
+"""Pause between two polls of a shared database, for all readers of this process together."""
+CHECK_S: Final = 5.0
+"""Pause between two polls of a database that is not shared: a safeguard, as this process knows when it writes."""
+GATHER_S: Final = 0.1
+"""Pause between a write of this process and the read that follows, so that it reads several events at once."""
+
+_log = logging.getLogger(__name__)
+
+
+class OrganizationReader(StreamReader):
+    """A reader of an organization's events. It is never over."""
+
+    def __init__(self, streams: OrganizationStreams, db: Database, channel: Channel, org_id: str) -> None:
+        super().__init__(org_id)
+        self._streams = streams
+        self._db = db
+        self._channel = channel
+        self._seq = 0
+        self._opening = b""
+        channel.subscribers.add(self)
+
+    def begin(self, newest: int, after: int | None) -> None:
+        """Set the position. Without a known one, begin after the newest event, and send its number first."""
+        self._seq = newest if after is None else min(after, newest)
+        if after is None or after > newest:
+            self._opening = StreamItem(newest, events.POSITION).frame()
+
+    async def next(self, within_s: float) -> bytes | None:
+        """The next frames; empty if there are none after `within_s`, None once the reader is closed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while not self.is_closed:
+            if self._opening:
+                opening, self._opening = self._opening, b""
+                return opening
+            if self._seq < self._channel.newest:
+                frames = await self._next_frames(deadline)
+                if frames:
+                    return frames
+            else:
+                await self.wait(deadline)
+            if loop.time() >= deadline:
+                return b""
+        return None
+
+    async def _next_frames(self, deadline: float) -> bytes:
+        items = self._channel.after(self._seq, PAGE)
+        if items is None:
+            try:
+                stored = await organization_events.read_after(self._db, self.org_id, self._seq, limit=PAGE)
+            except DatabaseUnavailableError:
+                stored = []
+            items = [StreamItem(seq, line) for seq, line in stored]
+        if not items:
+            await self.wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
+            return b""
+        frames = [item.frame() for item in items]
+        first = items[0].seq
+        if first > self._seq + 1:  # deleted after their retention
+            frames.insert(0, StreamItem(first - 1, events.gap(self._seq + 1, first - 1)).frame())
+        self._seq = items[-1].seq
+        return b"".join(frames)
+
+    def _leave(self) -> None:
+        self._streams.remove(self)
+
+
+class OrganizationStreams:
+    """The streams of all organizations that have readers in this process."""
+
+    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics | None = None) -> None:
+        self._db = db
+        self._readers = readers
+        self._metrics = metrics
+        self._channels: dict[str, Channel] = {}
+        self._woken = asyncio.Event()
+        self._poller: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Read new events soon: this process has stored some. Not needed for correctness."""
+        self._woken.set()
+
+    @unavailable_on_outage
+    async def open(self, org_id: str, after: int | None) -> OrganizationReader:
+        """A reader of the events after this number; of new ones if there is no number, or no such event."""
+        self._readers.check(org_id)
+        channel = self._channels.setdefault(org_id, Channel(EVENT_RING))
+        reader = OrganizationReader(self, self._db, channel, org_id)
+        self._readers.add(reader)
+        try:
+            newest = await organization_events.newest(self._db, org_id)
+            if not channel.is_current:
+                channel.catch_up(newest)
+            reader.begin(newest, after)
+        except BaseException:
+            reader.close()
+            raise
+        if self._poller is None and not reader.is_closed:
+            self._poller = asyncio.create_task(self._poll_forever(), name="stream poller of organizations")
+        return reader
+
+    def remove(self, reader: OrganizationReader) -> None:
+        """Remove a reader, its channel if that has no other readers, and the poller if it has nothing to poll."""
+        self._readers.discard(reader)
+        channel = self._channels[reader.org_id]
+        channel.subscribers.discard(reader)
+        if not channel.subscribers:
+            del self._channels[reader.org_id]
+        if not self._channels and self._poller is not None:
+            self._poller.cancel()
+            self._poller = None
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await self._pause()
+            try:
+                await self._poll()
+            except DatabaseError as exc:
+                _log.debug("stream poll failed", extra={"reason": str(exc)})
+            except Exception:  # noqa: BLE001 - otherwise the readers would wait forever
+                _log.exception("stream poll failed")
+                if self._metrics is not None:
+                    self._metrics.crashes.inc("streams")
+
+    async def _pause(self) -> None:
+        if self._db.is_shared:
+            await asyncio.sleep(POLL_S)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CHECK_S):
+                await self._woken.wait()
+            await asyncio.sleep(GATHER_S)
+        self._woken.clear()
+
+    async def _poll(self) -> None:
+        for org_id, newest in (await organization_events.newest_of(self._db, list(self._channels))).items():
+            channel = self._channels.get(org_id)
+            if channel is not None and channel.is_current and newest > channel.newest:
+                await self._read_new(org_id, channel)
+
+    async def _read_new(self, org_id: str, channel: Channel) -> None:
+        while stored := await organization_events.read_after(self._db, org_id, channel.newest, limit=PAGE):
+            channel.append(stored[0][0], [line for _, line in stored])
+            if len(stored) < PAGE:
+                return

@@ -1,0 +1,1 @@
+"""What the API returns: servers, lists of matches, callbacks, history, endings."""

@@ -1,0 +1,114 @@
+"""List matches with their teams, maps and scores: a page needs a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match import series as series_rules
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
+from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.progress import PublicPhase
+from matchpod.ports import Database
+from matchpod.service.common.row_views import time_text, view_of
+from matchpod.service.views.endings import Ending, endings_of
+from matchpod.service.views.servers import phase_of
+from matchpod.storage import history
+from matchpod.storage.history import MapRow
+from matchpod.storage.server_lists import list_servers
+from matchpod.storage.servers import ServerSummary
+
+
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A map of a match in a list."""
+
+    map_number: int
+    map_name: str
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    status: MapStatus
+
+    @property
+    def has_score(self) -> bool:
+        """True once it is or was played."""
+        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
+
+
+class MatchItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A match in a list; the teams are None in a deathmatch."""
+
+    server_id: str
+    external_match_id: str | None
+    region: str
+    status: ServerStatus
+    phase: PublicPhase
+    game_mode: str
+    team1: str | None
+    team2: str | None
+    maps: tuple[MatchMap, ...]
+    """The maps that were played or may be played, in order; not those that were no longer needed."""
+    created_at: str
+    ended_at: str | None
+    reason: CancelReason | None
+    error: str | None
+    missing_count: int
+    """Listed players who were not there at the end, if the match was canceled because of them."""
+    played_s: int | None
+    """How long its maps took together; None before the first of them has ended."""
+
+    @property
+    def maps_won(self) -> tuple[int, int]:
+        """How many maps each team has won."""
+        return series_rules.maps_won([Winner(one.winner) for one in self.maps if one.winner is not None])
+
+
+class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of the matches that a query selects, and their total number."""
+
+    page: int
+    page_size: int
+    total: int
+    items: tuple[MatchItem, ...]
+
+
+async def read_page(db: Database, org_id: str, query: ServersQuery) -> MatchesPage:
+    """Return a page of the matches of an organization, newest first."""
+    total, found = await list_servers(db, org_id, query)
+    return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=await read_items(db, found))
+
+
+async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[MatchItem, ...]:
+    """Return the matches on these servers, in their order."""
+    endings = await endings_of(db, [(row.id, row) for row in found])
+    maps: defaultdict[str, list[MapRow]] = defaultdict(list)
+    for one in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
+        maps[one.server_id].append(one)
+    return tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
+
+
+def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
+    durations = [one.duration_s for one in maps if one.duration_s is not None]
+    first = maps[0] if maps else None
+    return MatchItem(
+        server_id=row.id,
+        external_match_id=row.external_match_id,
+        region=row.region,
+        status=row.status,
+        phase=phase_of(row),
+        game_mode="" if first is None else first.game_mode,
+        team1=None if first is None else first.team1_name,
+        team2=None if first is None else first.team2_name,
+        maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
+        created_at=time_text(row.created_at_ms) or "",
+        ended_at=ending.ended_at,
+        reason=ending.reason,
+        error=ending.error,
+        missing_count=len(ending.absent_players or ending.missing_players or ()),
+        played_s=sum(durations) if durations else None,
+    )

@@ -1,0 +1,296 @@
+"""Build the API views of a server and its match from a row; decrypted secrets are passed in."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from cs2_protocol.console_commands import quoted
+from matchpod.core.effects import CancelReason
+from matchpod.core.requests.validation import GAME_TYPE
+from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
+from matchpod.core.stored.stored_settings import read_settings
+from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, WaitingFor, expected_roster
+from matchpod.core.views.result import iso_time
+from matchpod.core.views.result_shapes import IsoTime
+from matchpod.service.match_log.fold import LiveState
+from matchpod.service.views.endings import (
+    IN_PROGRESS,
+    AbsentPlayers,
+    ConnectedPlayers,
+    EndedAt,
+    Ending,
+    ErrorSentence,
+    LogComplete,
+    MissingPlayers,
+    Reason,
+)
+from matchpod.storage.servers import ServerSummary
+
+MAX_ROSTERS: Final = 1_000
+"""Cached rosters of matches without a server, which callers poll until it is running; a few kilobytes each."""
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
+
+ServerId = Annotated[str, Meta(description="The id of the server, for get and cancel.")]
+RegionCode = Annotated[str, Meta(description="The code of the region.")]
+PublicStatus = Annotated[
+    ServerStatus, Meta(description="Players may connect while it is `running`; `stopped` and `failed` are final.")
+]
+AsGiven = Annotated[str | None, Meta(description="As given at creation, or null.")]
+
+
+Phase = Annotated[
+    PublicPhase,
+    Meta(
+        description="Where the match stands. `allocating` and `ended` follow from the status; the others are `running`."
+    ),
+]
+
+StoredPhase = Annotated[
+    PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
+]
+
+_NULL: Final = msgspec.Raw(b"null")
+
+
+class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A server; `match` and the fields after it are omitted from the response to a creation."""
+
+    server_id: ServerId
+    game_id: Annotated[str, Meta(description="The UUID of this session; the `sessionId` of callbacks.")]
+    region: RegionCode
+    status: PublicStatus
+    phase: Phase
+    ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
+    port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
+    callback_url: AsGiven
+    external_match_id: AsGiven
+    game_type: Annotated[str, Meta(description="Always `cs2`.")]
+    created_at: IsoTime
+    rcon_password: Annotated[
+        str | None,
+        Meta(
+            description="The RCON password; null for keys that cannot create matches, for servers whose password "
+            "belongs to their operator, and after the server has ended."
+        ),
+    ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+    match: Annotated[
+        msgspec.Raw | msgspec.UnsetType | None,
+        Meta(
+            description="The current state of the match; null unless the server is running. "
+            "Left out when a match is created."
+        ),
+    ] = msgspec.UNSET
+    deadline: Annotated[
+        msgspec.Raw | msgspec.UnsetType, Meta(description="What the match waits for, and until when; null if nothing.")
+    ] = msgspec.UNSET
+    round: Annotated[
+        int | msgspec.UnsetType | None,
+        Meta(description="The round that is being played or was started last; null unless a map with teams is live."),
+    ] = msgspec.UNSET
+    sides: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="The sides that the teams play on; null unless a map with teams is live."),
+    ] = msgspec.UNSET
+    roster: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(
+            description="All listed players, and whether they are on the server. Null if that is unknown: after the "
+            "end, except for `no_players_joined` and `incomplete_roster`."
+        ),
+    ] = msgspec.UNSET
+    last_heard_at: Annotated[
+        str | msgspec.UnsetType | None,
+        Meta(description="When the server last sent something; null before, and unless it is running."),
+    ] = msgspec.UNSET
+    connect: Annotated[
+        str | msgspec.UnsetType | None,
+        Meta(
+            description="The console command with which players connect, including the `serverPassword`. Null for keys "
+            "that cannot create matches, and unless the server is running."
+        ),
+    ] = msgspec.UNSET
+
+
+class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A match; its result equals that of the callback byte for byte."""
+
+    external_match_id: AsGiven
+    server_id: ServerId
+    status: PublicStatus
+    region: RegionCode
+    created_at: IsoTime
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+    result: Annotated[
+        msgspec.Raw | None,
+        Meta(
+            description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
+        ),
+    ]
+
+
+class _Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the match of a server stands: the fields of its view that a response to a creation does not have."""
+
+    phase: PublicPhase
+    match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
+    deadline: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    round: int | msgspec.UnsetType | None = msgspec.UNSET
+    sides: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    roster: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    last_heard_at: str | msgspec.UnsetType | None = msgspec.UNSET
+    connect: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def has_ended(row: ServerSummary) -> bool:
+    """True once the match has an outcome, even if its server is not released yet."""
+    return row.phase not in OPEN_PHASES
+
+
+def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
+    """The view of a server as the response to its creation."""
+    return _server_view(row, _Progress(phase=phase_of(row)), rcon_password=rcon_password, ending=ending)
+
+
+def server_view(
+    row: ServerSummary,
+    *,
+    rcon_password: str | None,
+    ending: Ending = IN_PROGRESS,
+    live: LiveState | None = None,
+    connect: str | None = None,
+) -> ServerView:
+    """The view of a server, with the live state of its match while it is running."""
+    if live is None:
+        progress = _Progress(
+            phase=phase_of(row),
+            match=None,
+            deadline=_pending_deadline(row),
+            round=None,
+            sides=_NULL,
+            roster=final_roster(row.settings, ending) if has_ended(row) else _expected_roster(row.settings),
+            last_heard_at=None,
+            connect=connect,
+        )
+    else:
+        progress = _Progress(
+            phase=live.phase,
+            match=msgspec.Raw(live.match),
+            deadline=msgspec.Raw(live.deadline),
+            round=live.round,
+            sides=msgspec.Raw(live.sides),
+            roster=msgspec.Raw(live.roster),
+            last_heard_at=live.last_heard_at,
+            connect=connect,
+        )
+    return _server_view(row, progress, rcon_password=rcon_password, ending=ending)
+
+
+def _server_view(row: ServerSummary, progress: _Progress, *, rcon_password: str | None, ending: Ending) -> ServerView:
+    """The view of a server. It has an address only if the server has been running, which proves the address right."""
+    was_running = row.running_at_ms is not None
+    return ServerView(
+        server_id=row.id,
+        game_id=row.game_id,
+        region=row.region,
+        status=row.status,
+        phase=progress.phase,
+        ip=row.ip if was_running else None,
+        port=row.port if was_running else None,
+        callback_url=row.callback_url,
+        external_match_id=row.external_match_id,
+        game_type=GAME_TYPE,
+        created_at=iso_time(row.created_at_ms),
+        rcon_password=rcon_password,
+        reason=ending.reason,
+        ended_at=ending.ended_at,
+        missing_players=ending.missing_players,
+        connected_players=ending.connected_players,
+        absent_players=ending.absent_players,
+        log_complete=ending.log_complete,
+        error=ending.error,
+        match=progress.match,
+        deadline=progress.deadline,
+        round=progress.round,
+        sides=progress.sides,
+        roster=progress.roster,
+        last_heard_at=progress.last_heard_at,
+        connect=progress.connect,
+    )
+
+
+def phase_of(row: ServerSummary) -> PublicPhase:
+    """The phase of a match as stored: on its server, the match itself may be a few seconds ahead."""
+    return PublicPhase.ENDED if has_ended(row) else row.match_phase
+
+
+def connect_command(row: ServerSummary, password: str | None) -> str | None:
+    """The console command with which players connect to a running server; None if it is not running."""
+    if row.phase is not ServerPhase.RUNNING or row.ip is None or row.port is None:
+        return None
+    address = f"connect {f'[{row.ip}]' if ':' in row.ip else row.ip}:{row.port}"
+    if password is None:
+        return address
+    # Quoted if necessary: a console splits commands at spaces, and `//` begins a comment.
+    return f"{address}; password {password if _PLAIN.fullmatch(password) else quoted(password)}"
+
+
+def _pending_deadline(row: ServerSummary) -> msgspec.Raw:
+    if row.phase is not ServerPhase.PENDING or row.pending_until_ms is None:
+        return _NULL
+    deadline = Deadline(waiting_for=WaitingFor.FREE_SERVER, until=iso_time(row.pending_until_ms))
+    return msgspec.Raw(msgspec.json.encode(deadline))
+
+
+@lru_cache(MAX_ROSTERS)
+def _expected_roster(settings: bytes) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(expected_roster(read_settings(settings))))
+
+
+def final_roster(settings: bytes, ending: Ending) -> msgspec.Raw:
+    """The roster of an ended match as JSON; null unless its outcome says who joined."""
+    joined = ending.connected_players
+    if ending.reason is CancelReason.NO_PLAYERS_JOINED:
+        joined = ()
+    if joined is None:
+        return _NULL
+    players = expected_roster(read_settings(settings))
+    left = [msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
+    return msgspec.Raw(msgspec.json.encode(left))
+
+
+def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
+    """The view of a match with its stored result (JSON)."""
+    return MatchView(
+        external_match_id=row.external_match_id,
+        server_id=row.id,
+        status=row.status,
+        region=row.region,
+        created_at=iso_time(row.created_at_ms),
+        result=None if result is None else msgspec.Raw(result),
+        reason=ending.reason,
+        ended_at=ending.ended_at,
+        missing_players=ending.missing_players,
+        connected_players=ending.connected_players,
+        absent_players=ending.absent_players,
+        log_complete=ending.log_complete,
+        error=ending.error,
+    )

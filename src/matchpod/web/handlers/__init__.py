@@ -1,0 +1,1 @@
+"""The endpoints: read a request, call a use case, write the response."""

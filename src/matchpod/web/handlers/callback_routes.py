@@ -1,0 +1,65 @@
+"""The endpoints for callbacks; part of the list in `routes`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
+from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
+from matchpod.service.common.principals import MANAGERS, Scope
+from matchpod.service.views.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.handlers import callbacks, parameters
+from matchpod.web.http.errors import WITH_KEY
+
+_SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
+_reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
+_sending: Final = partial(Endpoint, method="POST", tag=Tag.API, access=Scope.SERVERS_WRITE, roles=MANAGERS)
+
+CALLBACKS: Final[tuple[Endpoint, ...]] = (
+    _reading(
+        path="/api/v1/callbacks",
+        name="listCallbacks",
+        summary="List callbacks",
+        text="The callbacks of matches that have ended, newest first, with the state of their delivery.",
+        parameters=parameters.CALLBACKS_LIST,
+        returns=CallbacksPage,
+        links=("getListedCallback",),
+        errors=WITH_KEY,
+        handler=callbacks.list_callbacks,
+    ),
+    _reading(
+        path="/api/v1/callbacks/{id}",
+        name="getCallback",
+        summary="Get a callback and its attempts",
+        text="What was sent, and what the receiver answered. Secrets in the URL and in headers are hidden.",
+        parameters=(parameters.CALLBACK_ID,),
+        returns=CallbackDetail,
+        links=("redeliverCallback",),
+        errors=(*WITH_KEY, NotFoundError),
+        handler=callbacks.get_callback,
+    ),
+    _sending(
+        path="/api/v1/callbacks/{id}/redeliver",
+        name="redeliverCallback",
+        summary="Send a callback again",
+        text=f"One more attempt, at once, whether it was delivered or given up. {_SAME}",
+        parameters=(parameters.CALLBACK_ID,),
+        returns=CallbackItem,
+        links=("getCallback",),
+        errors=(*WITH_KEY, NotFoundError, CallbackWaitingError),
+        handler=callbacks.redeliver,
+    ),
+    _sending(
+        path="/api/v1/callbacks/redeliver",
+        name="redeliverCallbacks",
+        summary="Send given-up callbacks again",
+        text=f"One more attempt for each callback that was created since a time and given up, oldest first, at most "
+        f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
+        body="RedeliverCallbacks",
+        returns=Redelivery,
+        errors=(*WITH_KEY, PayloadTooLargeError),
+        handler=callbacks.redeliver_given_up,
+    ),
+)

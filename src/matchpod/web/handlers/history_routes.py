@@ -1,0 +1,177 @@
+"""The endpoints for series, maps, leaderboards and timelines; part of the list in `routes`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from matchpod.core.errors import NotFoundError
+from matchpod.service.common.principals import Scope
+from matchpod.service.views.history import (
+    EventsPage,
+    LeaderboardView,
+    MapDetail,
+    MapsPage,
+    RoundsView,
+    SeriesDetail,
+    SeriesPage,
+)
+from matchpod.web import event_streams
+from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.handlers import history, parameters
+from matchpod.web.http.errors import WITH_KEY
+from matchpod.web.http.responses import EVENT_STREAM
+
+_reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
+
+_GET_MAP: Final = _reading(
+    path="/api/v1/cs2/matches/{mapId}",
+    name="getMap",
+    summary="Get a map and its players",
+    text="While the map is live, the statistics are current. `players` has the same shape as in the `result`.",
+    parameters=(parameters.MAP_ID,),
+    returns=MapDetail,
+    has_etag=True,
+    links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
+    errors=(*WITH_KEY, NotFoundError),
+    handler=history.get_map,
+)
+_GET_ROUNDS: Final = _reading(
+    path="/api/v1/cs2/matches/{mapId}/rounds",
+    name="getMapRounds",
+    summary="Get the rounds of a map",
+    text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
+    "the map is live, the last one is the current round. A deathmatch has no rounds.",
+    parameters=(parameters.MAP_ID,),
+    returns=RoundsView,
+    has_etag=True,
+    errors=(*WITH_KEY, NotFoundError),
+    handler=history.get_rounds,
+)
+_GET_EVENTS: Final = _reading(
+    path="/api/v1/cs2/matches/{mapId}/events",
+    name="getMapEvents",
+    summary="Poll the timeline of a map",
+    text="Items in order, after `afterSeq`. Pass the `nextAfterSeq` of the response as the next `afterSeq` to get "
+    "every item exactly once. A restored round is an item too and removes no earlier item.",
+    parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
+    returns=EventsPage,
+    errors=(*WITH_KEY, NotFoundError),
+    handler=history.get_events,
+)
+_STREAM_MAP: Final = _reading(
+    path="/api/v1/cs2/matches/{mapId}/events/stream",
+    name="streamMapEvents",
+    summary="Follow the timeline of a map",
+    text="Server-sent events: `event` is the `type` of an item, `id` its `seq`, `data` the item as when polling. "
+    "The stream ends with the match; if nothing is left to send, the status is 204.",
+    parameters=(parameters.MAP_ID, *parameters.LAST_EVENT_OF_MAP),
+    content_type=EVENT_STREAM,
+    errors=(*WITH_KEY, NotFoundError),
+    handler=event_streams.map_stream,
+)
+
+
+def _alias(endpoint: Endpoint, path: str) -> Endpoint:
+    """Return the same endpoint at another path."""
+    return msgspec.structs.replace(
+        endpoint,
+        path=path,
+        name=f"{endpoint.name}Alias",
+        alias_of=endpoint.name,
+        summary=f"{endpoint.summary} (alias)",
+        text=f"The same as `{endpoint.path}`, which is preferred; this path continues to work.",
+    )
+
+
+HISTORY: Final[tuple[Endpoint, ...]] = (
+    _reading(
+        path="/api/v1/cs2/series",
+        name="listSeries",
+        summary="List series",
+        text="Newest first. Series that have not started are last and match no date filter.",
+        parameters=parameters.SERIES_LIST,
+        returns=SeriesPage,
+        links=("getListedSeries",),
+        errors=WITH_KEY,
+        handler=history.list_series,
+    ),
+    _reading(
+        path="/api/v1/cs2/series/{seriesId}",
+        name="getSeries",
+        summary="Get a series and its maps",
+        text="Every competitive and wingman match is a series, even if it has a single map.",
+        parameters=(parameters.SERIES_ID,),
+        returns=SeriesDetail,
+        has_etag=True,
+        links=("getMapOfSeries",),
+        errors=(*WITH_KEY, NotFoundError),
+        handler=history.get_series,
+    ),
+    _reading(
+        path="/api/v1/cs2/servers/{serverId}/series",
+        name="listServerSeries",
+        summary="List the series of a server",
+        text="A server plays one match, so there is at most one series.",
+        parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
+        returns=SeriesPage,
+        links=("getListedSeries",),
+        errors=(*WITH_KEY, NotFoundError),
+        handler=history.list_server_series,
+    ),
+    _reading(
+        path="/api/v1/cs2/matches",
+        name="listMaps",
+        summary="List maps",
+        text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
+        "filter.",
+        parameters=parameters.MAPS_LIST,
+        returns=MapsPage,
+        links=("getListedMap",),
+        errors=WITH_KEY,
+        handler=history.list_maps,
+    ),
+    _GET_MAP,
+    _alias(_GET_MAP, "/api/v1/cs2/maps/{mapId}"),
+    _GET_ROUNDS,
+    _GET_EVENTS,
+    _alias(_GET_EVENTS, "/api/v1/cs2/maps/{mapId}/events"),
+    _reading(
+        path="/api/v1/cs2/matches/{mapId}/leaderboard",
+        name="getMapLeaderboard",
+        summary="Get the leaderboard of a map",
+        text="The best players by one statistic; ties are ordered by kills, then damage, then name.",
+        parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
+        returns=LeaderboardView,
+        has_etag=True,
+        errors=(*WITH_KEY, NotFoundError),
+        handler=history.get_leaderboard,
+    ),
+    _STREAM_MAP,
+    _alias(_STREAM_MAP, "/api/v1/cs2/maps/{mapId}/events/stream"),
+    _reading(
+        path="/api/v1/servers/{id}/stream",
+        name="streamServerEvents",
+        summary="Follow the timelines of a whole match",
+        text="Like the stream of a map, for all maps of the server's match; it ends with the match. Each item also has "
+        "`mapId` and `mapNumber`, and each `id` is the last `seq` of every map, joined by dots.",
+        parameters=(parameters.SERVER_ID, *parameters.LAST_EVENT_OF_SERVER),
+        content_type=EVENT_STREAM,
+        errors=(*WITH_KEY, NotFoundError),
+        handler=event_streams.server_stream,
+    ),
+    _reading(
+        path="/api/v1/stream",
+        name="streamOrganizationEvents",
+        summary="Follow all matches of your organization",
+        text="Server-sent events: `event` is the `type` of an event, `data` the event, `id` its number, from 1 without "
+        "gaps in your organization. The stream does not end by itself.",
+        parameters=parameters.LAST_EVENT_OF_ORGANIZATION,
+        content_type=EVENT_STREAM,
+        events="OrganizationEvent",
+        errors=WITH_KEY,
+        handler=event_streams.organization_stream,
+    ),
+)

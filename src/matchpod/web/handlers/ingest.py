@@ -1,0 +1,73 @@
+"""Handlers for game servers: store log posts, plugin reports and detections, and return the match file.
+
+To a game server, 200 means stored and 410 means stop sending. After any other status it retries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from matchpod.core.errors import InvalidParamsError, UnauthorizedError
+from matchpod.service.ingest import posts as ingest
+from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
+from matchpod.web.endpoint import Call, Site
+from matchpod.web.handlers.matches import OK_BODY
+from matchpod.web.http.bodies import read_body
+from matchpod.web.http.errors import GoneError, InternalServerError
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import NO_STORE
+
+_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
+_STORED = Response(OK_BODY)
+
+
+async def post_log(site: Site, call: Call) -> Response:
+    """Store a piece of a server's log."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.scope["headers"]}
+    return _status_response(await site.services.ingest.store_log(call.params[0], headers, _body(call)))
+
+
+async def post_report(site: Site, call: Call) -> Response:
+    """Store a report of the match plugin."""
+    return _status_response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _report(call)))
+
+
+async def post_detection(site: Site, call: Call) -> Response:
+    """Store a detection of an anti-cheat plugin."""
+    return _status_response(await site.services.ingest.store_detection(call.params[0], _report(call)))
+
+
+async def post_shots(site: Site, call: Call) -> Response:
+    """Store a plugin's count of shots."""
+    return _status_response(await site.services.ingest.store_shots(call.params[0], _report(call)))
+
+
+async def get_match_file(site: Site, call: Call) -> Response:
+    """Return the match file that the match plugin loads."""
+    found = await site.services.ingest.match_file(call.header(_TOKEN_HEADER))
+    if found is None:
+        raise UnauthorizedError(f"The token in the header {TOKEN_HEADER} belongs to no open match.")
+    return Response(found, headers=NO_STORE)
+
+
+def _body(call: Call) -> Callable[[], Awaitable[bytes]]:
+    return partial(read_body, call.scope, call.receive, MAX_BODY_BYTES)
+
+
+def _report(call: Call) -> Callable[[], Awaitable[bytes]]:
+    return partial(read_body, call.scope, call.receive, MAX_REPORT_BYTES)
+
+
+def _status_response(status: int) -> Response:
+    match status:
+        case ingest.STORED:
+            return _STORED
+        case ingest.GONE:
+            raise GoneError("This match has ended or does not exist.")
+        case ingest.UNKNOWN:
+            raise UnauthorizedError("The token is missing or belongs to no match.")
+        case ingest.BAD_REQUEST:
+            raise InvalidParamsError("The request body is empty.")
+        case _:
+            raise InternalServerError(f"unexpected ingest status {status}")

@@ -1,0 +1,61 @@
+"""Handlers for matches, servers and regions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.requests.server_query import read_servers_query
+from matchpod.web.endpoint import Call, Site
+from matchpod.web.http.bodies import read_body
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import NO_STORE, final_json, private_json
+from matchpod.web.query_strings import query_of
+
+_encoder = msgspec.json.Encoder()
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The body of a successful request without other results."""
+
+    ok: Annotated[bool, Meta(description="Always true.")]
+
+
+OK_BODY = _encoder.encode(Accepted(ok=True))
+
+
+async def create(site: Site, call: Call) -> Response:
+    """Create a match."""
+    key = call.single_header(b"idempotency-key")
+    body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
+    return private_json(await site.services.matches.create(call.caller, body, key), 201)
+
+
+async def get_server(site: Site, call: Call) -> Response:
+    """Get a server with its live match."""
+    return private_json(await site.services.matches.get(call.caller, call.params[0]))
+
+
+async def list_servers(site: Site, call: Call) -> Response:
+    """List the servers of the organization."""
+    query = read_servers_query(query_of(call))
+    return private_json(await site.services.matches.server_list(call.caller, query))
+
+
+async def cancel(site: Site, call: Call) -> Response:
+    """Cancel a match; a request body is ignored."""
+    await site.services.matches.cancel(call.caller, call.params[0])
+    return Response(OK_BODY, headers=NO_STORE)
+
+
+async def by_external_id(site: Site, call: Call) -> Response:
+    """Get a match by the caller's own id."""
+    view = await site.services.matches.by_external_id(call.caller, call.params[0])
+    return final_json(call, view, has_ended=view.ended_at is not None)
+
+
+async def list_regions(site: Site, _: Call) -> Response:
+    """List the regions."""
+    return Response(_encoder.encode(await site.services.regions.views()))

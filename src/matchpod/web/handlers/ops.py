@@ -1,0 +1,91 @@
+"""Handlers for liveness, readiness, metrics and the documentation of the API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.errors import NotFoundError
+from matchpod.core.requests.query_fields import QueryFields
+from matchpod.service.common.prometheus import CONTENT_TYPE
+from matchpod.service.operations.readiness import ReadinessState
+from matchpod.web.endpoint import Call, Site
+from matchpod.web.http.errors import NotReadyError
+from matchpod.web.http.responses import Header, Response
+from matchpod.web.query_strings import query_of
+
+INTERNAL = "internal"
+"""The parameter of the page that shows the endpoints for game servers and operators."""
+
+METRICS_PER_S = 20
+"""Requests for the metrics per second, of all clients together. They need no key, and each of thousands of scrapers
+would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
+METRICS_WAIT_S = 2.0
+"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+
+_NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-cache"),)
+
+_encoder = msgspec.json.Encoder()
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The health of the process."""
+
+    status: Annotated[str, Meta(description="`ok` or `ready`.")]
+    version: Annotated[str, Meta(description="The version of the service.")]
+    warnings: Annotated[
+        tuple[str, ...] | msgspec.UnsetType,
+        Meta(description="What a ready process cannot do, as sentences for operators; left out if there is nothing."),
+    ] = msgspec.UNSET
+
+
+async def healthz(site: Site, _: Call) -> Response:
+    """Report that the process is alive, even if it is not ready."""
+    return Response(_encoder.encode(Health("ok", site.services.version)), headers=_NO_CACHE)
+
+
+async def readyz(site: Site, _: Call) -> Response:
+    """Report whether the process is ready, or why not."""
+    reasons = await site.services.readiness.check()
+    if reasons:
+        raise NotReadyError("This process is not ready to accept requests.", reasons=reasons)
+    warnings = tuple(await site.services.readiness.warnings())
+    health = Health(ReadinessState.READY, site.services.version, warnings or msgspec.UNSET)
+    return Response(_encoder.encode(health), headers=_NO_CACHE)
+
+
+async def metrics(site: Site, _: Call) -> Response:
+    """Return all metrics in the Prometheus text format, at most a second old; those who ask too often have to wait."""
+    wait_s = site.metrics_pace.wait_s()
+    if wait_s:
+        await asyncio.sleep(wait_s)
+    body = site.metrics.body()
+    return Response(body, content_type=CONTENT_TYPE.encode(), headers=_NO_CACHE, is_shared=True)
+
+
+async def openapi(site: Site, _: Call) -> Response:
+    """Return the OpenAPI document for callers."""
+    return Response(site.openapi(), headers=_NO_CACHE, is_shared=True)
+
+
+async def internal_openapi(site: Site, _: Call) -> Response:
+    """Return the OpenAPI document for game servers and operators."""
+    return Response(site.internal_openapi(), headers=_NO_CACHE, is_shared=True)
+
+
+async def docs(site: Site, call: Call) -> Response:
+    """Return the documentation page; its script reads `?internal`, which has no value."""
+    others = [(name, value) for name, value in query_of(call) if name != INTERNAL]
+    QueryFields(others, (INTERNAL,)).check()
+    return site.pages[""]
+
+
+async def docs_asset(site: Site, call: Call) -> Response:
+    """Return a file of the documentation page."""
+    page = site.pages.get(call.params[0])
+    if page is None:
+        raise NotFoundError("There is no such file.")
+    return page

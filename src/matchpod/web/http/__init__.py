@@ -1,0 +1,1 @@
+"""The HTTP server. It knows nothing of Matchpod but how to write an error."""

@@ -1,0 +1,407 @@
+"""HTTP/1.1 connections of callers and game servers, with limits on the memory that an unknown client can use up.
+
+httptools parses and `Exchange` responds; this module orders requests and applies timeouts. A stream is the last
+response on its connection: data that the client sends meanwhile is dropped, and a disconnect is noticed. So it is with
+the requests before one that is rejected: they are answered, and what follows is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from contextlib import suppress
+from typing import Final, cast
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+from matchpod.core.errors import InvalidParamsError, MatchpodError
+from matchpod.web.http.admission import PRIORITY_PREFIX, Excess, Seat
+from matchpod.web.http.asgi import Scope
+from matchpod.web.http.connections import Connections
+from matchpod.web.http.errors import InternalServerError, closing_response
+from matchpod.web.http.exchange import OK, Exchange, format_head
+from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
+from matchpod.web.http.responses import CONNECTION
+
+HEAD_TIMEOUT_S: Final = 30.0
+"""Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection is
+closed after the same time: longer than the pause between two log posts."""
+SEND_TIMEOUT_S: Final = 30.0
+"""Time without any progress of the data to be sent, after which a client that does not read is disconnected. It is
+checked at this interval, so the client has up to twice the time."""
+UNACKNOWLEDGED_MS: Final = 30_000
+"""Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
+MAX_PIPELINED: Final = 32
+"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
+
+LINGER_S: Final = 2.0
+"""Time for a client to read the last responses before a connection is closed on which data was dropped: the system
+resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
+
+_INVALID: Final = "This is not a valid HTTP request."
+_TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+
+_log = logging.getLogger(__name__)
+
+
+class ApiConnection(asyncio.Protocol):
+    """One connection of a caller or a game server."""
+
+    def __init__(self, shared: Connections, seat: Seat) -> None:
+        self.seat = seat
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._head = RequestHead()
+        # The parser calls these directly: headers are most of the calls of a request.
+        self.on_message_begin = self._head.begin
+        self.on_url = self._head.add_url
+        self.on_header = self._head.add_header
+        self._parser = httptools.HttpRequestParser(self)
+        self.transport: asyncio.Transport
+        self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
+        self._unparsed_bytes = 0
+        """Bytes received since the parser last completed part of a request: what it may have to keep."""
+        self._newest: Exchange | None = None
+        """The exchange that received data belongs to."""
+        self._current: Exchange | None = None
+        """The exchange that is being answered."""
+        self._waiting: deque[Exchange] = deque()
+        self._deadline_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._written_bytes = 0
+        self._unread: tuple[int, float] | None = None
+        """Bytes that the system has accepted for sending and since when, while there are more; as of the last check."""
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_body_paused = False
+        self._is_streaming = False
+        self._drops_data = False
+        """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
+        self._is_half_closed = False
+
+    # --- the transport --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for a request, with a timeout."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
+        self._shared.add(self)
+        self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+        self._check_timeouts()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Notify the exchanges and stop the timer."""
+        self._shared.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._can_write.set()
+        for exchange in (self._current, *self._waiting):
+            if exchange is not None:
+                exchange.disconnect()
+        self._waiting.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
+        if self._drops_data or self.transport.is_closing():
+            return
+        if self._current is None and self._unparsed_bytes == 0:
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
+        try:
+            while data:
+                # At most what a head may still have: the parser skips spaces, so they are counted here only.
+                room = MAX_HEAD_BYTES - self._unparsed_bytes
+                if room <= 0:
+                    raise HeadError(TOO_LARGE)
+                part, data = data[:room], data[room:]
+                self._unparsed_bytes += len(part)
+                self._parser.feed_data(part)
+        except httptools.HttpParserUpgrade:
+            return  # upgrades are not supported; the request is answered as if it had not asked for one
+        except (httptools.HttpParserError, HeadError) as exc:
+            fault = exc if isinstance(exc, HeadError) else exc.__context__  # what a callback raised
+            self._reject(str(fault) if isinstance(fault, HeadError) else _INVALID)
+
+    def eof_received(self) -> bool:
+        """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
+        if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
+            self.transport.abort()
+            return False
+        if self._drops_data:  # the requests before a rejected one are being answered, or the answers being read
+            self._is_half_closed = True
+            return self._current is not None and not self._current.is_response_complete
+        if self._current is None or not self._current.is_body_complete or self._waiting:
+            return False
+        self._current.keep_alive = False
+        self._is_half_closed = True
+        return True
+
+    def pause_writing(self) -> None:
+        """Make `drain` wait: the client does not read fast enough."""
+        self._can_write.clear()
+        self._shared.add_unread(self, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Let `drain` return."""
+        self._can_write.set()
+        self._shared.remove_unread(self)
+
+    # --- the parser -----------------------------------------------------------------------------------------------
+
+    def on_headers_complete(self) -> None:
+        """Start the exchange, or queue it behind earlier ones."""
+        if len(self._waiting) >= MAX_PIPELINED:
+            raise HeadError(_TOO_MANY)  # the parser turns it into an HttpParserError
+        version = self._parser.get_http_version()
+        self._head.complete(version)
+        self._unparsed_bytes = 0
+        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        exchange = Exchange(self, self._scope(version), keep_alive=keep_alive)
+        exchange.expects_continue = self._head.expects_continue
+        self._newest = exchange
+        if self._current is None:
+            self._start(exchange)
+        else:
+            self._waiting.append(exchange)
+            self.pause_body()
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of a body; the reader of the body limits its size."""
+        self._unparsed_bytes = 0
+        if self._newest is not None:
+            self._newest.add_body(body)
+
+    def on_message_complete(self) -> None:
+        """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
+        self._unparsed_bytes = 0
+        if self._newest is not None:
+            self._newest.complete_body()
+            if self._newest.is_response_complete:
+                self._finish(self._newest)
+
+    def _scope(self, http_version: str) -> Scope:
+        url = httptools.parse_url(self._head.url)
+        raw_path = url.path or b"/"
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": http_version,
+            "method": self._parser.get_method().decode("ascii"),
+            "scheme": "http",
+            "path": unquote_to_bytes(raw_path).decode("utf-8", "replace") if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": url.query or b"",
+            "root_path": "",
+            "headers": self._head.headers,
+            "client": self._addresses[0],
+            "server": self._addresses[1],
+            "extensions": {CONNECTION: self},
+        }
+
+    # --- exchanges ------------------------------------------------------------------------------------------------
+
+    def _start(self, exchange: Exchange) -> None:
+        self._current = exchange
+        self._deadline_s = None
+        self._shared.set_busy(self)
+        task = self._loop.create_task(self._run(exchange))
+        self._shared.tasks.add(task)
+        task.add_done_callback(self._shared.tasks.discard)
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            error = None if self.seat.is_ordinary else self._shared.rejection(self.seat, exchange.scope["path"])
+            if error is None:
+                await self._shared.app(exchange.scope, exchange.receive, exchange.send)
+            else:
+                await self._send_error(exchange, error)
+        except Exception:  # noqa: BLE001 - an application must not end the server
+            _log.exception("application failed")
+        if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
+            return
+        if exchange.is_response_started:
+            self.transport.abort()  # the client must not take the response for complete
+        else:
+            self._write_error(InternalServerError("Internal error."))
+            self.transport.close()
+
+    def exchange_completed(self) -> None:
+        """Answer the next request, wait for one, or close the connection."""
+        self._shared.set_idle(self)
+        exchange = self._current
+        if self.seat.address is not None and exchange is not None and _is_of_game_server(exchange):
+            self._shared.trust(self.seat)
+        if exchange is None or self._is_streaming:
+            self.transport.close()
+        elif exchange.is_body_complete:
+            self._finish(exchange)
+        else:
+            # Read the rest of the body, so that the client reads the response before the connection closes.
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+            self.resume_body()
+
+    def _finish(self, exchange: Exchange) -> None:
+        if not exchange.keep_alive:
+            self._close()
+            return
+        self._current = None
+        if self._waiting:
+            self._start(self._waiting.popleft())
+        else:
+            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+        self.resume_body()
+
+    def _close(self) -> None:
+        """Close the connection; if data was dropped, once the client has read what was sent, or shortly after."""
+        if not self._drops_data or self._is_streaming or self._is_half_closed or self.transport.is_closing():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+            self._loop.call_later(LINGER_S, self._end_linger)
+
+    def _end_linger(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` ends it
+            self._loop.call_later(LINGER_S, self._end_linger)
+        else:
+            self.transport.abort()
+
+    def write(self, data: bytes) -> None:
+        """Send data to the client."""
+        self._written_bytes += len(data)
+        self.transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough of what was sent."""
+        if not self._can_write.is_set():
+            await self._can_write.wait()
+
+    def pause_body(self) -> None:
+        """Stop reading from the client."""
+        if not self._is_body_paused:
+            self._is_body_paused = True
+            self.transport.pause_reading()
+
+    def resume_body(self) -> None:
+        """Resume reading from the client, unless other requests are queued."""
+        if not self._waiting:
+            self._resume_reading()
+
+    def _resume_reading(self) -> None:
+        if self._is_body_paused and not self.transport.is_closing():
+            self._is_body_paused = False
+            self.transport.resume_reading()
+
+    def date(self) -> bytes:
+        """The value of the `date` header."""
+        return self._shared.date()
+
+    def shut_down(self) -> None:
+        """Close the connection, after the response in progress if there is one."""
+        self._waiting.clear()
+        if self._current is None or self._current.is_response_complete:
+            self.transport.close()
+        else:
+            self._current.keep_alive = False
+
+    # --- streams --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """False once nothing can be sent anymore."""
+        return not self.transport.is_closing()
+
+    @property
+    def has_room(self) -> bool:
+        """True if sending does not have to wait for the client."""
+        return self._can_write.is_set()
+
+    def begin_stream(self) -> None:
+        """Switch to streaming: later requests on this connection are ignored."""
+        self._is_streaming = self._drops_data = True
+        self._waiting.clear()
+        if self._is_half_closed:  # as in `eof_received`; a disconnect would not be noticed again
+            self.transport.abort()
+        self.resume_body()  # to notice a disconnect
+        if self._current is not None:
+            self._current.keep_alive = False
+        # The client may have disconnected already: a closed transport has no socket, or one with an invalid descriptor.
+        if hasattr(socket, "TCP_USER_TIMEOUT") and not self.transport.is_closing():  # Linux
+            tcp_socket: socket.socket = self.transport.get_extra_info("socket")
+            with suppress(OSError):
+                tcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+
+    def abort(self) -> None:
+        """Drop the connection with all unsent data."""
+        self.transport.abort()
+
+    # --- errors and timeouts --------------------------------------------------------------------------------------
+
+    def _reject(self, reason: str) -> None:
+        """Close the connection, after the answers to earlier requests.
+
+        If there are none, after the usual error body: else the client would take it for the response to one of them.
+        """
+        _log.debug("request rejected", extra={"reason": reason})
+        current, newest = self._current, self._newest
+        if current is not None and current.is_body_complete and not self.transport.is_closing():
+            if newest is not None and newest is not current and not newest.is_body_complete:
+                self._waiting.pop()  # it is the one that is rejected
+            (self._waiting[-1] if self._waiting else current).keep_alive = False
+            self._drops_data = True
+            self._resume_reading()
+            return
+        if current is None or (current is newest and not current.is_response_started):
+            self._write_error(InvalidParamsError(reason))
+        self.transport.close()
+
+    def _write_error(self, error: MatchpodError) -> None:
+        """Send an error that belongs to no exchange, before the connection closes."""
+        status, headers, body = closing_response(error)
+        self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
+
+    async def _send_error(self, exchange: Exchange, error: MatchpodError) -> None:
+        """Respond to a request without calling the application, and close the connection."""
+        status, headers, body = closing_response(error)
+        await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
+        await exchange.send({"type": "http.response.body", "body": body})
+
+    def _check_timeouts(self) -> None:
+        """Close the connection at its deadline, and abort it if the client does not read, also while it is closing.
+
+        One timer per connection, re-armed when it fires, is cheaper than one per request.
+        """
+        now_s = self._loop.time()
+        unsent = self.transport.get_write_buffer_size()
+        sent = self._written_bytes - unsent
+        if not unsent:
+            self._unread = None
+        elif self._unread is None or self._unread[0] != sent:
+            self._unread = (sent, now_s)
+        elif now_s - self._unread[1] >= SEND_TIMEOUT_S:
+            self._shared.note(Excess.UNREAD)
+            self.transport.abort()
+            return
+        if self._deadline_s is not None and now_s >= self._deadline_s:
+            self._deadline_s = None
+            self.transport.close()
+        wait_s = SEND_TIMEOUT_S if self._deadline_s is None else min(SEND_TIMEOUT_S, self._deadline_s - now_s)
+        self._timer = self._loop.call_later(wait_s, self._check_timeouts)
+
+
+def _is_of_game_server(exchange: Exchange) -> bool:
+    """True if a game server sent the request: only one that knows its token gets this status."""
+    return exchange.status == OK and exchange.scope["path"].startswith(PRIORITY_PREFIX)
+
+
+def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:
+    try:
+        address = transport.get_extra_info(name)
+    except OSError:  # the client has already reset the connection
+        return None
+    return (str(address[0]), int(address[1])) if isinstance(address, tuple) and len(address) >= 2 else None

@@ -1,0 +1,195 @@
+"""The open connections of a server: what they share, and which of them are closed when there are too many.
+
+A connection is silent until it has sent the head of a request, and idle between two requests. When no ordinary place is
+left, a new connection replaces the one that has been silent or else idle longest. One that has just been opened is
+replaced only when no place is left at all: game servers that connect at the same moment must not displace each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from email.utils import formatdate
+from typing import Final, Protocol
+
+from matchpod.core.errors import UnavailableError
+from matchpod.service.common.metrics import ConnectionMetrics
+from matchpod.web.http.admission import Admission, ConnectionLimits, Excess, Seat, address_group, is_priority
+from matchpod.web.http.asgi import Application
+
+RETRY_AFTER_S: Final = 5
+"""When a rejected client may try again: most requests are answered within this time."""
+FRESH_S: Final = 1.0
+"""Time for a new connection to send the head of a request before others replace it: enough over a slow network."""
+MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
+"""Bytes that may wait for clients that do not read, all together. Usual responses have some kilobytes, and large ones
+are sent in parts, so hundreds of slow clients can be served at a time."""
+WARNING_S: Final = 60.0
+"""Pause between two warnings of the same kind: clients could flood the log otherwise."""
+
+_WARNINGS: Final = {
+    Excess.LIMIT: "connections rejected: limit reached",
+    Excess.ADDRESS: "connections rejected: limit of an address reached",
+    Excess.IDLE: "idle connections closed: limit reached",
+    Excess.FILES: "accepting connections paused",
+}
+_log = logging.getLogger(__name__)
+
+
+class Connection(Protocol):
+    """One open connection."""
+
+    @property
+    def seat(self) -> Seat:
+        """Its place in the counts."""
+
+    def shut_down(self) -> None:
+        """Close the connection, after the response in progress if there is one."""
+
+    def abort(self) -> None:
+        """Drop the connection with all unsent data."""
+
+
+class Connections:
+    """The open connections, and what they share."""
+
+    def __init__(self, app: Application, limits: ConnectionLimits, metrics: ConnectionMetrics) -> None:
+        self.app = app
+        self.open: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._silent: dict[Connection, float] = {}
+        """Those without a request yet and when they were opened, oldest first."""
+        self._idle: dict[Connection, None] = {}
+        """Those that are idle, longest first."""
+        self._unread: dict[Connection, int] = {}
+        """Those whose clients do not read, and the bytes that wait for them; longest without progress first."""
+        self._unread_bytes = 0
+        self._admission = Admission(limits)
+        self._metrics = metrics
+        self._warn_at_s: dict[Excess, float] = {}
+        self._date = (0, b"")
+
+    def date(self) -> bytes:
+        """The value of the `date` header, formatted once per second."""
+        now_s = int(time.time())
+        if now_s != self._date[0]:
+            self._date = (now_s, formatdate(now_s, usegmt=True).encode())
+        return self._date[1]
+
+    # --- state of a connection --------------------------------------------------------------------------------------
+
+    def add(self, connection: Connection) -> None:
+        """Add a connection that was admitted."""
+        self.open.add(connection)
+        self._silent[connection] = time.monotonic()
+
+    def set_idle(self, connection: Connection) -> None:
+        """Note that a connection has no request in progress any longer."""
+        self._idle[connection] = None
+
+    def set_busy(self, connection: Connection) -> None:
+        """Note that a connection has a request in progress."""
+        self._idle.pop(connection, None)
+        self._silent.pop(connection, None)
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed; removing it twice has no effect."""
+        self._idle.pop(connection, None)
+        self._silent.pop(connection, None)
+        self.remove_unread(connection)
+        if connection in self.open:
+            self.open.discard(connection)
+            self.release(connection.seat)
+
+    def add_unread(self, connection: Connection, size: int) -> None:
+        """Note that this number of bytes waits for a client; abort others if too much waits for all of them."""
+        self.remove_unread(connection)
+        self._unread[connection] = size
+        self._unread_bytes += size
+        while self._unread_bytes > MAX_UNREAD_BYTES and len(self._unread) > 1:
+            longest = next(iter(self._unread))
+            self.remove_unread(longest)
+            self.note(Excess.UNREAD)
+            longest.abort()
+
+    def remove_unread(self, connection: Connection) -> None:
+        """Note that a client has read most of what waited for it."""
+        self._unread_bytes -= self._unread.pop(connection, 0)
+
+    async def close(self, within_s: float) -> None:
+        """Close idle connections now and the others after their responses; abort those left after `within_s`."""
+        for connection in tuple(self.open):
+            connection.shut_down()
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=within_s)
+        for connection in tuple(self.open):
+            connection.abort()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    # --- limits -----------------------------------------------------------------------------------------------------
+
+    def admit(self, host: str) -> Seat | None:
+        """Return a place for a client at this address; None if its connection must be closed at once."""
+        address = address_group(host)
+        if self._admission.is_barred(address):
+            self.note(Excess.ADDRESS, address=address)
+            return None
+        if self._admission.is_crowded:
+            self.close_idle(1)
+        if self._admission.is_full:
+            self.close_idle(1, even_fresh=True)
+        if self._admission.is_full:
+            self.note(Excess.LIMIT)
+            return None
+        seat = self._admission.enter(address)
+        self._metrics.open.set(self._admission.open)
+        return seat
+
+    def release(self, seat: Seat) -> None:
+        """Free the place of a connection that has ended."""
+        self._admission.leave(seat)
+        self._metrics.open.set(self._admission.open)
+
+    def trust(self, seat: Seat) -> None:
+        """Stop counting a connection for its address: a game server has authenticated itself on it."""
+        self._admission.trust(seat)
+
+    def rejection(self, seat: Seat, path: str) -> UnavailableError | None:
+        """Return the error for a request that cannot be answered because there are too many connections."""
+        if is_priority(path):
+            return None
+        if self._admission.excess(seat) is Excess.LIMIT:
+            self.close_idle(self._admission.open - self._admission.limits.ordinary)
+        reason = self._admission.excess(seat)
+        if reason is None:
+            return None
+        if reason is Excess.ADDRESS:
+            self.note(reason, address=seat.address)
+            most = self._admission.limits.of_address
+            message = f"More than {most} connections are open from this address. Close some, or reuse them."
+        else:
+            self.note(reason)
+            message = "The service has too many open connections. Retry later."
+        return UnavailableError(message, retry_after_s=RETRY_AFTER_S)
+
+    def close_idle(self, count: int, *, even_fresh: bool = False) -> None:
+        """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh."""
+        fresh_s = time.monotonic() - (0.0 if even_fresh else FRESH_S)
+        silent = itertools.takewhile(lambda one: self._silent[one] <= fresh_s, self._silent)
+        for connection in tuple(itertools.islice(itertools.chain(silent, self._idle), count)):
+            self.remove(connection)
+            connection.abort()
+            self.note(Excess.IDLE)
+
+    def note(self, reason: Excess, **fields: object) -> None:
+        """Count a connection that was rejected or closed early; warn if it is the first in a while."""
+        self._metrics.rejected.inc(reason)
+        now_s = time.monotonic()
+        warning = _WARNINGS.get(reason)
+        if warning is not None and now_s >= self._warn_at_s.get(reason, now_s):
+            self._warn_at_s[reason] = now_s + WARNING_S
+            _log.warning(warning, extra={"open": self._admission.open, **fields})

@@ -1,0 +1,106 @@
+"""Errors of the web layer and their responses: one body shape for all, with the headers of each status."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.errors import (
+    Fault,
+    ForbiddenError,
+    InvalidParamsError,
+    MatchpodError,
+    MethodNotAllowedError,
+    RateLimitError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.web.http.responses import Header, Response
+
+ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
+"""The errors of every endpoint that can be unavailable: any endpoint rejects unknown parameters."""
+
+WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
+"""The errors of every endpoint that needs a key."""
+
+NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
+"""An error may say what exists in an organization, and is no longer true at the next request."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The body of every error; `details` only if there are faults to list."""
+
+    status_code: Annotated[int, Meta(description="The HTTP status.")]
+    error: Annotated[str, Meta(description="The error code.")]
+    message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
+    details: Annotated[
+        tuple[Fault, ...] | msgspec.UnsetType,
+        Meta(description="All faults of the request; left out if there are none to list."),
+    ] = msgspec.UNSET
+    request_id: Annotated[
+        str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
+    ]
+
+
+class GoneError(MatchpodError):
+    """The match has ended or does not exist; a game server stops sending when it gets this status."""
+
+    code = "GONE"
+    status = 410
+
+
+class NotReadyError(UnavailableError):
+    """The process cannot accept requests, for the given reasons."""
+
+    def __init__(self, message: str, *, reasons: Sequence[str], retry_after_s: int = 1) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.faults = tuple(Fault("", reason) for reason in reasons)
+
+
+class InternalServerError(MatchpodError):
+    """An internal error; the cause is in the log, under the request id."""
+
+
+def error_response(error: MatchpodError, request_id: str) -> Response:
+    """Return the response for an error."""
+    faults = error.faults if isinstance(error, InvalidParamsError | NotReadyError) else ()
+    body = ErrorBody(
+        status_code=error.status,
+        error=error.code,
+        message=str(error),
+        details=faults or msgspec.UNSET,
+        request_id=request_id,
+    )
+    return Response(_encoder.encode(body), error.status, headers=(*error_headers(error), NOT_STORED))
+
+
+def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:
+    """Return the status, headers and body of a response that closes the connection."""
+    request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
+    response = error_response(error, request_id)
+    headers = [
+        (b"content-type", response.content_type),
+        (b"content-length", b"%d" % len(response.body)),
+        (b"x-request-id", request_id.encode()),
+        *response.headers,
+        (b"connection", b"close"),
+    ]
+    return response.status, headers, response.body
+
+
+def error_headers(error: MatchpodError) -> tuple[Header, ...]:
+    """Return the headers that belong to an error: how to authenticate, which methods exist, when to retry."""
+    if isinstance(error, UnauthorizedError):
+        return ((b"www-authenticate", b"Bearer"),)
+    if isinstance(error, MethodNotAllowedError):
+        return ((b"allow", ", ".join(error.allowed).encode()),)
+    if isinstance(error, RateLimitError | UnavailableError):
+        return ((b"retry-after", b"%d" % error.retry_after_s),)
+    return ()

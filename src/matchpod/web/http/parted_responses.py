@@ -1,0 +1,47 @@
+"""Send a response part by part: the next part is read when the client has read enough of those before.
+
+So a client that does not read costs a few parts of memory, whatever the size of the response, until it is disconnected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+
+from matchpod.web.http.asgi import Scope, Send
+from matchpod.web.http.compression import ENCODING, VARY, accepts_gzip, compress_parts
+from matchpod.web.http.responses import CONNECTION, Header, PartedResponse, StreamConnection
+
+
+async def begin(response: PartedResponse) -> PartedResponse:
+    """Read the first part, so that an error in it is reported as one."""
+    first = await anext(response.parts, b"")
+    return msgspec.structs.replace(response, parts=_continued(first, response.parts))
+
+
+async def _continued(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    del first
+    async for part in parts:
+        yield part
+
+
+async def send_parts(response: PartedResponse, scope: Scope, send: Send, *, more_headers: Sequence[Header]) -> None:
+    """Send a response; stop reading its parts when the client has disconnected.
+
+    An error in between is raised: the connection is then aborted, so that no client takes the response for complete.
+    """
+    parts: AsyncIterator[bytes] = response.parts
+    headers = [(b"content-type", response.content_type), *response.headers, *more_headers, VARY]
+    if accepts_gzip(scope):
+        parts = compress_parts(parts)
+        headers.append(ENCODING)
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if scope["method"] != "HEAD":
+        connection: StreamConnection | None = (scope.get("extensions") or {}).get(CONNECTION)
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            if connection is not None and not connection.is_open:
+                return
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,101 @@
+"""The OpenAPI description of the two callbacks, as webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.views.result import GAME
+from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
+from matchpod.web.openapi.examples import Examples
+
+Schema = dict[str, object]
+
+_AT: Final = "#/components/schemas/"
+_PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
+_HEADERS: Final = {
+    "Authorization": "The `callbackAuthToken` given at creation; left out if there was none.",
+    "webhook-id": "The same whenever this callback is sent: use it to ignore one that arrives again.",
+    "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
+    "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
+    "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time you or the "
+    "operator of the service send the callback again. An attempt that is repeated has the same number.",
+}
+
+
+def callback_schemas() -> dict[str, Schema]:
+    """Return the schemas of both callback bodies, by name."""
+    result: Schema = {
+        "$ref": f"{_AT}MatchResult",
+        "description": "The full result, the same as when getting the match by external id.",
+    }
+    reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
+    listed = "Only for `incomplete_roster`: listed players who"
+    return {
+        "MatchOver": _body(MATCH_OVER, {"result": result}, required=("result",)),
+        "MatchCanceled": _body(
+            MATCH_CANCELED,
+            {
+                "reason": {"type": "string", "description": f"Why: {reasons}."},
+                "missingPlayers": {**_PLAYERS, "description": f"{listed} never connected."},
+                "connectedPlayers": {**_PLAYERS, "description": f"{listed} connected at least once."},
+                "absentPlayers": {
+                    **_PLAYERS,
+                    "description": f"{listed} were not on the server at the end: those who never connected, and "
+                    "those who had left.",
+                },
+                "logComplete": {
+                    "type": "boolean",
+                    "description": "Whether the log of the server is complete; if not, numbers of its maps may be too "
+                    "low. Left out if nothing was played, or if it is not known.",
+                },
+            },
+            required=("reason",),
+        ),
+    }
+
+
+def webhooks(examples: Examples) -> dict[str, Schema]:
+    """Return the callback requests, by name."""
+    return {
+        "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver", examples),
+        "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled", examples),
+    }
+
+
+def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema:
+    content: Schema = {"schema": {"$ref": f"{_AT}{schema}"}, "examples": examples.webhook(name)}
+    return {
+        "post": {
+            "operationId": name,
+            "summary": summary,
+            "description": "Sent once to the `callbackUrl`, and again 5 s later if there was no 2xx response within "
+            "10 s. Redirects are not followed. It can arrive more than twice in two cases, always with the same "
+            "`webhook-id` and the same bytes: an attempt during which the service itself stopped is repeated, at most "
+            "8 times per hour, and you or the operator of the service can send a callback again.",
+            "parameters": [
+                {"name": header, "in": "header", "description": text, "schema": {"type": "string"}}
+                for header, text in _HEADERS.items()
+            ],
+            "requestBody": {"required": True, "content": {"application/json": content}},
+            "security": [],
+            "responses": {"2XX": {"description": "Received."}},
+        }
+    }
+
+
+def _body(event: str, extra: Mapping[str, Schema], *, required: tuple[str, ...]) -> Schema:
+    common: dict[str, Schema] = {
+        "eventType": {"type": "string", "const": event},
+        "gameId": {"type": "string", "const": GAME},
+        "externalMatchId": {"type": ["string", "null"], "description": "As given at creation."},
+        "serverId": {"type": "string"},
+        "sessionId": {"type": "string", "description": "The `gameId` of the server."},
+        "timestamp": {
+            "type": "string",
+            "format": "date-time",
+            "description": "When the match ended: ISO 8601 in UTC, with milliseconds.",
+        },
+    }
+    return {"type": "object", "properties": {**common, **extra}, "required": [*common, *required]}

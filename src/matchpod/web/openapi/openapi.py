@@ -1,0 +1,227 @@
+"""Build the two OpenAPI 3.1 documents from the list of endpoints: for callers, and for game servers and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
+from matchpod.web.endpoint import Endpoint, Parameter, Tag
+from matchpod.web.handlers.parameters import IF_NONE_MATCH
+from matchpod.web.http.responses import EVENT_STREAM, JSON
+from matchpod.web.openapi.callback_schema import webhooks
+from matchpod.web.openapi.examples import Examples, read_examples
+from matchpod.web.openapi.published_schemas import Schema, published_schemas, referenced, schema_ref
+
+_SCHEME = "apiKey"
+_TAGS = {
+    Tag.API: "For callers, with an API key.",
+    Tag.INGEST: "For game servers and their plugins, with the token of the match.",
+    Tag.OPERATIONS: "For operators and monitoring.",
+}
+_LINKED = {
+    "getServer": ("getServer", "id", "serverId"),
+    "cancelMatch": ("cancelMatch", "id", "serverId"),
+    "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
+    "listServerSeries": ("listServerSeries", "serverId", "serverId"),
+    "getSeries": ("getSeries", "seriesId", "seriesId"),
+    "getListedSeries": ("getSeries", "seriesId", "items/0/seriesId"),
+    "getListedServer": ("getServer", "id", "items/0/serverId"),
+    "getListedMap": ("getMap", "mapId", "items/0/id"),
+    "getMapOfSeries": ("getMap", "mapId", "maps/0/id"),
+    "getListedCallback": ("getCallback", "id", "items/0/id"),
+    "getCallback": ("getCallback", "id", "id"),
+    "redeliverCallback": ("redeliverCallback", "id", "id"),
+    "getMapEvents": ("getMapEvents", "mapId", "id"),
+    "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
+    "getMapRounds": ("getMapRounds", "mapId", "id"),
+}
+"""Links: the operation, its parameter, and the field of the response to use for it."""
+
+_MEANINGS = {
+    "INVALID_PARAMS": "The body or a parameter breaks a rule, or a parameter is unknown; `details` lists every fault.",
+    "UNAUTHORIZED": "The key or token is missing or not valid.",
+    "FORBIDDEN": "The key lacks the scope or role, or this belongs to another organization.",
+    "NOT_FOUND": "It does not exist.",
+    "SERVER_NOT_RUNNING": "The match has already ended in another way.",
+    "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
+    "CALLBACK_WAITING": "An attempt is under way or scheduled.",
+    "GONE": "The match has ended or does not exist: stop sending.",
+    "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
+    "RATE_LIMIT_EXCEEDED": "Too many requests, live matches, open streams or failed log-ins; `Retry-After` is the "
+    "seconds to wait.",
+    "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
+    "SERVICE_UNAVAILABLE": "Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
+}
+"""The description of each error code."""
+
+_HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
+    UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
+    RateLimitError: ("Retry-After", {"type": "integer", "minimum": 1}),
+    UnavailableError: ("Retry-After", {"type": "integer", "minimum": 1}),
+}
+
+_ETAG: Schema = {
+    "ETag": {
+        "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
+        "description": "Only if it has ended. Send it as `If-None-Match` to get the body only if it has changed.",
+    }
+}
+
+
+def describe(endpoints: Sequence[Endpoint], version: str) -> bytes:
+    """Return the document for callers as JSON."""
+    document = _document(
+        [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
+        {
+            "title": "Matchpod",
+            "version": version,
+            "description": "A fresh Counter-Strike 2 server for every match, and its full result in one callback.",
+        },
+        {"webhooks": webhooks(read_examples())},
+    )
+    return msgspec.json.encode(document)
+
+
+def describe_internal(endpoints: Sequence[Endpoint], version: str) -> bytes:
+    """Return the document for game servers and operators as JSON."""
+    document = _document(
+        [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
+        {
+            "title": "Matchpod, internal endpoints",
+            "version": version,
+            "description": "What game servers send, and what operators read. Callers need none of it: their endpoints "
+            "are in `/openapi.json`.",
+        },
+    )
+    return msgspec.json.encode(document)
+
+
+def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
+    """Return the document of these endpoints, with the schemas that it refers to."""
+    shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
+    schemas, components = published_schemas(shapes)
+    examples = read_examples()
+    returned = iter(schemas)
+    operations: dict[str, dict[str, object]] = {}
+    for endpoint in endpoints:
+        schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
+        operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema, examples)
+    document: Schema = {
+        "openapi": "3.1.0",
+        "info": info,
+        "servers": [{"url": "/", "description": "The service that returned this document."}],
+        "tags": [
+            {"name": tag.value, "description": text}
+            for tag, text in _TAGS.items()
+            if any(endpoint.tag is tag for endpoint in endpoints)
+        ],
+        "paths": operations,
+        **(more or {}),
+    }
+    keys: Schema = {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}}
+    needs_key = any(endpoint.access is not None for endpoint in endpoints)
+    document["components"] = {
+        "schemas": referenced(document, components),
+        "examples": referenced(document, examples.components(), "examples"),
+        **({"securitySchemes": keys} if needs_key else {}),
+    }
+    return document
+
+
+def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
+    operation: Schema = {"operationId": endpoint.name, "tags": [endpoint.tag.value], "summary": endpoint.summary}
+    if endpoint.alias_of is not None:
+        operation["deprecated"] = True
+    if description := _description(endpoint):
+        operation["description"] = description
+    operation["security"] = [] if endpoint.access is None else [{_SCHEME: []}]
+    parameters = (*endpoint.parameters, *((IF_NONE_MATCH,) if endpoint.has_etag else ()))
+    if parameters:
+        operation["parameters"] = [_parameter(one, examples.parameter(endpoint, one.name)) for one in parameters]
+    if endpoint.body is not None:
+        content = _content(JSON, schema_ref(endpoint.body), examples.request(endpoint))
+        operation["requestBody"] = {"required": True, **content}
+    elif endpoint.raw_body is not None:
+        content = _content(endpoint.raw_body, {}, examples.request(endpoint))
+        operation["requestBody"] = {"required": True, **content}
+    operation["responses"] = _responses(endpoint, schema, examples)
+    return operation
+
+
+def _description(endpoint: Endpoint) -> str:
+    parts = [endpoint.text] if endpoint.text else []
+    if endpoint.access is not None:
+        needs = f"Needs a key with the scope `{endpoint.access}`"
+        roles = " or ".join(f"`{role}`" for role in endpoint.roles)
+        parts.append(f"{needs} and the role {roles}." if roles else f"{needs}.")
+    return " ".join(parts)
+
+
+def _parameter(parameter: Parameter, example: str | None) -> Schema:
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.is_required,
+        **({"deprecated": True} if parameter.is_deprecated else {}),
+        "description": parameter.text,
+        "schema": parameter.schema,
+        **({} if example is None else {"example": example}),
+    }
+
+
+def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
+    success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
+    success["description"] = HTTPStatus(endpoint.status).phrase
+    success["headers"] = {**_headers(()), **(_ETAG if endpoint.has_etag else {})}
+    if endpoint.links:
+        success["links"] = {name: _link(name) for name in endpoint.links}
+    by_status: dict[int, list[type[MatchpodError]]] = {}
+    for error in endpoint.errors:
+        by_status.setdefault(error.status, []).append(error)
+    failures = {
+        str(status): _failure(by_status[status], examples.response(endpoint, status, by_status[status]))
+        for status in sorted(by_status)
+    }
+    if endpoint.has_etag:
+        unchanged: Schema = {
+            "description": "The earlier response is still current.",
+            "headers": {**_headers(()), **_ETAG},
+        }
+        failures = {"304": unchanged, **failures}
+    if endpoint.content_type == EVENT_STREAM and endpoint.events == "TimelineItem":
+        failures = {
+            "204": {"description": "All items were already received; none will follow.", "headers": _headers(())},
+            **failures,
+        }
+    return {str(endpoint.status): success, **failures}
+
+
+def _failure(errors: Sequence[type[MatchpodError]], examples: Schema) -> Schema:
+    meanings = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
+    response = _content(JSON, schema_ref("Error"), examples)
+    return {"description": " ".join(meanings), "headers": _headers(errors), **response}
+
+
+def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
+    named = dict(_HEADERS[error] for error in errors if error in _HEADERS)
+    shown: Schema = {name: {"required": True, "schema": schema} for name, schema in named.items()}
+    return {"X-Request-Id": {"required": True, "schema": {"type": "string", "pattern": "^req_[0-9a-z]{16}$"}}, **shown}
+
+
+def _link(name: str) -> Schema:
+    operation, parameter, field = _LINKED[name]
+    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{field}"}}
+
+
+def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
+    return {"content": {media_type: {"schema": schema, **({"examples": examples} if examples else {})}}}
+
+
+def _other_shape(endpoint: Endpoint) -> Schema:
+    """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
+    if endpoint.content_type != EVENT_STREAM:
+        return {"type": "string"}
+    return schema_ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")

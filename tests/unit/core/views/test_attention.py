@@ -1,0 +1,143 @@
+"""Which matches need attention, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from matchpod.core import events as ev
+from matchpod.core.views.attention import Signals, Situation, attention_of
+from matchpod.core.views.progress import PublicPhase
+from tests.unit.core.match_driver import ANN
+
+NOW_MS = 1_000_000
+QUIET = Situation(now_ms=NOW_MS, phase=PublicPhase.LIVE, heard_ms=NOW_MS - 1_000)
+
+
+def texts(**changes: Any) -> list[str]:
+    return [reason.text for reason in attention_of(msgspec.structs.replace(QUIET, **changes))]
+
+
+def chat(text: str) -> ev.ChatMessage:
+    return ev.ChatMessage(NOW_MS, ANN, "Ann", is_team_only=False, text=text)
+
+
+@pytest.mark.parametrize("phase", PublicPhase)
+def test_match_without_problems_needs_none(phase: PublicPhase) -> None:
+    assert texts(phase=phase) == []
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "missing", "expected"),
+    [
+        (120_001, 2, []),
+        (120_000, 2, ["2 players missing, time left"]),
+        (41_500, 1, ["1 player missing, time left"]),
+        (-5_000, 1, ["1 player missing, time left"]),
+        (41_500, 0, []),
+    ],
+)
+def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, missing: int, expected: list[str]) -> None:
+    until_ms = NOW_MS + left_ms
+    for phase in (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.BETWEEN_MAPS):
+        assert texts(phase=phase, missing=missing, join_until_ms=until_ms) == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "silent_ms", "expected"),
+    [
+        (PublicPhase.LIVE, 9_999, []),
+        (PublicPhase.LIVE, 10_000, ["nothing heard for"]),
+        (PublicPhase.WAITING_FOR_PLAYERS, 75_000, ["nothing heard for"]),
+        (PublicPhase.ALLOCATING, 75_000, []),
+        (PublicPhase.ENDED, 75_000, []),
+    ],
+)
+def test_silent_server_needs_it(phase: PublicPhase, silent_ms: int, expected: list[str]) -> None:
+    assert texts(phase=phase, heard_ms=NOW_MS - silent_ms) == expected
+
+
+def test_server_whose_console_does_not_answer_either_needs_it_earlier() -> None:
+    assert texts(silent_ms=NOW_MS - 4_999) == []
+    assert texts(silent_ms=NOW_MS - 5_000) == ["nothing heard for"]
+    assert texts(silent_ms=NOW_MS - 5_000, phase=PublicPhase.ENDED) == []
+    (reason,) = attention_of(msgspec.structs.replace(QUIET, heard_ms=NOW_MS - 20_000, silent_ms=NOW_MS - 6_000))
+    assert reason.since_ms == NOW_MS - 6_000
+
+
+def test_time_that_runs_is_apart_from_the_text() -> None:
+    (reason,) = attention_of(msgspec.structs.replace(QUIET, heard_ms=NOW_MS - 20_000))
+    assert (reason.since_ms, reason.until_ms) == (NOW_MS - 20_000, None)
+
+
+def test_missing_player_needs_it_during_a_live_map_only() -> None:
+    assert texts(missing=1) == ["1 player gone during a live map"]
+    assert texts(missing=1, phase=PublicPhase.BETWEEN_MAPS) == []
+
+
+def test_long_pause_needs_it() -> None:
+    assert texts(phase=PublicPhase.PAUSED, paused_ms=NOW_MS - 299_999) == []
+    assert texts(phase=PublicPhase.PAUSED, paused_ms=NOW_MS - 300_000) == ["paused for"]
+    assert texts(phase=PublicPhase.LIVE, paused_ms=NOW_MS - 300_000) == []
+
+
+def test_match_without_a_server_needs_it_after_a_minute_or_a_second_try() -> None:
+    waiting = {"phase": PublicPhase.ALLOCATING, "heard_ms": None}
+    assert texts(**waiting, pending_ms=NOW_MS - 59_999) == []
+    assert texts(**waiting, pending_ms=NOW_MS - 60_000) == ["waiting for a free server for"]
+    assert texts(**waiting, tries=1) == ["try 2 of starting a server"]
+    assert texts(tries=1) == []
+
+
+def test_call_for_an_admin_needs_it_for_ten_minutes() -> None:
+    assert texts(called_ms=NOW_MS - 599_999) == ["a player asked for an admin,"]
+    assert texts(called_ms=NOW_MS - 600_000) == []
+    assert texts(called_ms=NOW_MS, phase=PublicPhase.ENDED) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"is_callback_given_up": True, "phase": PublicPhase.ENDED}, "callback given up"),
+        ({"lost_rounds": 1}, "log gap: 1 round incomplete"),
+        ({"lost_rounds": 2}, "log gap: 2 rounds incomplete"),
+        ({"leads": 1}, "1 anti-cheat lead"),
+        ({"leads": 2}, "2 anti-cheat leads"),
+    ],
+)
+def test_other_reasons(changes: dict[str, object], expected: str) -> None:
+    assert texts(**changes) == [expected]
+
+
+def test_most_urgent_reason_comes_first() -> None:
+    found = attention_of(msgspec.structs.replace(QUIET, leads=1, called_ms=NOW_MS, is_callback_given_up=True))
+    assert [reason.kind for reason in found] == ["call", "callback", "leads"]
+
+
+def test_pause_is_noted_from_its_first_request_to_its_end() -> None:
+    signals = Signals()
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 5)
+    signals.update([ev.Paused(NOW_MS, by="Ben")], 9)
+    assert signals.paused_ms == 5
+    signals.update([ev.Unpaused(NOW_MS, by="Ben")], 12)
+    assert signals.paused_ms is None
+
+
+def test_pause_ends_with_its_map() -> None:
+    signals = Signals()
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 5)
+    signals.update([ev.MapEnded(NOW_MS, "de_nuke", 13, 5)], 6)
+    signals.update([ev.Paused(NOW_MS, by="Ann")], 9)
+    assert signals.paused_ms == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "is_call"),
+    [("!admin", True), ("please !ADMIN now", True), ("!administrator", False), ("admin", False), ("x!admin", False)],
+)
+def test_word_in_the_chat_calls_an_admin(text: str, is_call: bool) -> None:
+    signals = Signals()
+    signals.update([chat(text)], 7)
+    assert signals.called_ms == (7 if is_call else None)

@@ -1,0 +1,184 @@
+"""When a process reports that it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.service.operations import readiness as readiness_module
+from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
+from matchpod.service.regions.regions import Region, Regions
+from tests.unit.web.sites import NoFleet
+
+NOW_MS = 1_800_000_000_000
+
+
+class FakeClock:
+    """A clock that the fake database advances when its time is read."""
+
+    def __init__(self) -> None:
+        self.at_ms = NOW_MS
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+class FakeDatabase(Database):
+    """A database that returns a schema version or its time, unless it is unavailable."""
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self.is_unavailable = False
+        self.clock = clock
+        self.ahead_ms = 0
+        self.writes = 0
+        self.write_fault: str | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        return self.clock is not None
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        if self.is_unavailable:
+            raise DatabaseUnavailableError("gone")
+        if "EPOCH" not in sql:
+            return [(1,)]
+        assert self.clock is not None, "the time of a database that is not shared was read"
+        self.clock.at_ms += 2_000
+        return [(self.clock.at_ms - 1_000 + self.ahead_ms,)]
+
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        rows = await self.read(sql, params)
+        return rows[0] if rows else None
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.writes += 1
+        if self.write_fault is not None:
+            raise DatabaseUnavailableError(self.write_fault)
+        return [[] for _ in statements]
+
+    async def close(self) -> None:
+        pass
+
+
+class FaultyFleet(NoFleet):
+    """A fleet that cannot be used."""
+
+    why_unusable: str | None = "The cluster cannot be reached."
+
+    @property
+    def fault(self) -> str | None:
+        return self.why_unusable
+
+
+def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> None:
+    db, fleet = FakeDatabase(), FaultyFleet()
+    region = Region(code="eu", name="Europe", location="here", fleet=fleet)
+    readiness = Readiness(db=db, clock=FakeClock(), regions=Regions([region], db))
+    readiness.mark_ready()
+    assert asyncio.run(readiness.check()) == []
+    assert asyncio.run(readiness.warnings()) == ["Region eu is inactive: The cluster cannot be reached."]
+    fleet.why_unusable = None
+    assert asyncio.run(readiness.warnings()) == []
+
+
+def test_process_is_ready_between_start_and_draining() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    assert asyncio.run(readiness.check()) == ["The service is starting."]
+    readiness.mark_ready()
+    assert asyncio.run(readiness.check()) == []
+    readiness.drain()
+    assert asyncio.run(readiness.check()) == ["The service is draining."]
+
+
+def test_draining_process_does_not_become_ready() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness.drain()
+    readiness.mark_ready()
+    assert readiness.state == ReadinessState.DRAINING
+
+
+def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
+    db = FakeDatabase()
+    readiness = Readiness(db=db, clock=FakeClock())
+    readiness.mark_ready()
+    db.is_unavailable = True
+    assert asyncio.run(readiness.check()) == ["The database is unavailable."]
+    db.is_unavailable = False
+    assert asyncio.run(readiness.check()) == []
+
+
+def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
+    db, clock = FakeDatabase(), FakeClock()
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
+    db.write_fault = "SQLite: database or disk is full"
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            assert asyncio.run(readiness.check()) == [
+                "Nothing can be written to the database (SQLite: database or disk is full)."
+                " Check its disk space and permissions."
+            ]
+            clock.at_ms += WRITE_CHECK_MS
+        db.write_fault = None
+        assert asyncio.run(readiness.check()) == []
+    assert [one.message for one in caplog.records] == ["database cannot be written", "database can be written again"]
+
+
+def test_probes_every_second_write_only_every_few_seconds() -> None:
+    db, clock = FakeDatabase(), FakeClock()
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
+    for _ in range(10):
+        assert asyncio.run(readiness.check()) == []
+        clock.at_ms += 1_000
+    assert db.writes == 10 * 1_000 // WRITE_CHECK_MS
+
+
+def test_database_that_does_not_answer_a_write_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SlowDatabase(FakeDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    monkeypatch.setattr(readiness_module, "CHECK_S", 0.01)
+    readiness = Readiness(db=SlowDatabase(), clock=FakeClock())
+    readiness.mark_ready()
+    assert asyncio.run(readiness.check()) == ["Nothing was written to the database within 0.01 s. Check its disk."]
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "reasons"),
+    [
+        (0, []),
+        (MAX_DIFFERENCE_MS + 1_000, []),
+        (-MAX_DIFFERENCE_MS - 1_000, []),
+        (8_500, ["The clock is 7.5 s behind the database's. Restart the service, which corrects it."]),
+        (-8_500, ["The clock is 7.5 s ahead of the database's. Restart the service, which corrects it."]),
+    ],
+)
+def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
+    ahead_ms: int, reasons: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    db = FakeDatabase(clock)
+    db.ahead_ms = ahead_ms
+    readiness = Readiness(db=db, clock=clock)
+    readiness.mark_ready()
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(readiness.compare_clocks())
+    assert asyncio.run(readiness.check()) == reasons
+    assert [one.message for one in caplog.records] == ["clock differs from the database clock"] * len(reasons)
+    db.ahead_ms = 0
+    asyncio.run(readiness.compare_clocks())
+    assert asyncio.run(readiness.check()) == []
+
+
+def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
+    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness.mark_ready()
+    asyncio.run(readiness.compare_clocks())
+    assert asyncio.run(readiness.check()) == []

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from matchpod.core.servers.server_loss import Silence
+from matchpod.service.regions.silence import SilentServers
+
+
+def silence(since_ms: int = 0, *, region: str = "eu", host: str = "10.0.0.1") -> Silence:
+    return Silence(region=region, host=host, since_ms=since_ms)
+
+
+def test_servers_that_fall_silent_together_are_counted() -> None:
+    silent = SilentServers()
+    assert silent.report("srv_1", silence(0)) == 1
+    assert silent.report("srv_2", silence(9_000)) == 2
+    assert silent.report("srv_1", silence(0)) == 2
+    assert silent.report("srv_3", silence(60_000)) == 1, "another cause"
+    assert (silent.count("eu"), silent.count("us")) == (3, 0)
+
+
+def test_number_never_falls_during_a_silence() -> None:
+    silent = SilentServers()
+    for number in range(20):
+        silent.report(f"srv_{number}", silence(number * 100))
+    for number in range(19):
+        silent.forget(f"srv_{number}")
+    assert silent.report("srv_19", silence(1_900)) == 20
+    silent.forget("srv_19")
+    assert silent.report("srv_19", silence(70_000)) == 1, "a new silence"
+
+
+def test_servers_of_one_host_in_two_regions_are_silent_together() -> None:
+    silent = SilentServers()
+    silent.report("srv_1", silence(0, region="eu"))
+    assert silent.report("srv_2", silence(0, region="us")) == 2
+    assert "several fell silent together" in (silent.notice("eu") or "")
+    assert "90 s" in (silent.notice("us") or "")
+
+
+def test_silence_of_a_server_is_forgotten() -> None:
+    silent = SilentServers()
+    assert (silent.since_ms("srv_1"), silent.notice("eu")) == (None, None)
+    silent.report("srv_1", silence(5))
+    assert silent.since_ms("srv_1") == 5
+    assert "30 s" in (silent.notice("eu") or "")
+    silent.forget("srv_1")
+    silent.forget("srv_1")
+    assert (silent.since_ms("srv_1"), silent.notice("eu"), silent.count("eu")) == (None, None, 0)

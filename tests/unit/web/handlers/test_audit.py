@@ -1,0 +1,104 @@
+"""The endpoint for the audit log: permissions, pages, and what it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.service.common.principals import Role, Scope
+from tests.unit.web import sites
+from tests.unit.web.sites import Site, check_error, unavailable
+
+site = sites.site
+API = "/api/v1/audit"
+
+
+def cancel(site: Site) -> str:
+    """Create and cancel a match, a millisecond after what was done before."""
+    site.clock.at_ms += 1
+    server_id = site.new_server()
+    site.cancel(server_id)
+    return server_id
+
+
+def test_acts_are_listed_newest_first(site: Site) -> None:
+    server_id = cancel(site)
+    page = site.get(API).json()
+    assert page["nextBefore"] is None
+    canceled, created = page["items"]
+    assert canceled.pop("id").startswith("act_")
+    assert canceled == {
+        "at": "2026-09-21T14:13:20.124Z",
+        "actor": created["target"],
+        "action": "match_canceled",
+        "target": server_id,
+        "detail": "",
+    }
+    assert (created["actor"], created["action"]) == ("command line", "key_created")
+    assert created["detail"] == "owner, servers:read servers:write"
+
+
+def test_pages_follow_each_other(site: Site) -> None:
+    expected = [cancel(site) for _ in range(4)][::-1]
+    found: list[str] = []
+    before = ""
+    while True:
+        page = site.get(f"{API}?pageSize=2{before}").json()
+        assert len(page["items"]) <= 2
+        found += [item["target"] for item in page["items"] if item["action"] == "match_canceled"]
+        if page["nextBefore"] is None:
+            break
+        cancel(site)  # a new entry does not move the others
+        before = f"&before={page['nextBefore']}"
+    assert found == expected
+
+
+def test_page_that_is_full_and_the_last_has_no_next(site: Site) -> None:
+    cancel(site)
+    assert site.get(f"{API}?pageSize=2").json()["nextBefore"] is None
+    page = site.get(f"{API}?pageSize=1").json()
+    assert page["nextBefore"] == page["items"][0]["id"]
+
+
+def test_other_organizations_are_not_shown(site: Site) -> None:
+    server_id = cancel(site)
+    theirs = site.get(API, key=site.other_key).json()["items"]
+    assert [item["action"] for item in theirs] == ["key_created"]
+    assert server_id not in str(theirs)
+    before = site.get(API).json()["items"][0]["id"]
+    assert site.get(f"{API}?before={before}", key=site.other_key).json()["items"] == theirs
+
+
+@pytest.mark.parametrize(
+    ("role", "scope", "status"),
+    [
+        (Role.OWNER, Scope.SERVERS_READ, 200),
+        (Role.ADMIN, Scope.SERVERS_READ, 200),
+        (Role.MEMBER, Scope.SERVERS_READ, 403),
+        (Role.OWNER, Scope.SERVERS_WRITE, 403),
+    ],
+)
+def test_audit_log_is_for_owners_and_admins(site: Site, role: Role, scope: Scope, status: int) -> None:
+    key = site.new_key(role=role, scopes=[scope])
+    assert site.get(API, key=key).status_code == status
+
+
+def test_request_without_a_key_is_rejected(site: Site) -> None:
+    check_error(site.request("GET", API), 401, "UNAUTHORIZED")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("pageSize=0", "pageSize=101", "before=", "before=%00", "page=2", "before=a&before=b", "before=x"),
+        *("before=act_", "before=act_01hf7yat00000000000000000", "before=act_01HF7YAT000000000000000000"),
+        *("before=srv_01hf7yat000000000000000000", "before=act_01hf7yat000000000000000000%0A"),
+    ],
+)
+def test_invalid_query_is_rejected(site: Site, query: str) -> None:
+    check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")
+
+
+def test_unavailable_database_asks_to_retry(site: Site) -> None:
+    site.get(API)
+    site.db.failure = unavailable()
+    check_error(site.get(API), 503, "SERVICE_UNAVAILABLE")

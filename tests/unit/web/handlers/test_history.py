@@ -1,0 +1,385 @@
+"""Reading series, maps, timelines and leaderboards over HTTP: responses and permissions."""
+
+from __future__ import annotations
+
+import pytest
+
+from matchpod.core.match.played_map import MapStatus
+from matchpod.service.common.principals import Scope
+from tests.unit.web import sites
+from tests.unit.web.histories import (
+    DAY_MS,
+    STARTED_MS,
+    append_events,
+    chat,
+    finish,
+    map_ids,
+    new_series,
+    set_status,
+)
+from tests.unit.web.sites import BODY, NOW_MS, PLAYER, Site, check_error, unavailable
+from tests.vaults import tokens_of
+
+site = sites.site
+API = "/api/v1/cs2"
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+LISTS = ["series", "matches"]
+OF_MAP = ["matches/{}", "maps/{}", "matches/{}/events", "maps/{}/events", "matches/{}/leaderboard"]
+
+
+def ids(site: Site, path: str) -> list[str]:
+    """Return the server ids of a list, in its order."""
+    response = site.get(f"{API}/{path}")
+    assert response.status_code == 200, response.text
+    return [item["serverId"] for item in response.json()["items"]]
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_organization_without_matches_has_empty_lists(site: Site, what: str) -> None:
+    assert site.get(f"{API}/{what}").json() == {"page": 1, "pageSize": 20, "total": 0, "items": []}
+
+
+def test_match_is_listed_from_its_creation(site: Site) -> None:
+    server_id = new_series(site)
+    series, maps = site.get(f"{API}/series").json(), site.get(f"{API}/matches").json()
+    assert (series["total"], maps["total"]) == (1, 3)
+    assert series["items"][0]["serverId"] == server_id
+    assert [(one["mapNumber"], one["mapName"], one["status"]) for one in series["items"][0]["maps"]] == [
+        (1, "de_dust2", "upcoming"),
+        (2, "de_mirage", "upcoming"),
+        (3, "de_nuke", "upcoming"),
+    ]
+    assert {item["id"] for item in maps["items"]} == {one["id"] for one in series["items"][0]["maps"]}
+
+
+def test_deathmatch_is_a_map_without_a_series(site: Site) -> None:
+    server_id = site.new_server(gameSettings={"matchType": "deathmatch", "map": "de_dust2", "players": [PLAYER]})
+    assert site.get(f"{API}/series").json()["total"] == 0
+    assert site.get(f"{API}/servers/{server_id}/series").json()["total"] == 0
+    (item,) = site.get(f"{API}/matches").json()["items"]
+    assert (item["team1Name"], item["team2Name"], item["gameMode"]) == (None, None, "deathmatch")
+    assert site.get(f"{API}/matches/{item['id']}").json()["seriesId"] is None
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_pages_make_up_the_whole_list_newest_first(site: Site, what: str) -> None:
+    server_ids = [site.new_server() for _ in range(5)]
+    for days, server_id in enumerate(server_ids):
+        set_status(site, server_id, MapStatus.LIVE, started_ms=STARTED_MS + days * DAY_MS)
+    pages = [site.get(f"{API}/{what}?page={page}&pageSize=2").json() for page in (1, 2, 3, 4)]
+    assert [(page["page"], page["pageSize"], page["total"], len(page["items"])) for page in pages] == [
+        (1, 2, 5, 2),
+        (2, 2, 5, 2),
+        (3, 2, 5, 1),
+        (4, 2, 5, 0),
+    ]
+    assert [item["serverId"] for page in pages for item in page["items"]] == server_ids[::-1]
+    assert site.get(f"{API}/{what}?page=1000000000&pageSize=100").json()["items"] == []
+
+
+def test_limit_parameter_of_the_maps_list_is_its_page_size(site: Site) -> None:
+    new_series(site)
+    responses = [site.get(f"{API}/matches?{query}") for query in ("limit=2", "pageSize=2", "pageSize=2&limit=2")]
+    assert responses[0].json()["pageSize"] == 2
+    assert len(responses[0].json()["items"]) == 2
+    assert responses[0].content == responses[1].content == responses[2].content
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_list_can_be_filtered_by_status(site: Site, what: str) -> None:
+    server_ids = {status: site.new_server() for status in MapStatus}
+    for status, server_id in server_ids.items():
+        set_status(site, server_id, status)
+    for status, server_id in server_ids.items():
+        assert ids(site, f"{what}?status={status}") == [server_id]
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_list_can_be_filtered_by_server(site: Site, what: str) -> None:
+    server_id, _ = site.new_server(), site.new_server()
+    assert ids(site, f"{what}?serverId={server_id}") == [server_id]
+    assert ids(site, f"{what}?serverId=srv_0") == []
+
+
+def test_list_can_be_filtered_by_map(site: Site) -> None:
+    server_id = new_series(site)
+    response = site.get(f"{API}/matches?map=de_mirage").json()
+    assert [(item["serverId"], item["map"]) for item in response["items"]] == [(server_id, "de_mirage")]
+    assert site.get(f"{API}/matches?map=de+train%2F%C3%A9").json()["total"] == 0
+
+
+@pytest.mark.parametrize("what", LISTS)
+@pytest.mark.parametrize(
+    ("query", "is_found"),
+    [
+        # The match started at 2026-09-21T14:13:20.123Z.
+        ("dateFrom=2026-09-21", True),
+        ("dateFrom=2026-09-22", False),
+        ("dateTo=2026-09-21", True),
+        ("dateTo=2026-09-20", False),
+        ("dateFrom=2026-09-21&dateTo=2026-09-21", True),
+        ("dateFrom=2026-09-21T14:13:20.123Z", True),
+        ("dateFrom=2026-09-21T14:13:20.124Z", False),
+        ("dateTo=2026-09-21T14:13:20.123Z", True),
+        ("dateTo=2026-09-21T14:13:20.122Z", False),
+        ("dateTo=2026-09-21T14:13:20", False),
+        ("dateFrom=2026-09-21T16:13:20.123%2B02:00", True),
+        ("dateFrom=2026-09-21T16:13:20.123+02:00", True),
+        ("dateFrom=2026-09-21T16:13:20.124+02:00", False),
+        ("dateTo=2026-09-21T10:13:20.123-0400", True),
+        ("dateTo=2026-09-21%2014:14", True),
+        ("dateTo=2026-09-21+14:13", False),
+        ("dateFrom=2026-09-22&dateTo=2026-09-21", False),
+        ("dateFrom=0001-01-01&dateTo=9999-12-31", True),
+        ("dateTo=1969-12-31", False),
+        ("dateFrom=9999-12-31T23:59:59.999-23:59", False),
+    ],
+)
+def test_list_can_be_filtered_by_date(site: Site, what: str, query: str, is_found: bool) -> None:
+    server_id = site.new_server()
+    set_status(site, server_id, MapStatus.LIVE)
+    assert ids(site, f"{what}?{query}") == ([server_id] if is_found else [])
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_date_filters_exclude_unstarted_matches(site: Site, what: str) -> None:
+    site.new_server()
+    for query in ("dateFrom=0001-01-01", "dateFrom=1970-01-01", "dateTo=9999-12-31"):
+        assert site.get(f"{API}/{what}?{query}").json()["total"] == 0
+
+
+def test_filters_can_be_combined(site: Site) -> None:
+    server_id, other = new_series(site), new_series(site)
+    set_status(site, server_id, MapStatus.FINISHED)
+    set_status(site, other, MapStatus.LIVE)
+    query = f"status=finished&serverId={server_id}&map=de_nuke&dateFrom=2026-09-21&dateTo=2026-09-21&page=1&limit=1"
+    assert ids(site, f"matches?{query}") == [server_id]
+    assert ids(site, f"matches?{query.replace('finished', 'live')}") == []
+
+
+def test_series_of_a_server_equal_the_filtered_list(site: Site) -> None:
+    server_id, other = new_series(site), new_series(site)
+    own = site.get(f"{API}/servers/{server_id}/series")
+    assert own.content == site.get(f"{API}/series?serverId={server_id}").content
+    assert own.json()["total"] == 1
+    assert ids(site, f"servers/{server_id}/series?status=upcoming&serverId={server_id}") == [server_id]
+    assert ids(site, f"servers/{server_id}/series?status=live") == []
+    assert ids(site, f"servers/{server_id}/series?serverId={other}") == []
+    assert ids(site, f"servers/{server_id}/series?page=2") == []
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_lists_contain_only_matches_of_the_own_organization(site: Site, what: str) -> None:
+    server_id = site.new_server()
+    for query in ("", f"?serverId={server_id}"):
+        assert site.get(f"{API}/{what}{query}", site.other_key).json()["total"] == 0
+
+
+# --- details ------------------------------------------------------------------------------------------------------
+
+
+def test_series_is_found_by_either_id_in_any_case(site: Site) -> None:
+    new_series(site)
+    (item,) = site.get(f"{API}/series").json()["items"]
+    by_id = site.get(f"{API}/series/{item['id']}")
+    assert by_id.status_code == 200
+    assert by_id.content == site.get(f"{API}/series/{item['seriesId']}").content
+    assert by_id.content == site.get(f"{API}/series/{item['id'].upper()}").content
+    assert by_id.json()["seriesId"] == item["seriesId"] == "ser_" + item["serverId"].removeprefix("srv_")
+
+
+def test_finished_series_has_scores_and_unplayed_maps(site: Site) -> None:
+    server_id = new_series(site)
+    finish(site, server_id)
+    (item,) = site.get(f"{API}/series").json()["items"]
+    series = site.get(f"{API}/series/{item['seriesId']}").json()
+    assert (series["status"], series["winnerTeam"], series["team1MapsWon"]) == ("finished", "Alpha", 2)
+    assert [(one["status"], one["team1Score"], one["team2Score"], one["winner"]) for one in series["maps"]] == [
+        ("finished", 13, 7, "team1"),
+        ("finished", 13, 7, "team1"),
+        ("cancelled", 0, 0, None),
+    ]
+
+
+@pytest.mark.parametrize("shape", OF_MAP)
+def test_map_is_found_by_its_id_in_any_case(site: Site, shape: str) -> None:
+    server_id = new_series(site)
+    finish(site, server_id)
+    map_id = map_ids(site, server_id)[0]
+    response = site.get(f"{API}/{shape.format(map_id)}")
+    assert response.status_code == 200
+    assert response.content == site.get(f"{API}/{shape.format(map_id.upper())}").content
+
+
+@pytest.mark.parametrize("rest", ["", "/events", "/events?afterSeq=2&limit=3"])
+def test_both_paths_of_a_map_return_the_same_bytes(site: Site, rest: str) -> None:
+    server_id = new_series(site)
+    finish(site, server_id)
+    for map_id in (*map_ids(site, server_id), UNKNOWN):
+        first, second = (site.get(f"{API}/{what}/{map_id}{rest}") for what in ("matches", "maps"))
+        if first.status_code == 200:
+            assert first.content == second.content
+        assert first.status_code == second.status_code == (404 if map_id == UNKNOWN else 200)
+
+
+def test_running_match_that_is_not_live_has_no_players(site: Site) -> None:
+    server_id = site.new_server()
+    site.start(server_id)
+    number = int(PLAYER) - 76561197960265728
+    line = f'L 09/21/2026 - 14:13:20.123 - "Ann<2><[U:1:{number}]><>" entered the game\n'
+    site.request("POST", f"/ingest/logs/{tokens_of(site.row(server_id)).log}", content=line.encode())
+    (map_id,) = map_ids(site, server_id)
+    response = site.get(f"{API}/matches/{map_id}").json()
+    assert (response["status"], response["players"], response["antiCheat"]) == ("upcoming", [], [])
+    assert site.get(f"{API}/matches/{map_id}/leaderboard").json()["players"] == []
+
+
+# --- timelines ----------------------------------------------------------------------------------------------------
+
+
+def test_timeline_is_polled_to_its_end_without_gaps(site: Site) -> None:
+    (map_id,) = map_ids(site, site.new_server())
+    append_events(site, map_id, chat(1, 5))
+    append_events(site, map_id, chat(6, 8))
+    path, after, seen = f"{API}/matches/{map_id}/events", 0, []
+    for _ in range(4):
+        page = site.get(f"{path}?afterSeq={after}&limit=3").json()
+        assert (page["mapId"], page["afterSeq"], page["limit"]) == (map_id, after, 3)
+        seen += [item["seq"] for item in page["items"]]
+        after = page["nextAfterSeq"]
+    assert seen == list(range(1, 9))
+    assert page["items"] == []
+    assert after == 8
+    append_events(site, map_id, chat(9, 9))
+    assert [item["seq"] for item in site.get(f"{path}?afterSeq={after}").json()["items"]] == [9]
+
+
+def test_position_past_the_end_is_kept(site: Site) -> None:
+    (map_id,) = map_ids(site, site.new_server())
+    append_events(site, map_id, chat(1, 2))
+    for after in (2, 3, 2**53 - 1):
+        page = site.get(f"{API}/matches/{map_id}/events?afterSeq={after}").json()
+        assert (page["items"], page["nextAfterSeq"]) == ([], after)
+
+
+def test_response_has_the_limit_that_was_applied(site: Site) -> None:
+    (map_id,) = map_ids(site, site.new_server())
+    append_events(site, map_id, chat(1, 1002))
+    path = f"{API}/matches/{map_id}/events"
+    for query, limit in (("", 100), ("?limit=1", 1), ("?limit=1000", 1000), ("?limit=1001", 1000)):
+        page = site.get(path + query).json()
+        assert (page["limit"], len(page["items"]), page["nextAfterSeq"]) == (limit, limit, limit)
+
+
+# --- leaderboards -------------------------------------------------------------------------------------------------
+
+
+def test_leaderboard_is_sorted_by_the_given_statistic(site: Site) -> None:
+    server_id = new_series(site)
+    finish(site, server_id)
+    path = f"{API}/matches/{map_ids(site, server_id)[0]}/leaderboard"
+    names = {
+        query: [player["name"] for player in site.get(path + query).json()["players"]]
+        for query in ("", "?sortBy=kills", "?sortBy=damage", "?sortBy=damage&limit=1", "?limit=32")
+    }
+    assert names == {
+        "": ["Ann", "Bob"],
+        "?sortBy=kills": ["Ann", "Bob"],
+        "?sortBy=damage": ["Bob", "Ann"],
+        "?sortBy=damage&limit=1": ["Bob"],
+        "?limit=32": ["Ann", "Bob"],
+    }
+
+
+def test_leaderboard_has_no_alias_under_the_maps_path(site: Site) -> None:
+    (map_id,) = map_ids(site, site.new_server())
+    check_error(site.get(f"{API}/maps/{map_id}/leaderboard"), 404, "NOT_FOUND")
+
+
+# --- permissions ------------------------------------------------------------------------------------------------
+
+
+def every_path(site: Site) -> list[str]:
+    """Return all paths of one match's history."""
+    server_id = new_series(site)
+    finish(site, server_id)
+    (item,) = site.get(f"{API}/series").json()["items"]
+    own = [f"series/{item['id']}", f"series/{item['seriesId']}", f"servers/{server_id}/series"]
+    return [f"{API}/{path}" for path in (*own, *(shape.format(map_ids(site, server_id)[0]) for shape in OF_MAP))]
+
+
+def test_history_of_another_organization_is_forbidden(site: Site) -> None:
+    for path in every_path(site):
+        check_error(site.get(path, site.other_key), 403, "FORBIDDEN")
+        assert site.get(path).status_code == 200
+
+
+def test_reading_the_history_needs_the_read_scope(site: Site) -> None:
+    writer = site.new_key(scopes=[Scope.SERVERS_WRITE])
+    for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
+        body = check_error(site.get(path, writer), 403, "FORBIDDEN")
+        assert "servers:read" in str(body["message"])
+
+
+@pytest.mark.parametrize(
+    "text", [UNKNOWN, "x", "a%2Fb", "%00", "%ff", "x" * 300, "%F0%9F%8E%AE", "ser_", "srv_1", "%7B" + UNKNOWN + "%7D",
+             UNKNOWN.replace("-", ""), UNKNOWN + "0", UNKNOWN + "%0A"]
+)  # fmt: skip
+def test_unknown_series_or_map_is_not_found(site: Site, text: str) -> None:
+    for shape in ("series/{}", *OF_MAP):
+        check_error(site.get(f"{API}/{shape.format(text)}"), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("text", ["srv_0", "x", "a%2Fb", "%00", "%ff", "x" * 300])
+def test_series_of_an_unknown_server_are_not_found(site: Site, text: str) -> None:
+    check_error(site.get(f"{API}/servers/{text}/series"), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("shape", ["series/{}", *OF_MAP])
+def test_invalid_id_is_not_found_without_a_database_query(site: Site, shape: str) -> None:
+    assert site.get(f"{API}/series").status_code == 200  # puts the key into the cache
+    site.db.failure = unavailable()
+    check_error(site.get(f"{API}/{shape.format('no-id')}"), 404, "NOT_FOUND")
+    check_error(site.get(f"{API}/{shape.format(UNKNOWN)}"), 503, "SERVICE_UNAVAILABLE")
+
+
+def test_map_id_and_series_id_are_not_interchangeable(site: Site) -> None:
+    server_id = new_series(site)
+    (item,) = site.get(f"{API}/series").json()["items"]
+    check_error(site.get(f"{API}/series/{map_ids(site, server_id)[0]}"), 404, "NOT_FOUND")
+    check_error(site.get(f"{API}/matches/{item['id']}"), 404, "NOT_FOUND")
+
+
+# --- every response -----------------------------------------------------------------------------------------------
+
+
+def test_responses_are_not_cacheable_by_others(site: Site) -> None:
+    for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
+        response = site.get(path)
+        assert response.status_code == 200
+        assert response.headers["cache-control"] == ("private, no-cache" if "etag" in response.headers else "no-store")
+        assert response.headers["content-type"] == "application/json"
+
+
+def test_head_returns_only_the_headers(site: Site) -> None:
+    for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
+        head, got = site.request("HEAD", path, key=site.key), site.get(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(got.content))
+
+
+def test_history_is_read_only(site: Site) -> None:
+    for path in (*every_path(site), f"{API}/series", f"{API}/matches"):
+        response = site.request("POST", path, key=site.key, json=BODY)
+        check_error(response, 405, "METHOD_NOT_ALLOWED")
+        assert response.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_times_are_utc_with_milliseconds(site: Site) -> None:
+    server_id = site.new_server()
+    set_status(site, server_id, MapStatus.LIVE, started_ms=NOW_MS)
+    (item,) = site.get(f"{API}/matches").json()["items"]
+    assert (item["startedAt"], item["finishedAt"]) == ("2026-09-21T14:13:20.123Z", None)
