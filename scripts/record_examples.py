@@ -21,7 +21,7 @@ from matchpod.web.http.errors import error_response
 from matchpod.web.routes import ENDPOINTS
 from scripts.recorded_service import RecordedService, Response, wait_until
 
-FILE = Path(__file__).resolve().parents[1] / "src" / "matchpod" / "web" / "assets" / "examples.json"
+FILE = Path(__file__).resolve().parents[1] / "src" / "matchpod" / "web" / "openapi" / "assets" / "examples.json"
 
 MAX_ITEMS = 2
 """Objects that are kept of a list; enough to see that it is one."""

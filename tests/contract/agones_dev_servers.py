@@ -20,7 +20,7 @@ import pytest
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL, AgonesOptions
 from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
-from matchpod.adapters.kubernetes.api_errors import ClusterConfigError, NotFoundError
+from matchpod.adapters.kubernetes.api_errors import ApiNotFoundError, ClusterConfigError
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource
@@ -134,10 +134,10 @@ class DevServers:
     async def close(self) -> None:
         """Delete everything that this test created."""
         for server in (await self.client.servers({RUN_LABEL: self.run})).items or ():
-            with suppress(NotFoundError):
+            with suppress(ApiNotFoundError):
                 await self.client.delete_server(server.metadata.name, uid=server.metadata.uid)
         path = f"{self._path}/fleets/{self.run}"
-        with suppress(NotFoundError):
+        with suppress(ApiNotFoundError):
             await self._transport.send(ApiRequest(method="DELETE", path=path, timeout_s=20))
         for fleet in self._fleets:
             await fleet.close()

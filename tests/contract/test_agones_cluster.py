@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from matchpod.adapters.fleets.agones_servers import ServerRef
-from matchpod.adapters.kubernetes.api_errors import ConflictError, NotFoundError
+from matchpod.adapters.kubernetes.api_errors import ApiNotFoundError, ConflictError
 from matchpod.adapters.kubernetes.server_watch import went_back
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError, ServerOrder
@@ -94,7 +94,7 @@ async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: De
     with pytest.raises(ConflictError):
         await servers.client.delete_server(name, uid="00000000-0000-0000-0000-000000000000")
     assert await servers.names("srv_1") == [name]
-    with pytest.raises(NotFoundError) as failed:
+    with pytest.raises(ApiNotFoundError) as failed:
         await servers.client.delete_server("no-such-server", uid="x")
     assert not failed.value.is_missing_api
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from matchpod.console.match_view import MatchServices, MatchView
+from matchpod.console.match_view import MatchScreen, MatchServices
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS
@@ -189,7 +189,7 @@ async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
         history=History(db=db, live=live, remote=remote),
         now_ms=clock.now_ms,
     )
-    page, overlay = MatchView(services, OWNER, series.row.id), OverlayView(services, OWNER, series.row.id)
+    page, overlay = MatchScreen(services, OWNER, series.row.id), OverlayView(services, OWNER, series.row.id)
     await page.changes()
     heading = page.part("heading")
     assert '<b>0</b><span class="muted">:</span><b>0</b>' in heading

@@ -23,14 +23,14 @@ from cryptography.x509.oid import NameOID
 
 from matchpod.adapters.kubernetes.api_errors import (
     ApiError,
+    ApiForbiddenError,
+    ApiGoneError,
+    ApiNotFoundError,
+    ApiUnauthorizedError,
     ClusterConfigError,
     ConflictError,
-    ForbiddenError,
-    GoneError,
     MalformedAnswerError,
-    NotFoundError,
     RejectedError,
-    UnauthorizedError,
     UnreachableError,
 )
 from matchpod.adapters.kubernetes.api_request import ApiRequest
@@ -308,7 +308,7 @@ async def test_pod_uses_its_service_account_and_reads_a_new_token_when_the_old_o
                 "Bearer second",
             ]
             api.tokens = set()
-            with pytest.raises(UnauthorizedError):
+            with pytest.raises(ApiUnauthorizedError):
                 await client.fleet(FLEET)
 
 
@@ -348,14 +348,14 @@ async def test_server_is_read_and_deleted(cluster: AgonesCluster, client: Kubern
     await client.delete_server(name, uid=server.metadata.uid)  # is being deleted
     while name in cluster.api.objects:
         await asyncio.sleep(0.01)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiNotFoundError):
         await client.delete_server(name, uid=server.metadata.uid)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiNotFoundError):
         await client.server(name)
 
 
 async def test_names_cannot_leave_their_path(cluster: AgonesCluster, client: KubernetesClient) -> None:
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ApiNotFoundError):
         await client.server("x/../../fleets/cs2-eu?watch=1")
     assert cluster.api.calls[-1].kind == "gameservers"
     assert cluster.api.calls[-1].query == {}
@@ -495,7 +495,7 @@ async def test_watch_from_an_old_version_is_gone(cluster: AgonesCluster, client:
     cluster.api.expire_versions()
     for is_event in (False, True):
         cluster.api.is_gone_an_event = is_event
-        with pytest.raises(GoneError):
+        with pytest.raises(ApiGoneError):
             await watched_kinds(client, "1")
 
 
@@ -521,7 +521,7 @@ async def test_tests_run_with_the_rights_of_the_role_only(cluster: AgonesCluster
     path, _, query = path.partition("?")
     body = b"{}" if method != "GET" else None
     request = ApiRequest(method=method, path=path, query={"watch": "1"} if query else {}, body=body, timeout_s=10)
-    with pytest.raises(ForbiddenError, match="cannot"):
+    with pytest.raises(ApiForbiddenError, match="cannot"):
         await raw(cluster, request)
 
 
@@ -549,7 +549,7 @@ async def test_allocation_without_a_content_type_fails_in_plain_text(cluster: Ag
 
 
 async def test_allocations_cannot_be_read(cluster: AgonesCluster) -> None:
-    with pytest.raises(ForbiddenError, match="HTTP 403"):
+    with pytest.raises(ApiForbiddenError, match="HTTP 403"):
         await raw(cluster, ApiRequest(method="GET", path=ALLOCATIONS, timeout_s=10))
     cluster.api.granted.add("list gameserverallocations")
     with pytest.raises(RejectedError, match="HTTP 405"):
@@ -558,6 +558,6 @@ async def test_allocations_cannot_be_read(cluster: AgonesCluster) -> None:
 
 async def test_path_without_agones_is_not_found_in_plain_text(cluster: AgonesCluster) -> None:
     cluster.api.granted.add("list x")
-    with pytest.raises(NotFoundError) as failed:
+    with pytest.raises(ApiNotFoundError) as failed:
         await raw(cluster, ApiRequest(method="GET", path="/apis/nothing/v1/namespaces/default/x", timeout_s=10))
     assert failed.value.is_missing_api

@@ -36,7 +36,7 @@ from matchpod_gameserver.options import (
 )
 from matchpod_gameserver.password import bootstrap_password, read_password, read_secret, write_password
 from matchpod_gameserver.rcon import LOADED_MAP
-from matchpod_gameserver.sdk import GameServer, choose_port, parse_gameserver
+from matchpod_gameserver.sdk import SdkServer, choose_port, parse_gameserver
 from matchpod_gameserver.usage import LOOK_S, PLAYER_PACKETS_S, Usage, count_connections, count_packets
 from tests.corpus_folder import corpus_dir
 from tests.unit.test_cli import run
@@ -49,8 +49,8 @@ SERVER = {
 }
 
 
-def server_with(**ports: int) -> GameServer:
-    return GameServer("cs2-eu-abcde", "Scheduled", {name.replace("_", "-"): port for name, port in ports.items()})
+def server_with(**ports: int) -> SdkServer:
+    return SdkServer("cs2-eu-abcde", "Scheduled", {name.replace("_", "-"): port for name, port in ports.items()})
 
 
 # --- rules of the files --------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_password_is_derived_for_a_name_and_a_file() -> None:
         (
             ["--out", "x", "--name", "$(POD_NAME)"],
             SECRET_FILE,
-            "--name must be the name of a GameServer, not `$(POD_NAME)`",
+            "--name must be the name of a SdkServer, not `$(POD_NAME)`",
         ),
     ],
 )
@@ -301,7 +301,7 @@ def test_file_that_has_no_derived_password_is_rejected(tmp_path: Path, content: 
 
 def test_gameserver_is_read() -> None:
     answer = json.dumps(SERVER).encode()
-    assert parse_gameserver(answer) == GameServer("cs2-eu-abcde", "Scheduled", {"game": 7001})
+    assert parse_gameserver(answer) == SdkServer("cs2-eu-abcde", "Scheduled", {"game": 7001})
 
 
 @pytest.mark.parametrize(
@@ -310,14 +310,14 @@ def test_gameserver_is_read() -> None:
     + [json.dumps({**SERVER, "status": {"ports": ports}}).encode() for ports in ([{"name": "a"}], [1], {"a": 1}, 7)],
 )
 def test_other_answers_are_reported(body: bytes) -> None:
-    with pytest.raises(OSError, match="did not answer with a GameServer"):
+    with pytest.raises(OSError, match="did not answer with a SdkServer"):
         parse_gameserver(body)
 
 
 @pytest.mark.parametrize("status", [{}, None, {"ports": None}, {"ports": []}])
 def test_gameserver_without_ports_is_not_usable_yet(status: object) -> None:
     body = json.dumps({**SERVER, "status": status}).encode()
-    with pytest.raises(OSError, match=r"the GameServer cs2-eu-abcde has no ports; list them in its spec.ports"):
+    with pytest.raises(OSError, match=r"the SdkServer cs2-eu-abcde has no ports; list them in its spec.ports"):
         parse_gameserver(body)
 
 
@@ -335,7 +335,7 @@ def test_udp_port_is_preferred_because_players_use_it() -> None:
 
 def test_first_port_is_used_unless_a_name_is_given() -> None:
     assert choose_port(server_with(default=7777, other=1), "") == 7777
-    with pytest.raises(FatalError, match=r"^the GameServer cs2-eu-abcde has no port `game`; it has default, other$"):
+    with pytest.raises(FatalError, match=r"^the SdkServer cs2-eu-abcde has no port `game`; it has default, other$"):
         choose_port(server_with(default=7777, other=1), "game")
 
 

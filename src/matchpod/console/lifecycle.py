@@ -8,7 +8,7 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.service.console.match_details import MatchDetail
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class LifeStage(msgspec.Struct, frozen=True, kw_only=True):
     """One part of a match's life; `end_ms` is None while it lasts."""
 
     name: str
@@ -21,36 +21,38 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
     """A span with its place on a line from 0 to 100."""
 
-    span: Span
+    span: LifeStage
     x: float
     width: float
 
 
-def spans_of(match: MatchDetail) -> list[Span]:
+def spans_of(match: MatchDetail) -> list[LifeStage]:
     """Return the spans of a match, in order."""
     ended_ms = match.ended_ms
     spans = [_server_span(match)]
     started = [one for one in match.maps if one.started_ms is not None]
     first_ms = started[0].started_ms if started else None
     if match.running_ms is not None:
-        spans.append(Span(name="warmup", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
+        spans.append(LifeStage(name="warmup", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
     for one in started:
         if one.started_ms is not None:
             is_canceled = one.status is MapStatus.CANCELLED
             score = f"{one.team1_score}:{one.team2_score}" + (", canceled" if is_canceled else "")
             end_ms = one.finished_ms or ended_ms
             name = f"map {one.number}, {one.name}"
-            spans.append(Span(name=name, start_ms=one.started_ms, end_ms=end_ms, note=score, is_bad=is_canceled))
+            spans.append(LifeStage(name=name, start_ms=one.started_ms, end_ms=end_ms, note=score, is_bad=is_canceled))
     if ended_ms is not None:
-        spans += [Span(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))]
+        spans += [
+            LifeStage(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))
+        ]
         spans += _callback_spans(match)
     if match.acknowledged is not None and match.acknowledged.who:
         at_ms = match.acknowledged.at_ms
-        spans.append(Span(name="acknowledged", start_ms=at_ms, end_ms=at_ms, note=f"by {match.acknowledged.who}"))
+        spans.append(LifeStage(name="acknowledged", start_ms=at_ms, end_ms=at_ms, note=f"by {match.acknowledged.who}"))
     return spans
 
 
-def placed(spans: list[Span], now_ms: int) -> list[PlacedSpan]:
+def placed(spans: list[LifeStage], now_ms: int) -> list[PlacedSpan]:
     """Return the spans with their places; one that lasts ends now."""
     first = min(span.start_ms for span in spans)
     last = max(now_ms if span.end_ms is None else span.end_ms for span in spans)
@@ -65,16 +67,16 @@ def placed(spans: list[Span], now_ms: int) -> list[PlacedSpan]:
     ]
 
 
-def _server_span(match: MatchDetail) -> Span:
+def _server_span(match: MatchDetail) -> LifeStage:
     note = "" if not match.tries else f"try {match.tries + 1}"
     failed = match.running_ms is None and match.ended_ms is not None
     if failed and match.ending.error:
         note = ", ".join(filter(None, (note, match.ending.error)))
     end_ms = match.running_ms or match.ended_ms
-    return Span(name="getting a server", start_ms=match.created_ms, end_ms=end_ms, note=note, is_bad=failed)
+    return LifeStage(name="getting a server", start_ms=match.created_ms, end_ms=end_ms, note=note, is_bad=failed)
 
 
-def _callback_spans(match: MatchDetail) -> list[Span]:
+def _callback_spans(match: MatchDetail) -> list[LifeStage]:
     spans = []
     for one in match.callbacks:
         times = "1 attempt" if one.attempt_count == 1 else f"{one.attempt_count} attempts"
@@ -85,7 +87,7 @@ def _callback_spans(match: MatchDetail) -> list[Span]:
         start_ms = match.ended_ms or match.created_ms
         is_waiting = one.state == "waiting"
         spans.append(
-            Span(
+            LifeStage(
                 name="callback",
                 start_ms=start_ms,
                 end_ms=None if is_waiting else start_ms,

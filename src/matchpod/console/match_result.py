@@ -28,7 +28,7 @@ from matchpod.core.views.progress import expected_roster
 from matchpod.core.views.result_shapes import StoredLead, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
-from matchpod.service.console.match_details import MatchDetail, MatchMap
+from matchpod.service.console.match_details import MatchDetail, OrderedMap
 from matchpod.service.views.history import MapDetail
 
 
@@ -105,7 +105,7 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     return MatchResult(maps=maps, leads=leads, presence=presence)
 
 
-async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> MapResult:
+async def _map_result(visit: Visit, match: MatchDetail, one: OrderedMap, items: list[TimelineItem]) -> MapResult:
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     detail = await history.map(principal, one.id)
     rounds = ROUNDS.read((await history.rounds(principal, one.id)).rounds)

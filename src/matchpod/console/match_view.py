@@ -15,7 +15,7 @@ from cs2_protocol.game import Side, Team
 from matchpod.console.broadcasts import added, swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_items
-from matchpod.console.lifecycle import Span, placed, spans_of
+from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.match_wording import announced
 from matchpod.console.rendering import fragment
@@ -34,7 +34,7 @@ from matchpod.core.views.timeline_items import (
     TimelineItem,
 )
 from matchpod.service.common.principals import Principal
-from matchpod.service.console.match_details import MatchDetail, MatchDetails, MatchMap
+from matchpod.service.console.match_details import MatchDetail, MatchDetails, OrderedMap
 from matchpod.service.history.reading import History
 from matchpod.service.matches import Matches
 from matchpod.service.views.servers import ServerView
@@ -69,7 +69,7 @@ class RosterTeam(msgspec.Struct, frozen=True, kw_only=True):
     players: list[RosterPlayer]
 
 
-class MatchView:
+class MatchScreen:
     """What the page of a match shows to people with the same rights."""
 
     def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
@@ -218,7 +218,7 @@ class MatchView:
 
         return self._unless_same("strip", (rounds, names, is_over), draw)
 
-    def _lifecycle(self, spans: list[Span]) -> bytes:
+    def _lifecycle(self, spans: list[LifeStage]) -> bytes:
         """Return the spans; the one that lasts grows when another one changes, its time runs in the browser."""
         now_ms = self._services.now_ms()
         return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
@@ -299,19 +299,19 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     return played[-1].team1_score, played[-1].team2_score
 
 
-def current_map(match: MatchDetail) -> MatchMap | None:
+def current_map(match: MatchDetail) -> OrderedMap | None:
     """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
     if match.card is not None:
         return next((one for one in match.maps if one.number == match.card.map_number), None)
     return _last_begun(match)
 
 
-def _last_begun(match: MatchDetail) -> MatchMap | None:
+def _last_begun(match: MatchDetail) -> OrderedMap | None:
     begun = [one for one in match.maps if one.started_ms is not None]
     return begun[-1] if begun else None
 
 
-def _readable(match: MatchDetail) -> list[MatchMap]:
+def _readable(match: MatchDetail) -> list[OrderedMap]:
     """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
     number = 1 if match.card is None else match.card.map_number
     return [one for one in match.maps if one.started_ms is not None or one.number <= number]

@@ -40,7 +40,7 @@ URGENT: Final = (WallGroup.ATTENTION, WallGroup.FAILED)
 """The groups that the title of the page counts, with alerts of regions."""
 
 
-class Counter(msgspec.Struct, frozen=True):
+class WallCounter(msgspec.Struct, frozen=True):
     """The number of matches of a group, and how it is drawn if it is not 0."""
 
     group: WallGroup
@@ -60,7 +60,7 @@ class Wall:
         self._matches: dict[str, WallCard] = {}
         self._cards: dict[str, bytes] = {}
         self._around: dict[str, bytes] = {}
-        self._headings: dict[WallGroup, tuple[tuple[Counter, tuple[str, ...]], bytes]] = {}
+        self._headings: dict[WallGroup, tuple[tuple[WallCounter, tuple[str, ...]], bytes]] = {}
         """The headings of groups with what they were drawn from."""
 
     @property
@@ -121,7 +121,7 @@ class Wall:
         self._matches, self._cards = {one.server_id: one for one in matches}, cards
         return changed
 
-    def _heading(self, counter: Counter, members: Sequence[WallCard]) -> bytes:
+    def _heading(self, counter: WallCounter, members: Sequence[WallCard]) -> bytes:
         """Return the heading of a group; the same one if nothing in it has changed."""
         ids = tuple(one.server_id for one in members) if counter.group in KEPT else ()
         before = self._headings.get(counter.group)
@@ -172,13 +172,13 @@ def _placed(card: bytes, before: str | None) -> bytes:
     return added(card, to="cards") if before is None else inserted(card, before=f"card-{before}")
 
 
-def count_groups(cards: Sequence[WallCard]) -> list[Counter]:
+def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
     """Return the counters of all groups, in the order of the wall."""
     counts = Counts(one.group for one in cards)
-    return [Counter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
+    return [WallCounter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
 
 
-def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[Counter, list[WallCard]]]:
+def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[WallCounter, list[WallCard]]]:
     """Yield the groups that have matches, each with them; the matches are in the order of the wall."""
     counters = {counter.group: counter for counter in count_groups(cards)}
     for group, members in groupby(cards, lambda one: one.group):

@@ -22,7 +22,7 @@ from matchpod.core.match.played_map import is_same_map
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.cs2.combat import Combat
 from matchpod.cs2.map_end import EndReport, EndRules
-from matchpod.cs2.sides import Sides
+from matchpod.cs2.sides import SideTracker
 
 CONFIRM_TIMEOUT_MS = 20_000
 """Time to wait for the second source of a map end. A log post takes under a second, unless it has to be resent."""
@@ -55,7 +55,7 @@ class MapPhase(StrEnum):
 class MapFlow(msgspec.Struct):
     """The state of the current map. `is_map_open`: MapLive was emitted for `open_map`, but MapEnded not yet."""
 
-    sides: Sides
+    sides: SideTracker
     combat: Combat
     is_deathmatch: bool = False
     phase: MapPhase = MapPhase.UNKNOWN
@@ -91,7 +91,7 @@ class MapFlow(msgspec.Struct):
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
         """Return the flow of a server that has not sent anything yet."""
-        flow = MapFlow(Sides.of(settings), Combat(is_free_for_all=settings.is_free_for_all))
+        flow = MapFlow(SideTracker.of(settings), Combat(is_free_for_all=settings.is_free_for_all))
         flow.is_deathmatch = settings.match_type is MatchType.DEATHMATCH
         flow.end_rules = EndRules.of(settings)
         return flow

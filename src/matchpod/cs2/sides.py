@@ -23,7 +23,7 @@ MAX_MEMBERS = 1024
 """Most players whose team is kept, far more than join a server during one match."""
 
 
-class Sides(msgspec.Struct):
+class SideTracker(msgspec.Struct):
     """Players, sides and teams of one server."""
 
     listed: dict[PlayerId, Team] = {}
@@ -38,10 +38,10 @@ class Sides(msgspec.Struct):
     """Log lines were lost and nothing has shown the sides since: the teams may have changed them."""
 
     @staticmethod
-    def of(settings: GameSettings) -> Sides:
+    def of(settings: GameSettings) -> SideTracker:
         """Return the sides of a match before any player joined: team1 starts as CT."""
         shown = {team: shown_name(settings, team) for team in Team}
-        return Sides(
+        return SideTracker(
             listed={player: team for player in settings.roster if (team := settings.team_of(player))},
             names={team: plugin_name(team, name) for team, name in shown.items() if name},
         )

@@ -16,7 +16,7 @@ from matchpod.core.requests.text_rules import team_name_fault
 from matchpod.core.views.result import build_result
 from matchpod.cs2.match_commands import matchzy_match
 from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
-from matchpod.cs2.sides import Sides
+from matchpod.cs2.sides import SideTracker
 
 LETTERS = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"], exclude_characters='";\\%${}`')
 NAMES = (
@@ -84,7 +84,7 @@ def test_teams_are_identified_by_the_names_that_were_sent(name1: str, name2: str
     settings = settings_of(name1, name2)
     sent1, sent2 = sent_names(settings)
     assume(sent1 != sent2)
-    sides = Sides.of(settings)
+    sides = SideTracker.of(settings)
     for team1_side, shown in ((Side.T, {Side.CT: sent2, Side.T: sent1}), (Side.CT, {Side.CT: sent1, Side.T: sent2})):
         sides.decide_start_side(shown)
         assert sides.team1_side is team1_side

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from cs2_protocol.game import Side, Team
 from matchpod.core.model import StartSides, TeamRoster
-from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, Sides
+from matchpod.cs2.sides import MAX_MEMBERS, MAX_PLAYERS, SideTracker
 from tests.unit.cs2.server_log import competitive, id64
 
 
-def players_on(*sides: str) -> Sides:
+def players_on(*sides: str) -> SideTracker:
     """Put players 1 and 2 of team1 and 3 and 4 of team2 on these sides; `-` means no side."""
-    found = Sides.of(competitive())
+    found = SideTracker.of(competitive())
     for account, side in enumerate(sides, start=1):
         found.set_side(id64(account), {"C": Side.CT, "T": Side.T, "-": None}[side])
     return found
@@ -101,7 +101,7 @@ def test_after_lost_lines_the_players_seen_since_then_decide_if_they_agree() -> 
 # --- after lost lines --------------------------------------------------------------------------------------------
 
 
-def doubtful(*sides: str) -> Sides:
+def doubtful(*sides: str) -> SideTracker:
     found = players_on(*sides)
     found.mark_doubtful()
     return found
@@ -147,8 +147,8 @@ def test_map_load_ends_the_doubt() -> None:
     assert not sides.is_doubtful
 
 
-def without_roster(*sides: str) -> Sides:
-    found = Sides()
+def without_roster(*sides: str) -> SideTracker:
+    found = SideTracker()
     for account, side in enumerate(sides, start=1):
         found.set_side(id64(account), {"C": Side.CT, "T": Side.T}[side])
     found.lineups()
@@ -190,7 +190,7 @@ def test_names_on_the_server_say_on_which_side_an_unlisted_team_begins(team: Tea
     other = None if team is None else TeamRoster("Blues")
     settings = msgspec.structs.replace(competitive(), team1=team, team2=other, sides=(StartSides.TEAM1_T,))
     first, second = ("Team 2", "Team 1") if team is None else ("Blues", "Reds")
-    sides = Sides.of(settings)
+    sides = SideTracker.of(settings)
     sides.set_side(id64(1), Side.CT)
     sides.decide_start_side({Side.CT: first, Side.T: second})
     assert (sides.team1_side, sides.team_of(id64(1))) == (Side.T, Team.TEAM2)

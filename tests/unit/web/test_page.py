@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed, whi
 def render(folder: Path, document: bytes, search: str = "") -> dict[str, Any]:
     """Return what the page shows for a document."""
     (folder / "document.json").write_bytes(document)
-    script = str(resources.files("matchpod.web") / "assets" / "docs.js")
+    script = str(resources.files("matchpod.web.openapi") / "assets" / "docs.js")
     command = [str(NODE), str(RENDER), script, str(folder / "document.json"), search]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Talk to the Agones SDK of this pod: read name, state and ports of the GameServer, and report to it."""
+"""Talk to the Agones SDK of this pod: read name, state and ports of the SdkServer, and report to it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ REQUEST_S = 3.0  # limit of a request to the SDK, which answers in milliseconds
 
 ALLOCATED = "Allocated"
 REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
-"""States of a GameServer that has reported ready. Another report would free a server while a match is played on it."""
+"""States of a SdkServer that has reported ready. Another report would free a server while a match is played on it."""
 
 
-class GameServer(NamedTuple):
+class SdkServer(NamedTuple):
     """What Agones says about this server."""
 
     name: str
@@ -26,28 +26,28 @@ class GameServer(NamedTuple):
     ports: dict[str, int]
 
 
-def parse_gameserver(body: bytes) -> GameServer:
+def parse_gameserver(body: bytes) -> SdkServer:
     """Read the answer to GET /gameserver; raise OSError if it is not usable, or not yet."""
     try:
         answer = json.loads(body)
         status = answer.get("status") or {}
         ports = {str(port["name"]): int(port["port"]) for port in status.get("ports") or ()}
-        server = GameServer(str(answer["object_meta"]["name"]), str(status.get("state", "")), ports)
+        server = SdkServer(str(answer["object_meta"]["name"]), str(status.get("state", "")), ports)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise OSError(f"the Agones SDK did not answer with a GameServer: {body[:200]!r}") from exc
+        raise OSError(f"the Agones SDK did not answer with a SdkServer: {body[:200]!r}") from exc
     if not ports:
-        raise OSError(f"the GameServer {server.name} has no ports; list them in its spec.ports")
+        raise OSError(f"the SdkServer {server.name} has no ports; list them in its spec.ports")
     return server
 
 
-def choose_port(server: GameServer, name: str) -> int:
+def choose_port(server: SdkServer, name: str) -> int:
     """Return the port with this name. Agones splits a port with the protocol TCPUDP into NAME-udp and NAME-tcp."""
     for suffix in ("-udp", "", "-tcp"):
         if f"{name or 'game'}{suffix}" in server.ports:
             return server.ports[f"{name or 'game'}{suffix}"]
     if not name:
         return next(iter(server.ports.values()))
-    raise FatalError(f"the GameServer {server.name} has no port `{name}`; it has {', '.join(sorted(server.ports))}")
+    raise FatalError(f"the SdkServer {server.name} has no port `{name}`; it has {', '.join(sorted(server.ports))}")
 
 
 def request_sdk(method: str, path: str) -> bytes:
@@ -65,6 +65,6 @@ def request_sdk(method: str, path: str) -> bytes:
     return body
 
 
-def read_gameserver() -> GameServer:
+def read_gameserver() -> SdkServer:
     """Ask the SDK about this server; raise OSError if that fails."""
     return parse_gameserver(request_sdk("GET", "/gameserver"))

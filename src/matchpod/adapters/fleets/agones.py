@@ -44,11 +44,11 @@ from matchpod.adapters.fleets.agones_servers import (
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import (
+    ApiForbiddenError,
+    ApiNotFoundError,
     ClusterConfigError,
     ConflictError,
-    ForbiddenError,
     KubernetesError,
-    NotFoundError,
     RejectedError,
     UnreachableError,
 )
@@ -344,7 +344,7 @@ class AgonesFleet:
         """Return a server; None if there is none, or another one has its name."""
         try:
             server = await self._client.server(ref.name)
-        except NotFoundError as exc:
+        except ApiNotFoundError as exc:
             if not is_missing(exc):
                 raise
             return None
@@ -362,7 +362,7 @@ class AgonesFleet:
         for server in left:
             try:
                 await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
-            except (NotFoundError, ConflictError):  # it is gone, or another one has its name
+            except (ApiNotFoundError, ConflictError):  # it is gone, or another one has its name
                 continue
         return left
 
@@ -372,9 +372,9 @@ class AgonesFleet:
         unreadable: list[str] = []
         try:
             await self._client.fleet(self._options.fleet)
-        except ForbiddenError as exc:
+        except ApiForbiddenError as exc:
             unreadable.append(sentence_of(exc, READ_FLEET))
-        except NotFoundError as exc:
+        except ApiNotFoundError as exc:
             if not is_missing(exc):
                 raise
             faults.append(await self._fleet_sentence(exc) + await self._known_fleets())
@@ -405,7 +405,7 @@ class AgonesFleet:
         """False if there is no such Fleet, or if we may not read it."""
         try:
             await self._client.fleet(self._options.fleet)
-        except (NotFoundError, ForbiddenError):
+        except (ApiNotFoundError, ApiForbiddenError):
             return False
         return True
 

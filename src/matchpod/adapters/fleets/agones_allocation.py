@@ -28,10 +28,10 @@ from matchpod.adapters.fleets.agones_servers import (
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import (
+    ApiNotFoundError,
     ClusterConfigError,
     ConflictError,
     KubernetesError,
-    NotFoundError,
     RejectedError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
@@ -229,7 +229,7 @@ class Allocations:
         _log.warning("deleting second server of a match", extra=about)
         try:
             await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
-        except (NotFoundError, ConflictError):
+        except (ApiNotFoundError, ConflictError):
             return
         except KubernetesError as exc:  # the release of the match deletes all its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.adapters.kubernetes.api_errors import (
+    ApiForbiddenError,
+    ApiNotFoundError,
+    ApiUnauthorizedError,
     ClusterConfigError,
-    ForbiddenError,
     InvalidError,
     KubernetesError,
-    NotFoundError,
-    UnauthorizedError,
     UnreachableError,
 )
 from matchpod.ports import FleetUnavailableError
@@ -42,11 +42,11 @@ RIGHTS = (ALLOCATE, READ_SERVER, LIST_SERVERS, WATCH_SERVERS, DELETE_SERVER, REA
 def sentence_of(error: KubernetesError, right: Right) -> str:
     """Return the sentence for an error of a call that needs this right."""
     match error:
-        case ForbiddenError():
+        case ApiForbiddenError():
             return f"The account of the service lacks the right to {right}: {error}."
-        case UnauthorizedError():
+        case ApiUnauthorizedError():
             return f"The cluster rejected the credentials of the service: {error}."
-        case NotFoundError() if error.is_missing_api:
+        case ApiNotFoundError() if error.is_missing_api:
             return f"The cluster does not know {right.group}; is Agones installed there? {error}."
         case InvalidError():
             return f"The cluster rejected the selector or labels of the fleet: {error}."
@@ -65,7 +65,7 @@ def fleet_sentence(error: KubernetesError, fleet: str, namespace: str) -> str:
 
 def is_missing(error: KubernetesError) -> bool:
     """True if the cluster knows the kind of object, but has none of this name."""
-    return isinstance(error, NotFoundError) and not error.is_missing_api
+    return isinstance(error, ApiNotFoundError) and not error.is_missing_api
 
 
 def unavailable(error: KubernetesError, right: Right) -> FleetUnavailableError:

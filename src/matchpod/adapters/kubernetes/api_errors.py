@@ -49,15 +49,15 @@ class RejectedError(ApiError):
     """A 4xx answer: the call had no effect."""
 
 
-class UnauthorizedError(RejectedError):
+class ApiUnauthorizedError(RejectedError):
     """401: the credentials are missing, invalid or expired."""
 
 
-class ForbiddenError(RejectedError):
+class ApiForbiddenError(RejectedError):
     """403: a right is missing."""
 
 
-class NotFoundError(RejectedError):
+class ApiNotFoundError(RejectedError):
     """404: there is no such object, or (without a reason) no such API."""
 
     @property
@@ -70,7 +70,7 @@ class ConflictError(RejectedError):
     """409: the object changed, or is not the one that was meant."""
 
 
-class GoneError(RejectedError):
+class ApiGoneError(RejectedError):
     """410: the resource version is too old; list again."""
 
 
@@ -79,11 +79,11 @@ class InvalidError(RejectedError):
 
 
 _TYPES = {
-    401: UnauthorizedError,
-    403: ForbiddenError,
-    404: NotFoundError,
+    401: ApiUnauthorizedError,
+    403: ApiForbiddenError,
+    404: ApiNotFoundError,
     409: ConflictError,
-    410: GoneError,
+    410: ApiGoneError,
     422: InvalidError,
 }
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from matchpod.adapters.kubernetes.api_errors import GoneError, MalformedAnswerError, UnreachableError, error_of_event
+from matchpod.adapters.kubernetes.api_errors import ApiGoneError, MalformedAnswerError, UnreachableError, error_of_event
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
@@ -134,7 +134,7 @@ class KubernetesClient:
 
     @asynccontextmanager
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        """Yield the changes since a version of the list. GoneError if the version is too old: list again.
+        """Yield the changes since a version of the list. ApiGoneError if the version is too old: list again.
 
         The events end when the server closes the watch; then watch again from the last version.
         """
@@ -198,7 +198,7 @@ class KubernetesClient:
         for _ in range(LIST_TRIES):
             try:
                 return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})
-            except GoneError:
+            except ApiGoneError:
                 continue
         return await self._list_pages(path, answer, query)
 

@@ -57,7 +57,7 @@ class NodeAddress(msgspec.Struct, frozen=True):
     address: str = ""
 
 
-class ServerStatus(msgspec.Struct, frozen=True):
+class GameServerStatus(msgspec.Struct, frozen=True):
     """The status of a GameServer."""
 
     state: str = ""
@@ -70,7 +70,7 @@ class AgonesServer(msgspec.Struct, frozen=True):
     """A GameServer."""
 
     metadata: ObjectMeta
-    status: ServerStatus = ServerStatus()
+    status: GameServerStatus = GameServerStatus()
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):

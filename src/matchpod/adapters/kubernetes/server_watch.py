@@ -16,11 +16,11 @@ import msgspec
 from matchpod.adapters.kubernetes.api_errors import (
     TOO_MANY_REQUESTS,
     ApiError,
-    ForbiddenError,
-    GoneError,
+    ApiForbiddenError,
+    ApiGoneError,
+    ApiUnauthorizedError,
     KubernetesError,
     MalformedAnswerError,
-    UnauthorizedError,
     UnreachableError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
@@ -99,7 +99,7 @@ class _Watch:
             if not await self._is_version_valid(began_s):
                 await self._list()
             await self._watch()
-        except GoneError as exc:
+        except ApiGoneError as exc:
             _log.info("watch expired, listing again", extra={"labels": dict(self._labels), "reason": str(exc)})
             self._version = None
         except KubernetesError as exc:
@@ -116,7 +116,7 @@ class _Watch:
 
     def _note_failure(self, error: KubernetesError) -> None:
         """List before the next watch, unless we were only turned away: the cluster may be back with another state."""
-        is_rejected = isinstance(error, UnauthorizedError | ForbiddenError)
+        is_rejected = isinstance(error, ApiUnauthorizedError | ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S
         is_busy = isinstance(error, ApiError) and error.status == TOO_MANY_REQUESTS
@@ -164,7 +164,7 @@ class _Watch:
             self._version = None
             raise MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
         if went_back(self._version or "", server.metadata.resource_version):
-            raise GoneError(410, "Expired", "the versions of the cluster have gone back")
+            raise ApiGoneError(410, "Expired", "the versions of the cluster have gone back")
         if event.type != BOOKMARK:
             self._observer.change(server, is_deleted=event.type == DELETED)
         self._version = server.metadata.resource_version or self._version

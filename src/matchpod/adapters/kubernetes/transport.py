@@ -19,9 +19,9 @@ import httpx
 
 from matchpod.adapters.kubernetes.api_errors import (
     ApiError,
+    ApiUnauthorizedError,
     ClusterConfigError,
     KubernetesError,
-    UnauthorizedError,
     UnreachableError,
     error_of,
 )
@@ -101,7 +101,7 @@ class HttpTransport:
                     error = error_of(response.status_code, await self._read(response), retry_after)
                 finally:
                     await response.aclose()
-            if is_last or not isinstance(error, UnauthorizedError):
+            if is_last or not isinstance(error, ApiUnauthorizedError):
                 self._busy.note(error, asyncio.get_running_loop().time())
                 raise error
             self._credentials.expire(login)

@@ -11,7 +11,7 @@ from matchpod.console.broadcasts import Broadcast
 from matchpod.console.feed import KINDS
 from matchpod.console.match_actions import ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
-from matchpod.console.match_view import MatchServices, MatchView
+from matchpod.console.match_view import MatchScreen, MatchServices
 from matchpod.console.match_wording import REASONS
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
@@ -88,10 +88,10 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
     )
 
 
-async def _viewed(visit: Visit) -> tuple[Broadcast, MatchView]:
+async def _viewed(visit: Visit) -> tuple[Broadcast, MatchScreen]:
     broadcast = await broadcast_of(visit, visit.call.params[0])
     view = broadcast.subject
-    if not isinstance(view, MatchView):
+    if not isinstance(view, MatchScreen):
         raise TypeError(f"{type(view).__name__} is no view of a match")
     return broadcast, view
 
@@ -104,4 +104,6 @@ async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
     )
     # People with the same rights in the same organization see the same page.
     owner = f"{principal.org_id} {principal.may_create}"
-    return await deps.broadcasts.find(f"{KIND}/{server_id}", owner, partial(MatchView, services, principal, server_id))
+    return await deps.broadcasts.find(
+        f"{KIND}/{server_id}", owner, partial(MatchScreen, services, principal, server_id)
+    )

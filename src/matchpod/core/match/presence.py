@@ -32,7 +32,7 @@ NOT_LISTED = "You are not on the player list of this match"
 """Kick reason shown to a player who is not on the roster."""
 
 
-class Connection(msgspec.Struct):
+class PlayerConnection(msgspec.Struct):
     """A client on the server. `entered_ms` is None while it loads the map, `side` until it joins one."""
 
     user_id: int
@@ -52,7 +52,7 @@ class Presence(msgspec.Struct, kw_only=True):
     """
 
     roster: tuple[PlayerId, ...] = ()
-    connected: dict[PlayerId, Connection] = msgspec.field(default_factory=dict)
+    connected: dict[PlayerId, PlayerConnection] = msgspec.field(default_factory=dict)
     ever_connected: list[PlayerId] = msgspec.field(default_factory=list)
     teams: dict[PlayerId, Team] = msgspec.field(default_factory=dict)
     turned_away: dict[PlayerId, int] = msgspec.field(default_factory=dict)
@@ -143,9 +143,9 @@ class Presence(msgspec.Struct, kw_only=True):
             return [self._kick_unlisted(event)]
         match event:
             case PlayerConnected():
-                self._connect(event.player_id, Connection(event.user_id, event.name))
+                self._connect(event.player_id, PlayerConnection(event.user_id, event.name))
             case PlayerEntered():
-                self._connect(event.player_id, Connection(event.user_id, event.name, now_ms, self._side(event)))
+                self._connect(event.player_id, PlayerConnection(event.user_id, event.name, now_ms, self._side(event)))
             case PlayerJoinedSide():
                 self._join_side(event, now_ms)
         return []
@@ -170,7 +170,7 @@ class Presence(msgspec.Struct, kw_only=True):
             # Leaving a side is also logged for clients that have already disconnected; joining one is not.
             if event.side is None:
                 return
-            connection = Connection(UNKNOWN_USER_ID, event.name)
+            connection = PlayerConnection(UNKNOWN_USER_ID, event.name)
             self._connect(event.player_id, connection)
         if event.team is not None and event.player_id in self.ever_connected:
             self.teams[event.player_id] = event.team
@@ -180,7 +180,7 @@ class Presence(msgspec.Struct, kw_only=True):
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms = now_ms
 
-    def _connect(self, player_id: PlayerId, connection: Connection) -> None:
+    def _connect(self, player_id: PlayerId, connection: PlayerConnection) -> None:
         if player_id not in self.ever_connected:
             if len(self.ever_connected) >= MAX_SEEN_PLAYERS:
                 return
@@ -237,7 +237,7 @@ class Presence(msgspec.Struct, kw_only=True):
         self.unseen.pop(player_id, None)
         first_seen_ms = self.seen.setdefault(player_id, now_ms)
         if player_id not in self.connected:
-            self._connect(player_id, Connection(UNKNOWN_USER_ID, name))
+            self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, name))
         connection = self.connected.get(player_id)
         if connection is not None and connection.entered_ms is None and now_ms - first_seen_ms >= load_ms:
             connection.entered_ms = now_ms
@@ -246,4 +246,4 @@ class Presence(msgspec.Struct, kw_only=True):
         # If connect lines were lost, a match that is being played must not appear empty.
         for player_id in (*event.team1, *event.team2):
             if is_human(player_id) and player_id not in self.connected and not self.is_unlisted(player_id):
-                self._connect(player_id, Connection(UNKNOWN_USER_ID, "", now_ms))
+                self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, "", now_ms))

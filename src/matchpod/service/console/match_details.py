@@ -41,7 +41,7 @@ MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
 
 
-class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+class OrderedMap(msgspec.Struct, frozen=True, kw_only=True):
     """One map of a match."""
 
     id: str
@@ -75,7 +75,7 @@ class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending
     card: MatchCard | None
     """Where it stands; None unless its server is running."""
-    maps: tuple[MatchMap, ...]
+    maps: tuple[OrderedMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
@@ -246,8 +246,8 @@ def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int, *, silent_
     )
 
 
-def _match_map(row: history.MapRow) -> MatchMap:
-    return MatchMap(
+def _match_map(row: history.MapRow) -> OrderedMap:
+    return OrderedMap(
         id=row.id,
         number=row.map_number,
         name=row.played_map_name or row.map_name,

@@ -24,7 +24,7 @@ from matchpod.storage.server_lists import list_servers
 from matchpod.storage.servers import ServerSummary
 
 
-class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+class ListedMatchMap(msgspec.Struct, frozen=True, kw_only=True):
     """A map of a match in a list."""
 
     map_number: int
@@ -51,7 +51,7 @@ class MatchItem(msgspec.Struct, frozen=True, kw_only=True):
     game_mode: str
     team1: str | None
     team2: str | None
-    maps: tuple[MatchMap, ...]
+    maps: tuple[ListedMatchMap, ...]
     """The maps that were played or may be played, in order; not those that were no longer needed."""
     created_at: str
     ended_at: str | None
@@ -104,7 +104,7 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,
-        maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
+        maps=tuple(view_of(ListedMatchMap, one) for one in maps if one.is_needed),
         created_at=time_text(row.created_at_ms) or "",
         ended_at=ending.ended_at,
         reason=ending.reason,

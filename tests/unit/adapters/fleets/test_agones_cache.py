@@ -10,8 +10,8 @@ import pytest
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL, ServerRef
-from matchpod.adapters.kubernetes.api_errors import ForbiddenError, UnreachableError
-from matchpod.adapters.kubernetes.objects import AgonesServer, ObjectMeta, ServerStatus
+from matchpod.adapters.kubernetes.api_errors import ApiForbiddenError, UnreachableError
+from matchpod.adapters.kubernetes.objects import AgonesServer, GameServerStatus, ObjectMeta
 from matchpod.ports import Capacity
 
 LABELS = {REGION_LABEL: "eu", OWNER_LABEL: "mp-1"}
@@ -25,7 +25,7 @@ def server(
     labels = {**LABELS, SERVER_LABEL: match} if match else {}
     deletion = "2026-11-15T00:00:00Z" if is_deleting else None
     meta = ObjectMeta(name=name, uid=uid, labels=labels, deletion_timestamp=deletion)
-    return AgonesServer(metadata=meta, status=ServerStatus(state=state))
+    return AgonesServer(metadata=meta, status=GameServerStatus(state=state))
 
 
 class Watched:
@@ -136,7 +136,7 @@ def test_cluster_is_unreachable_until_it_answers() -> None:
     assert not cache.is_unreachable
     cache.failed(LOST)
     assert cache.is_unreachable
-    cache.failed(ForbiddenError(403, "Forbidden", "no"))
+    cache.failed(ApiForbiddenError(403, "Forbidden", "no"))
     assert not cache.is_unreachable
     cache.failed(LOST)
     cache.replace([])
@@ -171,7 +171,7 @@ def test_lost_connection_is_a_fault_only_if_it_cannot_be_opened_again() -> None:
 
 def test_missing_right_and_missing_fleet_are_faults_at_once() -> None:
     watched = followed()
-    watched.cache.failed(ForbiddenError(403, "Forbidden", "no"))
+    watched.cache.failed(ApiForbiddenError(403, "Forbidden", "no"))
     assert "lacks the right to watch" in str(watched.cache.fault)
     watched.cache.connected()
     watched.cache.set_fleet_fault("There is no Fleet.")

@@ -24,12 +24,12 @@ from matchpod.adapters.fleets.agones_servers import (
     listed_server,
     place_of_server,
 )
-from matchpod.adapters.kubernetes.objects import AgonesServer, NodeAddress, ObjectMeta, ServerStatus, StatusPort
+from matchpod.adapters.kubernetes.objects import AgonesServer, GameServerStatus, NodeAddress, ObjectMeta, StatusPort
 
 
 def server(name: str = "a", state: str = "Allocated", **metadata: object) -> AgonesServer:
     meta = msgspec.structs.replace(ObjectMeta(name=name), **metadata)
-    return AgonesServer(metadata=meta, status=ServerStatus(state=state))
+    return AgonesServer(metadata=meta, status=GameServerStatus(state=state))
 
 
 def place(*ports: tuple[str, int], addresses: tuple[tuple[str, str], ...] = (), address: str = "") -> Place:

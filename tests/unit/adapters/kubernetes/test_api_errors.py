@@ -8,13 +8,13 @@ import pytest
 
 from matchpod.adapters.kubernetes.api_errors import (
     ApiError,
+    ApiForbiddenError,
+    ApiGoneError,
+    ApiNotFoundError,
+    ApiUnauthorizedError,
     ConflictError,
-    ForbiddenError,
-    GoneError,
     InvalidError,
-    NotFoundError,
     RejectedError,
-    UnauthorizedError,
     error_of,
     error_of_event,
     read_retry_after,
@@ -27,13 +27,13 @@ STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it i
     ("status", "kind"),
     [
         (400, RejectedError),
-        (401, UnauthorizedError),
-        (403, ForbiddenError),
-        (404, NotFoundError),
+        (401, ApiUnauthorizedError),
+        (403, ApiForbiddenError),
+        (404, ApiNotFoundError),
         (405, RejectedError),
         (408, ApiError),
         (409, ConflictError),
-        (410, GoneError),
+        (410, ApiGoneError),
         (422, InvalidError),
         (429, ApiError),
         (500, ApiError),
@@ -68,15 +68,15 @@ def test_plain_text_is_the_message(body: bytes, message: str) -> None:
 
 def test_unknown_path_is_told_apart_from_a_missing_object() -> None:
     unknown, missing = error_of(404, b"404 page not found\n"), error_of(404, STATUS)
-    assert isinstance(unknown, NotFoundError)
+    assert isinstance(unknown, ApiNotFoundError)
     assert unknown.is_missing_api
-    assert isinstance(missing, NotFoundError)
+    assert isinstance(missing, ApiNotFoundError)
     assert not missing.is_missing_api
 
 
 def test_error_event_of_a_watch_has_its_own_code() -> None:
     gone = b'{"kind":"Status","message":"too old resource version: 1 (9)","reason":"Expired","code":410}'
-    assert isinstance(error_of_event(gone), GoneError)
+    assert isinstance(error_of_event(gone), ApiGoneError)
     assert error_of_event(b"[]").status == 500
 
 

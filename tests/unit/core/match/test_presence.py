@@ -7,7 +7,7 @@ import pytest
 from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
-from matchpod.core.match.presence import MAX_SEEN_PLAYERS, NOT_LISTED, Connection, Presence
+from matchpod.core.match.presence import MAX_SEEN_PLAYERS, NOT_LISTED, PlayerConnection, Presence
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
 
 
@@ -70,7 +70,7 @@ def test_bots_are_ignored() -> None:
 
 def test_connection_has_name_entry_time_and_side() -> None:
     tracked = presence(connected(ANN, 5), entered(ANN, 5), on_side(ANN, Side.T), ev.PlayerRenamed(0, ANN, "annie"))
-    assert tracked.connected == {ANN: Connection(5, "annie", 2_000, Side.T)}
+    assert tracked.connected == {ANN: PlayerConnection(5, "annie", 2_000, Side.T)}
 
 
 def test_name_is_updated_when_a_player_joins_a_side() -> None:
@@ -112,7 +112,7 @@ def test_joining_a_side_counts_as_entering() -> None:
 
 def test_leaving_a_side_does_not_count_as_entering() -> None:
     tracked = presence(connected(ANN), on_side(ANN, None), on_side(BEN, None))
-    assert tracked.connected == {ANN: Connection(1, "1")}
+    assert tracked.connected == {ANN: PlayerConnection(1, "1")}
     assert not tracked.is_everyone_on_a_side()
 
 
@@ -184,7 +184,7 @@ def test_listed_players_in_a_line_up_count_as_connected() -> None:
 
 def test_line_up_does_not_change_known_connections() -> None:
     tracked = presence(connected(ANN, 5), entered(ANN, 5), ev.RoundStarted(0, 4, (ANN,), (), Side.CT))
-    assert tracked.connected == {ANN: Connection(5, "1", 2_000)}
+    assert tracked.connected == {ANN: PlayerConnection(5, "1", 2_000)}
 
 
 def test_number_of_tracked_players_is_limited() -> None:
@@ -239,7 +239,7 @@ def test_player_whose_connect_line_was_lost_is_connected_by_the_console_list() -
     tracked = presence(entered(ANN), GAP)
     tracked.apply(listed(ANN, BEN), 10_000)
     assert tracked.missing() == ()
-    assert tracked.connected[BEN] == Connection(UNKNOWN_USER_ID, BEN[-1])
+    assert tracked.connected[BEN] == PlayerConnection(UNKNOWN_USER_ID, BEN[-1])
 
 
 def test_player_whose_disconnect_line_was_lost_is_removed_after_the_load_time() -> None:
