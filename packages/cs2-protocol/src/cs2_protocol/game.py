@@ -11,7 +11,7 @@ PlayerId = str
 
 
 class Team(StrEnum):
-    """One of the two teams of a match file. It keeps its name through halves and overtime."""
+    """One of the caller's two teams; it keeps its name through halves and overtime."""
 
     TEAM1 = "team1"
     TEAM2 = "team2"
