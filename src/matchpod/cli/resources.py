@@ -1,6 +1,7 @@
 """Load the settings and open the resources for a command, or exit with an error message.
 
-Exit code 2: invalid settings, all of which are listed. Exit code 1: a resource failed, with one sentence about it.
+Exit code 2: invalid settings or settings that need a missing extra, all of which are listed. Exit code 1: a resource
+failed, with one sentence about it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import typer
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import Resources, ResourcesError, check_vault_key, open_resources
 from matchpod.app.copies import find_copy
+from matchpod.app.extras import missing_extras
 from matchpod.cli.terminal import print_note
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings, SettingsError, load_settings
@@ -30,6 +32,12 @@ def load_process_settings() -> Settings:
         return load_settings(os.environ, _read_file)
     except SettingsError as exc:
         fail(*exc.faults, code=2)
+
+
+def check_extras(settings: Settings) -> None:
+    """Exit with code 2 if these settings need an extra that is not installed."""
+    if missing := missing_extras(settings):
+        fail(*missing, code=2)
 
 
 def run_with_resources(
@@ -46,6 +54,7 @@ def run_with_resources(
     else a command that is run in the wrong folder would show an empty one.
     """
     settings = load_process_settings()
+    check_extras(settings)
     if not may_create and settings.database_url is None and not settings.database_path.exists():
         where = f"There is no database in {settings.data_dir.absolute()}."
         fail(f"{where} Set MATCHPOD_DATA_DIR to the folder of the service, or start it first.", code=2)

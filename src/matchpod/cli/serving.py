@@ -12,7 +12,7 @@ import typer
 
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import ResourcesError
-from matchpod.cli.resources import fail, load_process_settings, run_with_resources
+from matchpod.cli.resources import check_extras, fail, load_process_settings, run_with_resources
 from matchpod.storage.migrate import current_version
 
 
@@ -34,6 +34,7 @@ def serve(
     from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
 
     settings = load_process_settings()
+    check_extras(settings)
     if restored and not settings.drive:
         fail("--restored drives matches, but MATCHPOD_DRIVE is off. Use only one of them.", code=2)
     set_up_logging(log_format=settings.log_format, log_level=settings.log_level, stream=sys.stderr)

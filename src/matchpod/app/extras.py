@@ -1,0 +1,26 @@
+"""Find extras of the package that the settings need and that are not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from matchpod.settings import AgonesFleetSettings, Settings
+
+
+def missing_extras(settings: Settings) -> list[str]:
+    """Return a sentence for each missing extra, which says what needs it and how to install it."""
+    return [
+        f"{what} needs an extra that is not installed; run: pip install 'matchpod[{extra}]'."
+        for what, extra, modules in _needed(settings)
+        if any(find_spec(module) is None for module in modules)
+    ]
+
+
+def _needed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield what needs an extra, the extra, and the modules that are imported because of it."""
+    if settings.database_url is not None:
+        yield "The PostgreSQL database", "postgres", ("asyncpg",)
+    for region in settings.regions:
+        if isinstance(region.fleet, AgonesFleetSettings):
+            yield f"The Agones fleet of region {region.code}", "agones", ("httpx", "yaml")

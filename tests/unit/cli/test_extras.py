@@ -1,0 +1,73 @@
+"""Settings that need an extra which is not installed: every command that opens a database names it and exits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from matchpod.cli import create_app
+from tests.unit.cli.command_runner import CommandRunner
+
+POSTGRES = "The PostgreSQL database needs an extra that is not installed; run: pip install 'matchpod[postgres]'."
+AGONES = "The Agones fleet of region eu needs an extra that is not installed; run: pip install 'matchpod[agones]'."
+REGIONS = """
+[[regions]]
+code = "eu"
+[regions.fleet]
+kind = "agones"
+fleet = "cs2-eu"
+secret_file = "/run/secrets/fleet"
+"""
+URL = "postgresql://matchpod@127.0.0.1:1/matchpod"
+COMMANDS = [["serve"], ["migrate"], ["orgs", "list"], ["regions", "list"], ["console"], ["listen"]]
+
+
+def uninstall(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Make importing a module fail, and looking for it too, as if it were not installed."""
+    monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_postgres_url_without_its_driver(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    uninstall(monkeypatch, "asyncpg")
+    monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
+    assert runner.error(create_app(), *command) == POSTGRES
+
+
+@pytest.mark.parametrize("module", ["yaml", "httpx"])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_agones_region_without_the_client_of_its_cluster(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, command: list[str], module: str
+) -> None:
+    uninstall(monkeypatch, module)
+    (runner.data_dir / "matchpod.toml").write_text(REGIONS)
+    assert runner.error(create_app(), *command) == AGONES
+
+
+def test_all_missing_extras_are_reported(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    uninstall(monkeypatch, "asyncpg")
+    uninstall(monkeypatch, "httpx")
+    monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
+    (runner.data_dir / "matchpod.toml").write_text(REGIONS)
+    done = runner.invoke(create_app(), "serve")
+    assert (done.exit_code, done.stderr) == (2, f"matchpod: {POSTGRES}\nmatchpod: {AGONES}\n")
+
+
+def test_extras_that_no_setting_needs_may_be_missing(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("asyncpg", "httpx", "yaml"):
+        uninstall(monkeypatch, module)
+    assert runner.output(create_app(), "regions", "list")
+
+
+def test_backup_of_postgres_needs_no_driver_to_say_what_to_do(
+    runner: CommandRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uninstall(monkeypatch, "asyncpg")
+    monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
+    done = runner.invoke(create_app(), "backup", str(tmp_path / "file"))
+    assert done.exit_code == 2
+    assert "pg_dump" in done.stderr
