@@ -231,7 +231,7 @@ def test_password_is_derived_for_a_name_and_a_file() -> None:
         (
             ["--out", "x", "--name", "$(POD_NAME)"],
             SECRET_FILE,
-            "--name must be the name of a SdkServer, not `$(POD_NAME)`",
+            "--name must be the name of a GameServer, not `$(POD_NAME)`",
         ),
     ],
 )
@@ -310,14 +310,14 @@ def test_gameserver_is_read() -> None:
     + [json.dumps({**SERVER, "status": {"ports": ports}}).encode() for ports in ([{"name": "a"}], [1], {"a": 1}, 7)],
 )
 def test_other_answers_are_reported(body: bytes) -> None:
-    with pytest.raises(OSError, match="did not answer with a SdkServer"):
+    with pytest.raises(OSError, match="did not answer with a GameServer"):
         parse_gameserver(body)
 
 
 @pytest.mark.parametrize("status", [{}, None, {"ports": None}, {"ports": []}])
 def test_gameserver_without_ports_is_not_usable_yet(status: object) -> None:
     body = json.dumps({**SERVER, "status": status}).encode()
-    with pytest.raises(OSError, match=r"the SdkServer cs2-eu-abcde has no ports; list them in its spec.ports"):
+    with pytest.raises(OSError, match=r"the GameServer cs2-eu-abcde has no ports; list them in its spec.ports"):
         parse_gameserver(body)
 
 
@@ -335,7 +335,7 @@ def test_udp_port_is_preferred_because_players_use_it() -> None:
 
 def test_first_port_is_used_unless_a_name_is_given() -> None:
     assert choose_port(server_with(default=7777, other=1), "") == 7777
-    with pytest.raises(FatalError, match=r"^the SdkServer cs2-eu-abcde has no port `game`; it has default, other$"):
+    with pytest.raises(FatalError, match=r"^the GameServer cs2-eu-abcde has no port `game`; it has default, other$"):
         choose_port(server_with(default=7777, other=1), "game")
 
 

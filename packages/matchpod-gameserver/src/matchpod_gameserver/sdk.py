@@ -1,4 +1,4 @@
-"""Talk to the Agones SDK of this pod: read name, state and ports of the SdkServer, and report to it."""
+"""Talk to the Agones SDK of this pod: read name, state and ports of the GameServer, and report to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST_S = 3.0  # limit of a request to the SDK, which answers in milliseconds
 
 ALLOCATED = "Allocated"
 REPORTED = frozenset({"RequestReady", "Ready", "Reserved", ALLOCATED})
-"""States of a SdkServer that has reported ready. Another report would free a server while a match is played on it."""
+"""States of a GameServer that has reported ready. Another report would free a server while a match is played on it."""
 
 
 class SdkServer(NamedTuple):
@@ -34,9 +34,9 @@ def parse_gameserver(body: bytes) -> SdkServer:
         ports = {str(port["name"]): int(port["port"]) for port in status.get("ports") or ()}
         server = SdkServer(str(answer["object_meta"]["name"]), str(status.get("state", "")), ports)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise OSError(f"the Agones SDK did not answer with a SdkServer: {body[:200]!r}") from exc
+        raise OSError(f"the Agones SDK did not answer with a GameServer: {body[:200]!r}") from exc
     if not ports:
-        raise OSError(f"the SdkServer {server.name} has no ports; list them in its spec.ports")
+        raise OSError(f"the GameServer {server.name} has no ports; list them in its spec.ports")
     return server
 
 
@@ -47,7 +47,7 @@ def choose_port(server: SdkServer, name: str) -> int:
             return server.ports[f"{name or 'game'}{suffix}"]
     if not name:
         return next(iter(server.ports.values()))
-    raise FatalError(f"the SdkServer {server.name} has no port `{name}`; it has {', '.join(sorted(server.ports))}")
+    raise FatalError(f"the GameServer {server.name} has no port `{name}`; it has {', '.join(sorted(server.ports))}")
 
 
 def request_sdk(method: str, path: str) -> bytes:
