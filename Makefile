@@ -19,6 +19,8 @@ BROWSER_OUTPUT := build/browser-tests.txt
 # The packages whose coverage is measured, and the tests that are too slow for it.
 PURE := tests/unit/core tests/unit/cs2 packages/cs2-protocol
 UNIT := tests/unit packages
+# Tests of a package that mostly wait for processes: they run with those of the service.
+WAITING := packages/matchpod-gameserver/gameserver_tests/process
 MANY_CASES := hypothesis or law
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
@@ -54,14 +56,14 @@ test: $(READY)
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
 	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & unit=$$!; \
 		nice -n 5 $(MAKE) --no-print-directory browser-tests >$(BROWSER_OUTPUT) 2>&1 & browser=$$!; \
-		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests --ignore=tests/unit --ignore=tests/browser \
+		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests $(WAITING) --ignore=tests/unit --ignore=tests/browser \
 			-m "not soak" --durations=10; status=$$?; \
 		wait $$browser || status=1; cat $(BROWSER_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
 endif
 
 unit-tests: $(READY)
 	@echo "unit tests"
-	@$(PYTEST) -n 2 $(UNIT) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
+	@$(PYTEST) -n 2 $(UNIT) --ignore=$(WAITING) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
 	@echo "unit tests of core and cs2, with coverage"
 	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov=cs2_protocol --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)

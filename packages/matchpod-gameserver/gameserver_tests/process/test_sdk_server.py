@@ -1,4 +1,4 @@
-"""`matchpod gameserver` with the SDK server of Agones itself, in its local mode, which needs no cluster.
+"""The wrapper with the SDK server of Agones itself, in its local mode, which needs no cluster.
 
 MATCHPOD_TEST_SDK_SERVER is the path of the program `sdk-server`, built from the source of Agones (`cmd/sdk-server`).
 """
@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from gameserver_tests.process.fake_sdk import NAME, FakeSdk
+from gameserver_tests.process.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, Wrapper, free_ports, wait_until
 from matchpod_gameserver.password import bootstrap_password
 from simulator_tests.wire.rcon_client import RconClient
-from tests.contract.simulator_process import free_ports
-from tests.e2e.fake_sdk import NAME, FakeSdk
-from tests.e2e.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, Wrapper, wait_until
 
 PROGRAM = os.environ.get("MATCHPOD_TEST_SDK_SERVER")
 pytestmark = pytest.mark.skipif(
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class SdkServer:
+class LocalSdkServer:
     """A running `sdk-server --local` whose GameServer has one port for both protocols."""
 
     def __init__(self, folder: Path, http_port: int, game_port: int) -> None:
@@ -70,16 +69,16 @@ def request(port: int, method: str, path: str) -> tuple[int, bytes]:
         connection.close()
 
 
-def start(tmp_path: Path) -> tuple[Wrapper, SdkServer]:
+def start(tmp_path: Path) -> tuple[Wrapper, LocalSdkServer]:
     """Start the wrapper, and the SDK server after it."""
     http_port, game_port = free_ports(2)
     wrapper = Wrapper(tmp_path, http_port, "--", *SIMULATE)
     wrapper.wait_for("waiting for the Agones SDK")
-    return wrapper, SdkServer(tmp_path, http_port, game_port)
+    return wrapper, LocalSdkServer(tmp_path, http_port, game_port)
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[tuple[Wrapper, SdkServer]]:
+def running(tmp_path: Path) -> Iterator[tuple[Wrapper, LocalSdkServer]]:
     wrapper, sdk = start(tmp_path)
     yield wrapper, sdk
     if wrapper.popen.poll() is None:
@@ -88,7 +87,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Wrapper, SdkServer]]:
     sdk.process.wait(TIMEOUT_S)
 
 
-def test_simulated_server_becomes_ready_and_healthy(running: tuple[Wrapper, SdkServer]) -> None:
+def test_simulated_server_becomes_ready_and_healthy(running: tuple[Wrapper, LocalSdkServer]) -> None:
     wrapper, sdk = running
     wrapper.wait_for("game server ready")
     assert sdk.state == "Ready"
@@ -102,7 +101,7 @@ def test_simulated_server_becomes_ready_and_healthy(running: tuple[Wrapper, SdkS
     assert sdk.log.count("Health Ping Received!") == pings
 
 
-def test_server_is_not_made_ready_again_after_it_was_allocated(running: tuple[Wrapper, SdkServer]) -> None:
+def test_server_is_not_made_ready_again_after_it_was_allocated(running: tuple[Wrapper, LocalSdkServer]) -> None:
     wrapper, sdk = running
     wrapper.wait_for("game server ready")
     assert request(sdk.port, "POST", "/allocate")[0] == 200
@@ -111,13 +110,13 @@ def test_server_is_not_made_ready_again_after_it_was_allocated(running: tuple[Wr
     assert sdk.state == "Allocated"
 
 
-def test_outage_of_the_sdk_is_survived(running: tuple[Wrapper, SdkServer], tmp_path: Path) -> None:
+def test_outage_of_the_sdk_is_survived(running: tuple[Wrapper, LocalSdkServer], tmp_path: Path) -> None:
     wrapper, first = running
     wrapper.wait_for("game server ready")
     first.process.kill()
     first.process.wait(TIMEOUT_S)
     wrapper.wait_for("POST /health")
-    second = SdkServer(tmp_path, first.port, first.game_port)
+    second = LocalSdkServer(tmp_path, first.port, first.game_port)
     try:
         wait_until(lambda: "Health Ping Received!" in second.log, "health reported")
         assert wrapper.popen.poll() is None
@@ -126,7 +125,7 @@ def test_outage_of_the_sdk_is_survived(running: tuple[Wrapper, SdkServer], tmp_p
         second.process.wait(TIMEOUT_S)
 
 
-def test_fake_answers_as_the_sdk_server(running: tuple[Wrapper, SdkServer]) -> None:
+def test_fake_answers_as_the_sdk_server(running: tuple[Wrapper, LocalSdkServer]) -> None:
     wrapper, sdk = running
     wrapper.wait_for("game server ready")
     with FakeSdk({"game-tcp": sdk.game_port, "game-udp": sdk.game_port}) as fake:

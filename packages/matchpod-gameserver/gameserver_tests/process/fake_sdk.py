@@ -1,6 +1,6 @@
 """A stand-in for the SDK server of Agones: its REST interface on loopback, with faults.
 
-Its answers are those of `sdk-server --local`, which the tests in test_gameserver.py also use if it is installed.
+Its answers are those of `sdk-server --local`, which the tests in test_sdk_server.py also use if it is installed.
 """
 
 from __future__ import annotations

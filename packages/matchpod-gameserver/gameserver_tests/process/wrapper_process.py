@@ -1,25 +1,35 @@
-"""Run `matchpod/gameserver`, the wrapper of a game server, as a real process for a test."""
+"""Run the wrapper of a game server from its folder, as a real process for a test."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import matchpod_gameserver
 from matchpod_gameserver.options import SECRET_VARIABLE
 
-ROOT = Path(__file__).resolve().parents[2]
-WRAPPER = ROOT / "src" / "matchpod" / "gameserver"
+WRAPPER = Path(matchpod_gameserver.__file__).parent
 SECRET = b"a secret of the fleet for tests"
 TIMEOUT_S = 180.0
 """Far more than anything here takes on a busy machine."""
 
-SIMULATE = (sys.executable, "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}")
+SIMULATE = (sys.executable, "-m", "cs2_simulator", "-port", "{port}", "-ip", "{ip}")
+
+
+def free_ports(number: int) -> tuple[int, ...]:
+    """Ports that are not in use."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = tuple(bound.getsockname()[1] for bound in sockets)
+    for bound in sockets:
+        bound.close()
+    return ports
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
