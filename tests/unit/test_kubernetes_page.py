@@ -48,7 +48,7 @@ def test_port_of_the_game_is_the_port_of_the_node_for_both_protocols(template: A
 
 
 def test_command_is_valid_for_the_entry_point(template: Any, container: Any) -> None:
-    assert container["command"] == ["python3", "/opt/matchpod/gameserver"]
+    assert container["command"] == ["matchpod-gameserver"]
     options, command = parse_arguments(container["args"], {})
     assert all(isinstance(argument, str) for argument in container["args"])
     assert command[command.index("-port") + 1] == "{port}"

@@ -1,7 +1,7 @@
 """Run a game server on Kubernetes as Agones expects it: the entry point of a game server image.
 
-A folder, standard library only, Python 3.9 or newer: it must run in images without Matchpod and its dependencies, as
-`python3 /opt/matchpod/gameserver`. So its modules import each other relatively, and nothing else.
+Standard library only, Python 3.9 or newer: it must run in images without Matchpod and its dependencies, installed or as
+a folder: `python3 /path/of/matchpod_gameserver`. So its modules import each other relatively, and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run the command from a folder, without an installed package: `python3 /opt/matchpod/gameserver`."""
+"""Run the command from a folder, without an installed package: `python3 /path/of/matchpod_gameserver`."""
 
 from __future__ import annotations
 
