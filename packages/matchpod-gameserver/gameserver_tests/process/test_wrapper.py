@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from glob import glob
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from gameserver_tests.process.wrapper_process import (
     WRAPPER,
     Wrapper,
     free_ports,
+    oldest_python,
     wait_until,
 )
 from matchpod_gameserver.game import HEALTH_S, MAX_REFUSED
@@ -336,7 +336,7 @@ def test_it_works_as_process_1_of_a_container(place: Place) -> None:
 
 
 def test_it_runs_with_the_oldest_python(place: Place) -> None:
-    python = _oldest_python()
+    python = oldest_python()
     if python is None:
         pytest.skip("no Python from 3.9 to 3.10 is installed")
     place.load_map()
@@ -451,13 +451,3 @@ def _children(pid: int) -> list[int]:
             stats.append(file.read_text())
     # After the name, which may contain blanks and parentheses: state, parent.
     return [int(stat.split()[0]) for stat in stats if stat.rpartition(")")[2].split()[1] == str(pid)]
-
-
-def _oldest_python() -> str | None:
-    for version in ("3.9", "3.10"):
-        for python in (f"python{version}", *glob(f"{Path.home()}/.pyenv/versions/{version}.*/bin/python{version}")):
-            with suppress(OSError):
-                found = subprocess.run([python, "-V"], capture_output=True, text=True, check=False)
-                if found.returncode == 0:
-                    return python
-    return None

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from glob import glob
 from pathlib import Path
 
 import matchpod_gameserver
@@ -30,6 +32,17 @@ def free_ports(number: int) -> tuple[int, ...]:
     for bound in sockets:
         bound.close()
     return ports
+
+
+def oldest_python() -> str | None:
+    """Return the oldest installed Python that runs the wrapper, if it is older than the service needs."""
+    for version in ("3.9", "3.10"):
+        for python in (f"python{version}", *glob(f"{Path.home()}/.pyenv/versions/{version}.*/bin/python{version}")):
+            with suppress(OSError):
+                found = subprocess.run([python, "-V"], capture_output=True, text=True, check=False)
+                if found.returncode == 0:
+                    return python
+    return None
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
