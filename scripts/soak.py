@@ -23,7 +23,7 @@ WORKERS = "4"
 """Test workers: most of these tests are CPU-bound, a few wait."""
 
 PARTS = (
-    ("tests/unit", "tests/corpus", "tests/bench"),
+    ("tests/unit", "packages", "tests/corpus", "tests/bench"),
     ("tests/contract",),
     ("tests/e2e", "tests/chaos"),
     ("tests/browser",),
@@ -54,7 +54,7 @@ def run_all_with_coverage() -> bool:
     """Run all in-process tests once and check the coverage of the whole package."""
     COVERAGE_REPORT.parent.mkdir(exist_ok=True)
     COVERAGE_REPORT.unlink(missing_ok=True)
-    args = ["tests/unit", "tests/contract", "tests/corpus", "tests/golden", "-m", "not soak"]
+    args = ["tests/unit", "packages", "tests/contract", "tests/corpus", "tests/golden", "-m", "not soak"]
     args += ["--cov", "--cov-branch", "--cov-report=", f"--cov-report=json:{COVERAGE_REPORT}"]
     if not run(pytest_args(*args)):
         return False
