@@ -86,7 +86,8 @@ SERVICE = (
         key="database_url",
         rule=rules.postgres_url(),
         fallback="the SQLite file matchpod.sqlite3 in the data folder",
-        meaning="A PostgreSQL database, which several processes may share. An SQLite file is used by one process only.",
+        meaning="A PostgreSQL database, which several processes may share. An SQLite file is used by one process only. "
+        "PostgreSQL needs the extra `matchpod[postgres]`.",
         is_secret=True,
     ),
     Setting(
