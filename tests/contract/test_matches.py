@@ -569,7 +569,7 @@ async def test_match_can_be_canceled_in_every_open_phase(world: World, phase: Se
 
 async def test_cancellation_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     server_id = (await world.create()).server_id
-    with caplog.at_level(logging.INFO, "matchpod.service.matches"):
+    with caplog.at_level(logging.INFO, "matchpod.service.cancellation"):
         await world.matches.cancel(OWNER, server_id)
         await world.matches.cancel(OWNER, server_id)
     (record,) = caplog.records

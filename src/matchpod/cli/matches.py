@@ -18,15 +18,12 @@ from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
-from matchpod.core.outcome import Outcome
 from matchpod.core.requests.text_rules import printable
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import NothingChangedError
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
-from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.cancellation import Cancellation
 from matchpod.service.common.row_views import view_of
-from matchpod.service.end_match import end_match
 from matchpod.service.views.history import SeriesDetailMap, map_view
 from matchpod.service.views.servers import phase_of
 from matchpod.storage import history, outbox, servers, unfinished
@@ -154,17 +151,15 @@ def cancel_match(server_id: ServerId) -> None:
     """Cancel a match and release its server; the callback has the reason `canceled_by_operator`."""
 
     async def cancel(resources: Resources) -> ServerRow | None:
-        row = await servers.get(resources.db, server_id)
+        db, clock = resources.db, resources.clock
+        row = await servers.get(db, server_id)
         if row is None:
             return None
-        now_ms = resources.clock.now_ms()
-        callback_id = new_callback_id(now_ms, secrets.token_bytes(ID_RANDOM_BYTES))
-        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_OPERATOR)
-        audit = Audit(db=resources.db, clock=resources.clock)
-        record = audit.entry(Action.MATCH_CANCELED, org_id=row.org_id, actor=COMMAND_LINE, target=row.id)
-        try:
-            await resources.db.write([record, *end_match(row, outcome, fence=None, callback_id=callback_id)])
-        except NothingChangedError:
+        record = Audit(db=db, clock=clock).entry(
+            Action.MATCH_CANCELED, org_id=row.org_id, actor=COMMAND_LINE, target=row.id
+        )
+        cancellation = Cancellation(db=db, clock=clock, random_bytes=secrets.token_bytes)
+        if not await cancellation.cancel(row, CancelReason.CANCELED_BY_OPERATOR, record):
             fail(f"The match on {server_id} has already ended.")
         return row
 

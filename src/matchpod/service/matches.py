@@ -28,22 +28,22 @@ from matchpod.core.errors import (
 )
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
-from matchpod.core.outcome import Outcome
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import NOT_JSON, decode_json
 from matchpod.core.requests.server_query import ServersQuery
 from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, NothingChangedError, Vault
+from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, Vault
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, require_own
-from matchpod.service.end_match import MATCH_OVER, end_match
+from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
@@ -112,6 +112,7 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
         self._audit = audit or Audit(db=db, clock=clock)
         self._disk = disk
@@ -302,20 +303,14 @@ class Matches:
 
     async def _cancel(self, principal: Principal, row: ServerRow) -> bool:
         """End an open match; False if it has ended in the meantime."""
-        now_ms = self._clock.now_ms()
-        live = self._live.get(row.id)
+        reason, live = CancelReason.CANCELED_BY_USER, self._live.get(row.id)
         is_complete = None if live is None else live.fold.match.is_log_complete
-        outcome = Outcome(at_ms=now_ms, reason=CancelReason.CANCELED_BY_USER, is_log_complete=is_complete)
-        callback_id = identifiers.new_callback_id(now_ms, self._random_bytes(identifiers.ID_RANDOM_BYTES))
         record = self._audit.act_of(principal, Action.MATCH_CANCELED, target=row.id)
-        try:
-            await self._db.write([record, *end_match(row, outcome, fence=None, callback_id=callback_id)])
-        except NothingChangedError:
+        if not await self._cancellation.cancel(row, reason, record, is_log_complete=is_complete):
             return False
         self._notify(row.id)
         if self._metrics is not None:
-            self._metrics.matches_ended.inc(row.region, CancelReason.CANCELED_BY_USER.value)
-        _log.info("match canceled", extra={"server_id": row.id, "org_id": row.org_id, "region": row.region})
+            self._metrics.matches_ended.inc(row.region, reason.value)
         return True
 
     def _rcon_password(self, principal: Principal, row: ServerSummary) -> str | None:
