@@ -144,7 +144,7 @@ async def write_live_match(path: Path) -> Fold:
             "    headshots: int = 0\n    damage: int = 0\n",
             "    damage: int = 0\n    headshots: int = 0\n",
         ),
-        ("core/played_map.py", '    LIVE = "live"\n', '    LIVE = "live"\n    VETO = "veto"\n'),
+        ("core/match/played_map.py", '    LIVE = "live"\n', '    LIVE = "live"\n    VETO = "veto"\n'),
     ],
     ids=["field added", "fields swapped", "value added"],
 )
