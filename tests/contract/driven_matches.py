@@ -129,7 +129,7 @@ class Process:
             vault=VAULT,
             regions=Regions(regions, self.db),
             live=self.live,
-            streams=Streams(db=self.db, live=self.live),
+            streams=Streams(db=self.db, live=self.live, metrics=metrics),
             consoles=region,
             turns=FoldTurns(self.db),
             metrics=metrics,
@@ -148,6 +148,7 @@ class Process:
             urls=IngestUrls(self.base),
             regions=self.deps.regions,
             turns=self.deps.turns,
+            quota_bytes=None,
         )
         region.add_ingest(self.base, ingest)
         self._task = asyncio.create_task(self.supervisor.run())

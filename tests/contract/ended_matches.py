@@ -10,6 +10,8 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import initial_history
@@ -52,7 +54,7 @@ async def store_match(
     await db.write(end_match(row, outcome, result=result, fence=None, callback_id=f"cb_{name}"))
     row = await server_row(db, name)
     if has_history:
-        streams = Streams(db=db, live=LocalMatches())
+        streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
         await finalize(
             db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, turns=FoldTurns(db), now_ms=ENDED_MS
         )

@@ -13,8 +13,11 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseError, Statement
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
@@ -25,6 +28,7 @@ from matchpod.storage import outbox, region_flags, servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_matches import UnusedFleet, body
+from tests.operations import free_disk
 from tests.vaults import VAULT
 
 harness = databases.harness
@@ -43,7 +47,7 @@ class World:
         self.clock = ManualClock()
         self.audit = Audit(db=db, clock=self.clock)
         self.access = Access(db=db, clock=self.clock, vault=VAULT)
-        self.callbacks = CallbackDeliveries(db=db, clock=self.clock, wake=lambda: None)
+        self.callbacks = CallbackDeliveries(db=db, clock=self.clock, wake=lambda: None, audit=self.audit)
         self.switch = RegionSwitch(db=db, audit=self.audit, codes=["eu"])
         regions = Regions([Region(code="eu", name="eu", location="", fleet=UnusedFleet())], db)
         self.matches = Matches(
@@ -55,6 +59,11 @@ class World:
             remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns(db)),
             read_cvars=read_custom_cvars,
             notify=lambda _: None,
+            audit=self.audit,
+            metrics=Metrics(Registry()),
+            quotas=UNLIMITED,
+            disk=free_disk(self.clock),
+            installation="",
         )
 
     def wait(self) -> None:

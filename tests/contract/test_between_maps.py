@@ -19,6 +19,8 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.console import overview as overview_module
 from matchpod.service.console.match_details import MatchDetails
 from matchpod.service.console.overview import Overview, WallMatch
@@ -71,7 +73,7 @@ class Series:
             also=history.insert(initial_history(self.row, self.fold.match.settings, "EU")),
         )
         await store(self.db, entries)
-        streams = Streams(db=self.db, live=LocalMatches())
+        streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
         recorder = Recorder(self.row, self.fold, db=self.db, write=self._write, streams=streams, server_name="EU")
         await recorder.begin()
         for entry in entries:

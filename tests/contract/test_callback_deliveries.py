@@ -13,6 +13,7 @@ from matchpod.core.errors import CallbackWaitingError, NotFoundError, RateLimitE
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.ports import Database, Delivery
+from matchpod.service.access.audit import Audit
 from matchpod.service.callbacks import deliveries as callback_deliveries
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
@@ -33,7 +34,8 @@ THEIRS = msgspec.structs.replace(OURS, org_id="org_2")
 
 
 def deliveries(world: World, wake: Callable[[], None] = lambda: None, db: Database | None = None) -> CallbackDeliveries:
-    return CallbackDeliveries(db=db or world.db, clock=world.clock, wake=wake)
+    db = db or world.db
+    return CallbackDeliveries(db=db, clock=world.clock, wake=wake, audit=Audit(db=db, clock=world.clock))
 
 
 async def add(

@@ -19,7 +19,9 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Row, Statement
+from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.reading import History
@@ -355,7 +357,7 @@ async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> 
     await db.write(end_match(row, outcome, fence=None, callback_id="cb"))
     row = await ended_matches.server_row(db, "srv_1")
     await append_recorded(db, entries, entries + 50)
-    streams = Streams(db=db, live=LocalMatches())
+    streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
     await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, turns=FoldTurns(db), now_ms=now_ms)
     await assert_final_history(db, row, 1.0)
     maps = await history.maps_of(db, "srv_1")

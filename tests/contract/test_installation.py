@@ -13,12 +13,12 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.common.principals import KeyState, Role, Scope
 from matchpod.service.operations.installation import Installation
 from matchpod.service.operations.pruning import Retention
-from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_storage_servers import create, server
+from tests.operations import new_readiness
 from tests.vaults import VAULT
 
 harness = databases.harness
@@ -34,7 +34,7 @@ class World:
         self.access = Access(db=db, clock=self.clock, vault=VAULT)
         self.keys = KeyManagement(self.access)
         self.sessions = ConsoleSessions(db=db, clock=self.clock, access=self.access, audit=self.audit)
-        readiness = Readiness(db=db, clock=self.clock)
+        readiness = new_readiness(db, self.clock)
         readiness.mark_ready()
         self.installation = Installation(
             db=db,

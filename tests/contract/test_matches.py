@@ -41,6 +41,7 @@ from matchpod.ports import (
     Statement,
     Value,
 )
+from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
@@ -57,6 +58,7 @@ from matchpod.service.views.servers import ServerView
 from matchpod.storage import outbox, raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.contract import databases
+from tests.operations import free_disk
 from tests.vaults import VAULT, tokens_of
 
 harness = databases.harness
@@ -192,8 +194,11 @@ class World:
             remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns(db)),
             read_cvars=read_custom_cvars,
             notify=self.notified.append,
+            audit=Audit(db=db, clock=self.clock),
             metrics=self.metrics,
             quotas=quotas,
+            disk=free_disk(self.clock),
+            installation="",
             random_bytes=random_bytes,
         )
 

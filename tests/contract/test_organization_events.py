@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from matchpod.ports import Database, Statement
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
 from matchpod.service.streams import organization_events as events
@@ -36,7 +38,7 @@ async def append(db: Database, count: int = 1, *, org_id: str = ORG, at_ms: int 
 
 
 def process(db: Database) -> Streams:
-    return Streams(db=db, live=LocalMatches())
+    return Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
 
 
 async def frames(reader: OrganizationReader) -> list[tuple[int, dict[str, Any]]]:

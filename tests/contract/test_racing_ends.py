@@ -15,6 +15,8 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError, Row, Statement
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import history_of, initial_history
@@ -95,7 +97,7 @@ class Race:
 
     async def release(self) -> None:
         row = await server_row(self.db, self.row.id)
-        streams = Streams(db=self.db, live=LocalMatches())
+        streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
         await finalize(
             self.db,
             row,

@@ -40,6 +40,8 @@ from matchpod.ports import (
     Statement,
     Value,
 )
+from matchpod.service.access.audit import Audit
+from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest.posts import Ingest
@@ -60,6 +62,7 @@ from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
 from tests.contract.driven_matches import PLAYERS, SETTINGS, CrashableDatabase, Process, World, open_world
 from tests.contract.simulated_region import OPERATOR_PASSWORD, SimulatedServer
+from tests.operations import free_disk
 from tests.vaults import tokens_of
 
 harness = databases.sqlite_harness
@@ -293,6 +296,11 @@ def matches_of(process: Process) -> Matches:
         remote=RemoteMatches(db=deps.db, regions=deps.regions, turns=FoldTurns(deps.db)),
         read_cvars=read_custom_cvars,
         notify=process.supervisor.notify,
+        audit=Audit(db=deps.db, clock=deps.clock),
+        metrics=deps.metrics,
+        quotas=UNLIMITED,
+        disk=free_disk(deps.clock),
+        installation=deps.installation,
     )
 
 

@@ -222,7 +222,7 @@ async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_p
     await migrate(db, VAULT.seal)
     ingest = Ingest(
         db=db, clock=SystemClock(), vault=VAULT, live=LocalMatches(), metrics=Metrics(Registry()),
-        urls=IngestUrls(""), regions=Regions([], db), turns=FoldTurns(db),
+        urls=IngestUrls(""), regions=Regions([], db), turns=FoldTurns(db), quota_bytes=None,
     )  # fmt: skip
     for name, (log_token, report_token) in plain.items():
         row = await servers.get(db, name)

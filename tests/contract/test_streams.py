@@ -10,6 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.ports import Database
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.streams import map_streams as streams_module
@@ -36,7 +38,10 @@ class Match:
         self.rng = rng
         self.db = first
         self.local = LocalMatches()
-        self.processes = (Streams(db=first, live=self.local), Streams(db=second, live=LocalMatches()))
+        self.processes = (
+            Streams(db=first, live=self.local, metrics=Metrics(Registry())),
+            Streams(db=second, live=LocalMatches(), metrics=Metrics(Registry())),
+        )
         self.last = [0] * MAPS
 
     async def begin(self) -> None:

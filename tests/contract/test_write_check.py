@@ -17,7 +17,6 @@ from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
 from matchpod.service.ingest.posts import Ingest
-from matchpod.service.operations.readiness import Readiness
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
 from matchpod.storage.write_check import check_write
@@ -25,6 +24,7 @@ from tests.contract import databases
 from tests.contract.driven_matches import World, callback_fields, open_world, play_undisturbed
 from tests.contract.test_matches import ManualClock
 from tests.contract.test_matches import World as Callers
+from tests.operations import new_readiness
 from tests.vaults import VAULT
 
 harness = databases.harness
@@ -36,7 +36,7 @@ LOCKSTEP = CvarSetting("sim_lockstep", "1")
 
 
 async def reasons(db: Database) -> list[str]:
-    readiness = Readiness(db=db, clock=ManualClock())
+    readiness = new_readiness(db, ManualClock())
     readiness.mark_ready()
     return await readiness.check()
 

@@ -102,18 +102,18 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     settings, db, clock = resources.settings, resources.db, resources.clock
-    registry, version = Registry(), installed_version("matchpod")
+    registry, version, audit = Registry(), installed_version("matchpod"), Audit(db=db, clock=clock)
     metrics, sender = Metrics(registry), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
     deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
-    access, disk = _compose_access(resources, metrics), _compose_disk(resources, registry)
+    access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
     services = Services(
         access=access,
-        audit=Audit(db=db, clock=clock),
-        matches=_compose_matches(resources, deps, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
-        callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake),
+        audit=audit,
+        matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
+        callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         history=History(db=db, live=deps.live, remote=remote),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -338,8 +338,7 @@ def _retention(settings: Settings) -> Retention:
     return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
 
 
-def _compose_access(resources: Resources, metrics: Metrics) -> Access:
-    audit = Audit(db=resources.db, clock=resources.clock)
+def _compose_access(resources: Resources, audit: Audit, metrics: Metrics) -> Access:
     limit = resources.settings.max_failed_logins
     failures = FailedLogIns(audit=audit, per_minute=limit, counter=metrics.failed_log_ins)
     return Access(db=resources.db, clock=resources.clock, vault=resources.vault, audit=audit, failures=failures)
@@ -364,6 +363,7 @@ def _compose_disk(resources: Resources, registry: Registry) -> DiskSpace:
 def _compose_matches(
     resources: Resources,
     deps: Deps,
+    audit: Audit,
     supervisor: Supervisor,
     *,
     dispatcher: CallbackDispatcher,
@@ -384,6 +384,7 @@ def _compose_matches(
         remote=remote,
         read_cvars=partial(read_custom_cvars, extra_names=frozenset(resources.settings.extra_cvars)),
         notify=notify,
+        audit=audit,
         metrics=deps.metrics,
         quotas=Quotas(
             max_live_matches=resources.settings.max_live_matches,

@@ -36,7 +36,7 @@ from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, Vault
 from matchpod.service.access.audit import Action, Audit
-from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.access.quotas import Quotas
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
@@ -95,12 +95,12 @@ class Matches:
         remote: RemoteMatches,
         read_cvars: CvarReader,
         notify: Callable[[str], None],
-        audit: Audit | None = None,
-        metrics: Metrics | None = None,
-        quotas: Quotas = UNLIMITED,
-        disk: DiskSpace | None = None,
+        audit: Audit,
+        metrics: Metrics,
+        quotas: Quotas,
+        disk: DiskSpace,
+        installation: str,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
-        installation: str = "",
     ) -> None:
         self._db = db
         self._clock = clock
@@ -114,7 +114,7 @@ class Matches:
         self._random_bytes = random_bytes
         self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
-        self._audit = audit or Audit(db=db, clock=clock)
+        self._audit = audit
         self._disk = disk
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
@@ -206,8 +206,7 @@ class Matches:
     async def _create_new(
         self, principal: Principal, request: MatchRequest, used: Idempotency | None, now_ms: int
     ) -> ServerView:
-        if self._disk is not None:
-            await self._disk.require()
+        await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
         row = self._new_row(request, principal.org_id, now_ms)
@@ -282,8 +281,7 @@ class Matches:
 
     def _report_created(self, row: ServerRow, request: MatchRequest) -> None:
         self._notify(row.id)
-        if self._metrics is not None:
-            self._metrics.matches_created.inc(row.region)
+        self._metrics.matches_created.inc(row.region)
         _log.info(
             "match created",
             extra={
@@ -309,8 +307,7 @@ class Matches:
         if not await self._cancellation.cancel(row, reason, record, is_log_complete=is_complete):
             return False
         self._notify(row.id)
-        if self._metrics is not None:
-            self._metrics.matches_ended.inc(row.region, reason.value)
+        self._metrics.matches_ended.inc(row.region, reason.value)
         return True
 
     def _rcon_password(self, principal: Principal, row: ServerSummary) -> str | None:

@@ -29,7 +29,6 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
-from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.streams.map_streams import Streams
@@ -38,6 +37,7 @@ from matchpod.storage import map_events, raw_log, servers, slots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import DelegatingDatabase
+from tests.operations import new_readiness
 from tests.unit.cli.test_matches import server
 from tests.vaults import VAULT
 
@@ -66,7 +66,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         vault=KeyFileVault(bytes(KEY_BYTES)),
         regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
         live=live,
-        streams=Streams(db=db, live=live),
+        streams=Streams(db=db, live=live, metrics=Metrics(Registry())),
         consoles=RconConsoles(),
         turns=FoldTurns(db),
         metrics=Metrics(Registry()),
@@ -81,7 +81,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
 def upkeep_of(deps: Deps) -> Upkeep:
     return Upkeep(
         deps,
-        readiness=Readiness(db=deps.db, clock=deps.clock),
+        readiness=new_readiness(deps.db, deps.clock),
         disk=DiskSpace(
             {"data": Path("/")}, min_free_mb=1, free_bytes=lambda _: 7_000_000, clock=deps.clock, metrics=Registry()
         ),

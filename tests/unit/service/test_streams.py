@@ -461,7 +461,7 @@ async def test_closing_ends_all_readers_and_rejects_new_ones(world: World) -> No
 
 
 async def test_readers_are_bounded(world: World) -> None:
-    world.streams = Streams(db=world.db, live=LocalMatches(), max_readers=2)
+    world.streams = Streams(db=world.db, live=LocalMatches(), metrics=world.metrics, max_readers=2)
     first, _ = await world.open(), await world.open()
     with pytest.raises(UnavailableError, match="Too many open streams"):
         await world.open()
@@ -471,7 +471,7 @@ async def test_readers_are_bounded(world: World) -> None:
 
 
 async def test_readers_of_an_organization_are_bounded(world: World) -> None:
-    world.streams = Streams(db=world.db, live=LocalMatches(), max_of_org=2)
+    world.streams = Streams(db=world.db, live=LocalMatches(), metrics=world.metrics, max_of_org=2)
     first, _ = await world.open(), await world.open()
     with pytest.raises(RateLimitError, match="This organization has 2 open streams, its limit"):
         await world.open()

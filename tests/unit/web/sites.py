@@ -156,7 +156,7 @@ class Site:
             clock=self.clock,
             metrics=self.metrics,
         )
-        self.readiness = Readiness(db=self.db, clock=self.clock, disk=self.disk)
+        self.readiness = Readiness(db=self.db, clock=self.clock, disk=self.disk, regions=Regions([], self.db))
         self.readiness.mark_ready()
         self.wakes = 0
         self.services = self._services()
@@ -176,7 +176,7 @@ class Site:
         )
         live, metrics = LocalMatches(), Metrics(self.metrics)
         audit = Audit(db=self.db, clock=self.clock, random_bytes=CountingBytes())
-        streams = Streams(db=self.db, live=live, max_of_org=self.max_streams)
+        streams = Streams(db=self.db, live=live, metrics=metrics, max_of_org=self.max_streams)
         remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
             db=self.db,
@@ -191,6 +191,7 @@ class Site:
             metrics=metrics,
             quotas=self.quotas,
             disk=self.disk,
+            installation="",
             random_bytes=self.random_bytes,
         )
         return Services(
@@ -209,6 +210,7 @@ class Site:
                 urls=IngestUrls("http://127.0.0.1:8080"),
                 regions=regions,
                 turns=FoldTurns(self.db),
+                quota_bytes=None,
             ),
             regions=regions,
             metrics=self.metrics,

@@ -14,11 +14,11 @@ from matchpod.core.errors import MatchpodError
 from matchpod.core.server_status import ServerPhase
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
-from matchpod.service.operations.readiness import Readiness
 from matchpod.storage import api_keys
 from matchpod.web import create_web
 from matchpod.web.http.asgi import Message
 from matchpod.web.routes import ENDPOINTS
+from tests.operations import new_readiness
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 from tests.vaults import tokens_of
@@ -213,7 +213,7 @@ def test_log_lines_are_stored_while_the_process_stops_but_not_while_it_starts(si
     row = site.row(site.new_server())
     site.readiness.stop()
     assert site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n").status_code == 200
-    starting = Readiness(db=site.db, clock=site.clock)
+    starting = new_readiness(site.db, site.clock)
     site.app = create_web(msgspec.structs.replace(site.services, readiness=starting, metrics=Registry()))
     response = site.request("POST", f"/ingest/logs/{tokens_of(row).log}", content=b"line\n")
     check_error(response, 503, "SERVICE_UNAVAILABLE")

@@ -40,11 +40,11 @@ _log = logging.getLogger(__name__)
 class CallbackDeliveries:
     """The callbacks of all organizations; each organization can access only its own."""
 
-    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None], audit: Audit | None = None) -> None:
+    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None], audit: Audit) -> None:
         self._db = db
         self._clock = clock
         self._wake = wake
-        self._audit = audit or Audit(db=db, clock=clock)
+        self._audit = audit
         unit = "requests to send callbacks again"
         self._single = RateLimiter(SINGLE_PER_MINUTE, self._now_s, owner="this organization", unit=unit)
         self._many = RateLimiter(MANY_PER_MINUTE, self._now_s, owner="this organization", unit=f"{unit} since a time")

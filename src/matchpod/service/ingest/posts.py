@@ -126,7 +126,7 @@ class Ingest:
         urls: IngestUrls,
         regions: Regions,
         turns: FoldTurns,
-        quota_bytes: int | None = None,
+        quota_bytes: int | None,
     ) -> None:
         self._db = db
         self._turns = turns

@@ -41,9 +41,7 @@ class ReadinessState(StrEnum):
 class Readiness:
     """Whether this process accepts requests."""
 
-    def __init__(
-        self, *, db: Database, clock: Clock, disk: DiskSpace | None = None, regions: Regions | None = None
-    ) -> None:
+    def __init__(self, *, db: Database, clock: Clock, disk: DiskSpace, regions: Regions) -> None:
         self._db = db
         self._clock = clock
         self._disk = disk
@@ -117,10 +115,10 @@ class Readiness:
 
         It stays ready, because a load balancer would otherwise keep the posts of running game servers away from it.
         """
-        shortage = await self._disk.shortage() if self._disk is not None else None
+        shortage = await self._disk.shortage()
         sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]
-        faults = self._regions.faults() if self._regions is not None else ()
-        return [*sentences, *(f"Region {region.code} is inactive: {fault}" for region, fault in faults)]
+        inactive = (f"Region {region.code} is inactive: {fault}" for region, fault in self._regions.faults())
+        return [*sentences, *inactive]
 
     async def _check_write(self) -> str | None:
         now_ms = self._clock.now_ms()

@@ -132,7 +132,7 @@ class Streams:
         *,
         db: Database,
         live: LocalMatches,
-        metrics: Metrics | None = None,
+        metrics: Metrics,
         max_readers: int = MAX_READERS,
         max_of_org: int | None = None,
     ) -> None:
@@ -227,7 +227,7 @@ class Streams:
 class _Poller:
     """Polls the database for one channel: for items that were not published, and whether the map is over."""
 
-    def __init__(self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics | None) -> None:
+    def __init__(self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics) -> None:
         self._channel = channel
         self._db = db
         self._live = live
@@ -256,8 +256,7 @@ class _Poller:
                 _log.debug("stream poll failed", extra={"map_id": self._channel.map_id, "reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise the readers of the map would wait forever
                 _log.exception("stream poll failed", extra={"map_id": self._channel.map_id})
-                if self._metrics is not None:
-                    self._metrics.crashes.inc("streams")
+                self._metrics.crashes.inc("streams")
 
     async def _pause(self) -> None:
         # Poll often only if another process may write. Otherwise items are published, and polling is a safeguard.

@@ -96,7 +96,7 @@ class OrganizationReader(StreamReader):
 class OrganizationStreams:
     """The streams of all organizations that have readers in this process."""
 
-    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics | None = None) -> None:
+    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics) -> None:
         self._db = db
         self._readers = readers
         self._metrics = metrics
@@ -147,8 +147,7 @@ class OrganizationStreams:
                 _log.debug("stream poll failed", extra={"reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise the readers would wait forever
                 _log.exception("stream poll failed")
-                if self._metrics is not None:
-                    self._metrics.crashes.inc("streams")
+                self._metrics.crashes.inc("streams")
 
     async def _pause(self) -> None:
         if self._db.is_shared:

@@ -10,6 +10,8 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import PausedItem
 from matchpod.ports import Database, DuplicateError, Row, Statement, Value
+from matchpod.service.common.metrics import Metrics
+from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.recorder import FLUSH_MS, Recorder, TimelinePage, new_pages
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
@@ -91,7 +93,7 @@ class Recording:
         self.written: list[Sequence[Statement]] = []
         self.stored_by_another = 0
         self.entries = 0
-        streams = Streams(db=self.db, live=LocalMatches())
+        streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
         self.recorder = Recorder(row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1")
 
     async def _write(self, statements: Sequence[Statement]) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.operations import readiness as readiness_module
-from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
-from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, ReadinessState
+from matchpod.service.regions.regions import Region
+from tests.operations import new_readiness
 from tests.unit.web.sites import NoFleet
 
 NOW_MS = 1_800_000_000_000
@@ -77,7 +78,7 @@ class FaultyFleet(NoFleet):
 def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> None:
     db, fleet = FakeDatabase(), FaultyFleet()
     region = Region(code="eu", name="Europe", location="here", fleet=fleet)
-    readiness = Readiness(db=db, clock=FakeClock(), regions=Regions([region], db))
+    readiness = new_readiness(db, FakeClock(), [region])
     readiness.mark_ready()
     assert asyncio.run(readiness.check()) == []
     assert asyncio.run(readiness.warnings()) == ["Region eu is inactive: The cluster cannot be reached."]
@@ -86,7 +87,7 @@ def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> N
 
 
 def test_process_is_ready_between_start_and_draining() -> None:
-    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness = new_readiness(FakeDatabase(), FakeClock())
     assert asyncio.run(readiness.check()) == ["The service is starting."]
     readiness.mark_ready()
     assert asyncio.run(readiness.check()) == []
@@ -95,7 +96,7 @@ def test_process_is_ready_between_start_and_draining() -> None:
 
 
 def test_draining_process_does_not_become_ready() -> None:
-    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness = new_readiness(FakeDatabase(), FakeClock())
     readiness.drain()
     readiness.mark_ready()
     assert readiness.state == ReadinessState.DRAINING
@@ -103,7 +104,7 @@ def test_draining_process_does_not_become_ready() -> None:
 
 def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
     db = FakeDatabase()
-    readiness = Readiness(db=db, clock=FakeClock())
+    readiness = new_readiness(db, FakeClock())
     readiness.mark_ready()
     db.is_unavailable = True
     assert asyncio.run(readiness.check()) == ["The database is unavailable."]
@@ -113,7 +114,7 @@ def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
 
 def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
     db, clock = FakeDatabase(), FakeClock()
-    readiness = Readiness(db=db, clock=clock)
+    readiness = new_readiness(db, clock)
     readiness.mark_ready()
     db.write_fault = "SQLite: database or disk is full"
     with caplog.at_level(logging.INFO):
@@ -130,7 +131,7 @@ def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytes
 
 def test_probes_every_second_write_only_every_few_seconds() -> None:
     db, clock = FakeDatabase(), FakeClock()
-    readiness = Readiness(db=db, clock=clock)
+    readiness = new_readiness(db, clock)
     readiness.mark_ready()
     for _ in range(10):
         assert asyncio.run(readiness.check()) == []
@@ -145,7 +146,7 @@ def test_database_that_does_not_answer_a_write_is_reported(monkeypatch: pytest.M
             raise AssertionError
 
     monkeypatch.setattr(readiness_module, "CHECK_S", 0.01)
-    readiness = Readiness(db=SlowDatabase(), clock=FakeClock())
+    readiness = new_readiness(SlowDatabase(), FakeClock())
     readiness.mark_ready()
     assert asyncio.run(readiness.check()) == ["Nothing was written to the database within 0.01 s. Check its disk."]
 
@@ -166,7 +167,7 @@ def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
     clock = FakeClock()
     db = FakeDatabase(clock)
     db.ahead_ms = ahead_ms
-    readiness = Readiness(db=db, clock=clock)
+    readiness = new_readiness(db, clock)
     readiness.mark_ready()
     with caplog.at_level(logging.WARNING):
         asyncio.run(readiness.compare_clocks())
@@ -178,7 +179,7 @@ def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
 
 
 def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
-    readiness = Readiness(db=FakeDatabase(), clock=FakeClock())
+    readiness = new_readiness(FakeDatabase(), FakeClock())
     readiness.mark_ready()
     asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == []
