@@ -16,7 +16,7 @@ from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
-from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest
+from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest, Receipt
 
 TURN_S = 0.005
 TURN_MS = 2_000
@@ -153,7 +153,8 @@ class SimulatedServer:
             with suppress(MatchpodError):
                 if ingest is not None:
                     token = request.url.rpartition("/")[2]
-                    status = await ingest.store_log(token, dict(request.headers), request.body)
+                    receipt = await ingest.store_log(token, dict(request.headers), request.body)
+                    status = 200 if receipt is Receipt.STORED else 410
             stream.handle_response(listener, status)
 
 

@@ -27,7 +27,7 @@ from matchpod.service.history.finalize import finalize
 from matchpod.service.history.reading import History
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.history.rows import history_of
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatches
@@ -96,7 +96,9 @@ async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed
         await world.until_driven()
         await asyncio.sleep(0.3)
         world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
-        assert await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round())) == 200
+        assert (
+            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round())) is Receipt.STORED
+        )
         await world.until_live()
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
         await world.cancel()
@@ -119,13 +121,14 @@ async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db:
         live = await world.until_driven()
         game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
         assert (
-            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round(), game_over)) == 200
+            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round(), game_over))
+            is Receipt.STORED
         )
         await world.until_live()
         # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
         world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
         again = 'World triggered "Round_Start"'
-        assert await ingest.store_log(tokens_of(row).log, {}, log_post(again, *first_round()[-3:])) == 200
+        assert await ingest.store_log(tokens_of(row).log, {}, log_post(again, *first_round()[-3:])) is Receipt.STORED
 
         async def is_applied() -> bool:
             return live.seq == await raw_log.newest_seq(db, "srv_1")
@@ -156,7 +159,7 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypa
 
         monkeypatch.setattr(process.db, "write", write_slowly)
         live = await world.until_driven()
-        assert await ingest.store_log(tokens_of(row).log, {}, log_post(players_join()[0])) == 200
+        assert await ingest.store_log(tokens_of(row).log, {}, log_post(players_join()[0])) is Receipt.STORED
 
         async def is_delayed() -> bool:
             return bool(delayed)

@@ -28,6 +28,7 @@ from matchpod.service.ingest.posts import (
     OPEN_FOR_MS,
     TOKEN_HEADER,
     Ingest,
+    Receipt,
 )
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
@@ -164,9 +165,9 @@ async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> 
     await servers.create(db, server(), idempotency=None)
     world = World(db, quota_bytes=3 * len(LINE))
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3 + ["report", "over_quota"]
     for entry in await world.stored():
         world.live.fold.apply(entry)
@@ -179,12 +180,12 @@ async def test_sender_over_its_rate_is_told_to_send_again(world: World, monkeypa
     monkeypatch.setattr(ingest_budget, "BURST_BYTES", len(LINE))
     monkeypatch.setattr(ingest_budget, "BYTES_PER_S", 1)
     monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 0.05)
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     with pytest.raises(RateLimitError, match="Send the post again"):
         await world.ingest.store_log("log-srv_1", {}, LINE)
     assert len(await world.stored()) == 1
     assert world.metrics.log_refused.value("too_fast") == 1
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 200, "another token has its own budget"
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED, "another token has its own budget"
 
 
 async def test_report_over_the_size_limit_is_rejected(world: World) -> None:
@@ -197,7 +198,7 @@ async def test_report_over_the_size_limit_is_rejected(world: World) -> None:
 
 async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_used(world: World) -> None:
     sent = {**POSTED, "User-Agent": "Valve/Steam", "Authorization": "s3cret"}
-    assert await world.ingest.store_log("log-srv_1", sent, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", sent, LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert (entry.server_id, entry.seq, entry.kind, entry.received_ms) == ("srv_1", 1, "log", NOW_MS)
     assert entry.body == LINE
@@ -213,19 +214,19 @@ async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_u
 
 
 async def test_post_without_headers_is_stored(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert [entry.headers for entry in await world.stored()] == [b"{}"]
 
 
 async def test_overlong_header_is_truncated(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {"X-Game-Map": "m" * 50_000}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {"X-Game-Map": "m" * 50_000}, LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert len(entry.headers) < 200
 
 
 async def test_secrets_are_neither_stored_nor_published(world: World) -> None:
     echo = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "sv_password sesame"\n'
-    assert await world.ingest.store_log("log-srv_1", POSTED, echo + LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", POSTED, echo + LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert b"sesame" not in entry.body
     assert len(entry.body) == len(echo + LINE)
@@ -237,7 +238,7 @@ async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Wor
     line = b'09/21/2026 - 14:13:20.000 - "Ann<1><[U:1:101]><CT>" say "%d"\n'
     body = b"".join(line % number for number in range(1_000))
     sent = {"X-LogBytes-BeginOffset": "118", "X-LogBytes-EndOffset": str(118 + len(body)), "X-Game-Map": "de_mirage"}
-    assert await world.ingest.store_log("log-srv_1", sent, body) == 200
+    assert await world.ingest.store_log("log-srv_1", sent, body) is Receipt.STORED
     stored = await world.stored()
     assert len(stored) > 1
     assert max(len(entry.body) for entry in stored) <= MAX_PIECE_BYTES
@@ -256,12 +257,12 @@ async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Wor
 async def test_secret_in_a_line_cut_by_the_end_of_a_post_is_not_stored(db: Database, cut: int) -> None:
     line = b'09/21/2026 - 14:13:20.000 - "sv_password" = "sesame"\n'
     world = await world_of(db, server())
-    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) == 200
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) is Receipt.STORED
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     # The answer was lost: the server repeats the post, then continues. Another process receives the rest.
-    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) == 200
+    assert await world.ingest.store_log("log-srv_1", offsets(0, cut), line[:cut]) is Receipt.STORED
     for end in (len(line) - 3, len(line)):
-        assert await World(db).ingest.store_log("log-srv_1", offsets(cut, end), line[cut:end]) == 200
+        assert await World(db).ingest.store_log("log-srv_1", offsets(cut, end), line[cut:end]) is Receipt.STORED
     first, _, again, part, rest = [entry.body for entry in await world.stored()]
     assert first == again
     assert first + rest == line.replace(b"sesame", b"******")
@@ -270,11 +271,11 @@ async def test_secret_in_a_line_cut_by_the_end_of_a_post_is_not_stored(db: Datab
 
 async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: World) -> None:
     command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "a\n'
-    assert await world.ingest.store_log("log-srv_1", offsets(0, len(command)), command) == 200
+    assert await world.ingest.store_log("log-srv_1", offsets(0, len(command)), command) is Receipt.STORED
     for begin in (0, len(command) + 1):
-        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + 2), b"b\n") == 200
-    assert await world.ingest.store_log("log-srv_1", offsets(len(command), len(command) + 2), b"b\n") == 200
-    assert await world.ingest.store_log("log-srv_1", {}, b"b\n") == 200
+        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + 2), b"b\n") is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", offsets(len(command), len(command) + 2), b"b\n") is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", {}, b"b\n") is Receipt.STORED
     assert [entry.body for entry in await world.stored()][1:] == [b"b\n", b"b\n", b"*\n", b"*\n"]
 
 
@@ -282,7 +283,7 @@ async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Worl
 async def test_command_longer_than_a_piece_is_overwritten_in_all_pieces(world: World, line_break: bytes) -> None:
     command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "%s"\n'
     words = line_break.join([b"sesame"] * 5_000)
-    assert await world.ingest.store_log("log-srv_1", {}, command % words + LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, command % words + LINE) is Receipt.STORED
     bodies = [entry.body for entry in await world.stored()]
     assert len(bodies) > 2
     hidden = words.replace(b"sesame", b"*" * 6).replace(b" ", b"*")
@@ -291,7 +292,7 @@ async def test_command_longer_than_a_piece_is_overwritten_in_all_pieces(world: W
 
 async def test_post_that_begins_with_a_timestamp_costs_no_read(world: World) -> None:
     for begin in (0, len(LINE), 5_000):
-        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + len(LINE)), LINE) == 200
+        assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + len(LINE)), LINE) is Receipt.STORED
     assert world.db.reads == 1, "of the token"
 
 
@@ -301,9 +302,9 @@ async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> No
     world = await world_of(db, row)
     chat = b'09/21/2026 - 14:13:20.000 - "x<2><[U:1:5]><CT>" say "%s %s %s"\n'
     said = chat % (b"0123456789abcdef" * 2, b"l0g" * 12, b"r3port" * 6)
-    assert await world.ingest.store_log("l0g" * 12, {}, said) == 200
-    assert await world.ingest.store_report("r3port" * 6, b'{"event":"x","note":"%s"}' % (b"l0g" * 12)) == 200
-    assert await world.ingest.store_detection("r3port" * 6, b'{"Api_Key":"sesame","steamid":"1"}') == 200
+    assert await world.ingest.store_log("l0g" * 12, {}, said) is Receipt.STORED
+    assert await world.ingest.store_report("r3port" * 6, b'{"event":"x","note":"%s"}' % (b"l0g" * 12)) is Receipt.STORED
+    assert await world.ingest.store_detection("r3port" * 6, b'{"Api_Key":"sesame","steamid":"1"}') is Receipt.STORED
     bodies = [entry.body for entry in await world.stored()]
     assert bodies == [
         chat % (b"*" * 32, b"*" * 36, b"*" * 36),
@@ -315,19 +316,19 @@ async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> No
 async def test_password_that_an_operator_chose_is_not_searched_for(db: Database) -> None:
     chosen = server(rcon_password=VAULT.seal("triggered"), is_password_ours=False)
     world = await world_of(db, chosen)
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert [entry.body for entry in await world.stored()] == [LINE], "it may be a word of the log"
 
 
 async def test_post_is_stored_although_the_key_of_the_vault_is_another(db: Database) -> None:
     world = await world_of(db, server(rcon_password=KeyFileVault(b"x" * KEY_BYTES).seal("secret")))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
 
 
 async def test_posts_are_numbered_in_order(world: World) -> None:
     for number in range(5):
         world.clock.at_ms += 1
-        assert await world.ingest.store_log("log-srv_1", {}, b"%d\n" % number) == 200
+        assert await world.ingest.store_log("log-srv_1", {}, b"%d\n" % number) is Receipt.STORED
     assert [(entry.seq, entry.body) for entry in await world.stored()] == [(n + 1, b"%d\n" % n) for n in range(5)]
     assert world.live.newest_seq == 5
 
@@ -335,46 +336,46 @@ async def test_posts_are_numbered_in_order(world: World) -> None:
 async def test_concurrent_posts_get_different_numbers(world: World) -> None:
     posts = [world.ingest.store_log("log-srv_1", {}, LINE) for _ in range(10)]
     posts += [world.ingest.store_report("report-srv_1", REPORT) for _ in range(10)]
-    assert await asyncio.gather(*posts) == [200] * 20
+    assert await asyncio.gather(*posts) == [Receipt.STORED] * 20
     assert [entry.seq for entry in await world.stored()] == list(range(1, 21))
     assert world.live.newest_seq == 20
 
 
 async def test_post_for_a_match_of_another_process_is_stored(db: Database) -> None:
     world = await world_of(db, server("srv_1"), server("srv_2"))
-    assert await world.ingest.store_log("log-srv_2", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_2", {}, LINE) is Receipt.STORED
     assert len(await world.stored("srv_2")) == 1
     assert world.live.dequeue() is None
 
 
 async def test_empty_post_is_acknowledged_and_not_stored(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", POSTED, b"") == 200
-    assert await world.ingest.store_log("unknown", POSTED, b"") == 410
+    assert await world.ingest.store_log("log-srv_1", POSTED, b"") is Receipt.STORED
+    assert await world.ingest.store_log("unknown", POSTED, b"") is Receipt.UNKNOWN_SENDER
     assert await world.stored() == []
 
 
 @pytest.mark.parametrize("token", ["unknown", "report-srv_1", "", "a\x00b", "\ud800", "ü", "x" * 100_000])
-async def test_unknown_log_token_is_answered_410(world: World, token: str) -> None:
-    assert await world.ingest.store_log(token, POSTED, LINE) == 410
+async def test_unknown_log_token_is_rejected(world: World, token: str) -> None:
+    assert await world.ingest.store_log(token, POSTED, LINE) is Receipt.UNKNOWN_SENDER
     assert await world.stored() == []
     assert world.metrics.log_refused.value("unknown") == 1
 
 
 async def test_token_is_read_from_the_database_once_per_two_seconds(world: World) -> None:
     for _ in range(10):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
         world.clock.at_ms += OPEN_FOR_MS // 10
     assert world.db.reads == 1
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert world.db.reads == 2
 
 
 async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
     assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG, EntryKind.ENDED]
     assert world.metrics.log_refused.value("ended") == 3
 
@@ -383,38 +384,38 @@ async def test_end_of_a_match_is_cached_forever(world: World) -> None:
     await world.end()
     world.db.reads = 0
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
+        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
         world.clock.at_ms += 10 * OPEN_FOR_MS
     assert world.db.reads == 1
 
 
 async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     await world.db.write([servers.change("srv_1", 0, log_token_hash=servers.token_hash("another"))])
     world.clock.at_ms += OPEN_FOR_MS
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-    assert await world.ingest.store_log("another", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_log("another", {}, LINE) is Receipt.STORED
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
 async def test_log_is_stored_in_every_open_phase(db: Database, phase: ServerPhase) -> None:
     world = await world_of(db, server(phase=phase))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ENDING, ServerPhase.RELEASED])
 async def test_nothing_is_stored_for_a_match_that_has_ended(db: Database, phase: ServerPhase) -> None:
     world = await world_of(db, server(phase=phase))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 410
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 410
-    assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_detection("report-srv_1", REPORT) is Receipt.MATCH_ENDED
     assert await world.ingest.match_file("report-srv_1") is None
     assert await world.stored() == []
 
 
 async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(world: World) -> None:
     body = b"x" * MAX_BODY_BYTES
-    assert await world.ingest.store_log("log-srv_1", {}, body) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.STORED
     with pytest.raises(PayloadTooLargeError):
         await world.ingest.store_log("log-srv_1", {}, body + b"x")
     with pytest.raises(PayloadTooLargeError):
@@ -439,19 +440,19 @@ class LazyBody:
 
 async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
     body = LazyBody(LINE)
-    assert await world.ingest.store_log("unknown", {}, body) == 410
-    assert await world.ingest.store_report("unknown", body) == 401
-    assert await world.ingest.store_report(None, body) == 401
-    assert await world.ingest.store_detection("unknown", body) == 401
+    assert await world.ingest.store_log("unknown", {}, body) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_report("unknown", body) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_report(None, body) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_detection("unknown", body) is Receipt.UNKNOWN_SENDER
     assert body.times_read == 0
     world.db.reads = 0
-    assert await world.ingest.store_log("log-srv_1", {}, body) == 200
-    assert await world.ingest.store_report("report-srv_1", body) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.STORED
+    assert await world.ingest.store_report("report-srv_1", body) is Receipt.STORED
     assert (body.times_read, world.db.reads) == (2, 2), "one database read per token"
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
-    assert await world.ingest.store_log("log-srv_1", {}, body) == 410
-    assert await world.ingest.store_detection("report-srv_1", body) == 410
+    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_detection("report-srv_1", body) is Receipt.MATCH_ENDED
     assert body.times_read == 2
 
 
@@ -460,7 +461,7 @@ async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) 
         world.clock.at_ms += 3_000
         return LINE
 
-    assert await world.ingest.store_log("log-srv_1", {}, slow_body) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, slow_body) is Receipt.STORED
     assert [entry.received_ms for entry in await world.stored()] == [NOW_MS + 3_000]
 
 
@@ -471,9 +472,9 @@ async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monke
     world = await world_of(db, *(server(f"srv_{number}") for number in range(4)))
     for _ in range(2):
         for number in range(4):
-            assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) == 200
+            assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) is Receipt.STORED
     assert world.db.reads == 8
-    assert await world.ingest.store_log("log-srv_3", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_3", {}, LINE) is Receipt.STORED
     assert world.db.reads == 8
 
 
@@ -481,8 +482,8 @@ async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monke
 
 
 async def test_reports_and_detections_are_stored_with_their_kind_and_published(world: World) -> None:
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
-    assert await world.ingest.store_detection("report-srv_1", b"not even JSON") == 200
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    assert await world.ingest.store_detection("report-srv_1", b"not even JSON") is Receipt.STORED
     entries = await world.stored()
     assert [(entry.seq, entry.kind, entry.headers, entry.body) for entry in entries] == [
         (1, "report", b"{}", REPORT),
@@ -496,23 +497,23 @@ async def test_reports_and_detections_are_stored_with_their_kind_and_published(w
 
 @pytest.mark.parametrize("token", [None, "", "unknown", "log-srv_1", "a\x00b"])
 async def test_unknown_report_token_is_rejected(world: World, token: str | None) -> None:
-    assert await world.ingest.store_report(token, REPORT) == 401
-    assert await world.ingest.store_detection(token, REPORT) == 401
+    assert await world.ingest.store_report(token, REPORT) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_detection(token, REPORT) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.match_file(token) is None
     assert await world.stored() == []
 
 
 async def test_empty_report_is_rejected(world: World) -> None:
-    assert await world.ingest.store_report("report-srv_1", b"") == 400
+    assert await world.ingest.store_report("report-srv_1", b"") is Receipt.EMPTY
     assert await world.stored() == []
 
 
-async def test_report_is_answered_410_two_seconds_after_the_end_of_its_match(world: World) -> None:
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 200
+async def test_report_is_rejected_two_seconds_after_the_end_of_its_match(world: World) -> None:
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
-    assert await world.ingest.store_report("report-srv_1", REPORT) == 410
-    assert await world.ingest.store_detection("report-srv_1", REPORT) == 410
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_detection("report-srv_1", REPORT) is Receipt.MATCH_ENDED
 
 
 # --- the match file -----------------------------------------------------------------------------------------------
@@ -545,7 +546,7 @@ async def test_ended_match_has_no_match_file(world: World) -> None:
 
 
 async def test_nothing_is_acknowledged_or_published_during_a_database_outage(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     world.db.is_unavailable = True
     for work in (
         world.ingest.store_log("log-srv_1", {}, LINE),  # a cached token, but the post cannot be stored
@@ -558,5 +559,5 @@ async def test_nothing_is_acknowledged_or_published_during_a_database_outage(wor
     assert world.live.newest_seq == 1
     assert world.metrics.log_posts.value() == 1
     world.db.is_unavailable = False
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) == 200
+    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert [entry.seq for entry in await world.stored()] == [1, 2]

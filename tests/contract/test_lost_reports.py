@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from matchpod.ports import Database
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import Process, callback_fields, open_world, play_undisturbed
@@ -30,14 +30,14 @@ class _DyingIngest:
         self.store_shots = ingest.store_shots
         self.is_over = asyncio.Event()
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
         status = await self._ingest.store_log(token, headers, body)
         if b"Game Over" in body:
             self._process.db.is_dead = True
             self.is_over.set()
         return status
 
-    async def store_report(self, token: str | None, body: bytes) -> int:
+    async def store_report(self, token: str | None, body: bytes) -> Receipt:
         if LAST_ROUND in body:
             await self.is_over.wait()
         return await self._ingest.store_report(token, body)

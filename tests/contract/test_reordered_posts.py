@@ -10,7 +10,7 @@ import msgspec
 
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import raw_log
 from tests.contract import databases
@@ -38,16 +38,16 @@ class _Proxy:
         self.loses_next = False
         self.on_gap: Callable[[], None] | None = None
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
         if self.loses_next:
             self.loses_next = False
-            return 200
+            return Receipt.STORED
         if self.on_gap is not None:
             self.on_gap()
             self.on_gap = None
         if self._swaps and self._delayed is None and self._random.random() < 0.5:
             self._delayed = (token, headers, body)
-            return 200
+            return Receipt.STORED
         status = await self._ingest.store_log(token, headers, body)
         if self._delayed is not None:
             delayed, self._delayed = self._delayed, None

@@ -19,6 +19,7 @@ from cs2_protocol.console_commands import end_match_command
 from cs2_protocol.game import Side
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import UNKNOWN_USER_ID, CancelReason, Kick, StartPlay
+from matchpod.core.errors import UnavailableError
 from matchpod.core.events import PlayerJoinedSide, PlayersSeen
 from matchpod.core.failures import Failure
 from matchpod.core.match.match import Match, MatchPhase
@@ -44,7 +45,7 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
@@ -152,8 +153,11 @@ async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
         assert tokens_of(row).report != tokens_of(before).report
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
-        assert await ingest.store_log(tokens_of(before).log, {}, f"{STAMP} - anything\n".encode()) == 410
-        assert await ingest.store_report(tokens_of(before).report, b"{}") == 401
+        assert (
+            await ingest.store_log(tokens_of(before).log, {}, f"{STAMP} - anything\n".encode())
+            is Receipt.UNKNOWN_SENDER
+        )
+        assert await ingest.store_report(tokens_of(before).report, b"{}") is Receipt.UNKNOWN_SENDER
 
 
 class _LogLosingIngest:
@@ -163,8 +167,8 @@ class _LogLosingIngest:
         self.store_report = ingest.store_report
         self.match_file = ingest.match_file
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
-        return 503
+    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+        raise UnavailableError("The database is unavailable. Retry later.")
 
 
 def reject_log_posts(world: World, base: str) -> Ingest:
@@ -852,13 +856,13 @@ class _SlowIngest:
         self.match_file = ingest.match_file
         self.is_over = asyncio.Event()
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
         if b"Game Over" in body:
             await self.before_end()
             self.is_over.set()
         return await self._ingest.store_log(token, headers, body)
 
-    async def store_report(self, token: str | None, body: bytes) -> int:
+    async def store_report(self, token: str | None, body: bytes) -> Receipt:
         return await self._ingest.store_report(token, body)
 
     async def before_end(self) -> None:
@@ -878,9 +882,9 @@ class _DyingIngest(_SlowIngest):
         await self._noticed.wait()
         await asyncio.sleep(0.2)
 
-    async def store_report(self, token: str | None, body: bytes) -> int:
+    async def store_report(self, token: str | None, body: bytes) -> Receipt:
         if b"series_end" in body or b"map_result" in body:
-            return 200
+            return Receipt.STORED
         return await super().store_report(token, body)
 
 
@@ -943,7 +947,7 @@ async def test_last_log_post_counts_even_if_it_is_stored_while_the_loss_is_recor
 class _LateReports(_SlowIngest):
     """Plugin reports are stored shortly after the log."""
 
-    async def store_report(self, token: str | None, body: bytes) -> int:
+    async def store_report(self, token: str | None, body: bytes) -> Receipt:
         await asyncio.sleep(0.3)
         return await super().store_report(token, body)
 
@@ -953,10 +957,10 @@ class _LateShots(_SlowIngest):
 
     is_last_lost = False
 
-    async def store_shots(self, token: str | None, body: bytes) -> int:
+    async def store_shots(self, token: str | None, body: bytes) -> Receipt:
         await asyncio.sleep(0.3)
         is_lost = self.is_last_lost and json.loads(body).get("final", False)
-        return 200 if is_lost else await self._ingest.store_shots(token, body)
+        return Receipt.STORED if is_lost else await self._ingest.store_shots(token, body)
 
 
 async def test_plugin_report_of_the_last_round_counts_even_if_it_arrives_after_the_log(db: Database) -> None:
@@ -1037,7 +1041,7 @@ async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after
         await asyncio.sleep(1.5)
         world.clock.ahead_ms += 160_000
         gate.set()
-        assert await post == 200
+        assert await post is Receipt.STORED
         await asyncio.sleep(2)
         assert await outbox.outcome_of(db, "srv_1") is None
 
@@ -1075,7 +1079,7 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(
         assert ingest is not None
         token = tokens_of(await world.row()).log
         world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
-        assert await ingest.store_log(token, {}, connected(PLAYERS)) == 200
+        assert await ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
 
         live = await world.until_driven()
 
@@ -1198,7 +1202,7 @@ async def test_match_with_overlong_lines_goes_on_at_once_also_after_a_restart(db
         ingest = world.region.ingest_at(process.base)
         assert ingest is not None
         began_s = time.thread_time()
-        assert await ingest.store_log(tokens_of(await world.row()).log, {}, line * 2) == 200
+        assert await ingest.store_log(tokens_of(await world.row()).log, {}, line * 2) is Receipt.STORED
         await process.kill()
         world.clock.ahead_ms += LEASE_MS
         world.start("second")

@@ -25,7 +25,7 @@ from matchpod.core.match.timers import Timers
 from matchpod.ports import Database
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.ingest.tokens import IngestTokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
@@ -228,8 +228,8 @@ async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_p
         row = await servers.get(db, name)
         assert row is not None
         assert tokens_of(row) == IngestTokens(log_token, report_token)
-        assert await ingest.store_log(log_token, {}, log_post(*players_join())) == 200
-        assert await ingest.store_report(report_token, b"{}") == 200
+        assert await ingest.store_log(log_token, {}, log_post(*players_join())) is Receipt.STORED
+        assert await ingest.store_report(report_token, b"{}") is Receipt.STORED
         assert (await raw_log.read_after(db, name, 0, limit=10_000))[-1].kind == EntryKind.REPORT
         for token in (log_token, report_token):
             assert token not in str(await db.read("SELECT * FROM servers WHERE id = :id", {"id": name}))

@@ -16,7 +16,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
-from matchpod.service.ingest.posts import Ingest
+from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
 from matchpod.storage.write_check import check_write
@@ -127,7 +127,7 @@ class _ObservedIngest:
         self.match_file = ingest.match_file
         self.rejected = 0
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> int:
+    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
         try:
             return await self._store_log(token, headers, body)
         except UnavailableError:

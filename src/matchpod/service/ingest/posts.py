@@ -1,7 +1,6 @@
 """Store what game servers and their plugins send: commit the bytes, publish them to the runner, then answer.
 
-The token in a URL or header identifies the sender. The answer is a status: 200 stored, 400 empty report, 401 unknown
-plugin, 410 stop sending (a game server removes the URL). Of all bodies, only counts of shots are parsed here.
+The token in a URL or header identifies the sender. Of all bodies, only counts of shots are parsed here.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum, auto
 from typing import Final
 
 import msgspec
@@ -42,7 +42,7 @@ MAX_REPORT_BYTES: Final = 128 * 1024
 """Size limit of a plugin's report, which is decoded at once: real ones have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
-"""How long a match is cached as open; for this long after its end, posts may still be answered 200."""
+"""How long a match is cached as open; for this long after its end, posts may still be stored."""
 
 MAX_KNOWN_TOKENS: Final = 10_000
 """Maximum number of cached tokens of each kind: enough for a large process, in a few megabytes."""
@@ -52,11 +52,6 @@ CUT_ENTRIES: Final = 8
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
-
-STORED: Final = 200
-BAD_REQUEST: Final = 400
-UNKNOWN: Final = 401
-GONE: Final = 410
 
 _STORED_HEADERS: Final = frozenset(
     {"x-logbytes-beginoffset", "x-logbytes-endoffset", "x-server-instance-token", "x-game-map", "x-timestamp"}
@@ -70,6 +65,18 @@ _log = logging.getLogger(__name__)
 
 # Matches more than the tokens we issue, but no NUL or lone surrogate, which databases reject.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+
+
+class Receipt(Enum):
+    """What became of a post or report."""
+
+    STORED = auto()
+    """An empty log post counts as stored: after any other answer the server would repeat it forever."""
+    EMPTY = auto()
+    """A report without a body."""
+    UNKNOWN_SENDER = auto()
+    """The token is missing or belongs to no match."""
+    MATCH_ENDED = auto()
 
 
 class _Sender(msgspec.Struct, frozen=True):
@@ -141,17 +148,19 @@ class Ingest:
         self._report_tokens = _Tokens(servers.by_report_token, db, vault)
 
     @unavailable_on_outage
-    async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> int:
-        """Store a post of log lines; 410 if the token is unknown or its match has ended."""
+    async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
+        """Store a post of log lines."""
         sender = await self._log_tokens.sender(token, self._clock.now_ms())
-        if sender is None or sender.open_until_ms is None:
-            self._metrics.log_refused.inc("unknown" if sender is None else "ended")
-            return GONE
+        if sender is None:
+            self._metrics.log_refused.inc("unknown")
+            return Receipt.UNKNOWN_SENDER
+        if sender.open_until_ms is None:
+            self._metrics.log_refused.inc("ended")
+            return Receipt.MATCH_ENDED
         try:
             async with self._budgets.turn(token, self._speed(sender)) as budget:
                 lines = await _read(body)
                 budget.spend(len(lines))
-                # An empty post is answered 200 too: after any other answer the server would repeat it forever.
                 if lines:
                     await self._append(sender, await self._log_entries(sender, headers, lines))
                     self._metrics.log_posts.inc()
@@ -162,21 +171,21 @@ class Ingest:
         except RateLimitError:
             self._metrics.log_refused.inc("too_fast")
             raise
-        return STORED
+        return Receipt.STORED
 
     @unavailable_on_outage
-    async def store_report(self, token: str | None, body: Body) -> int:
-        """Store a report of the match plugin; 401 if the token is unknown, 410 if the match has ended."""
+    async def store_report(self, token: str | None, body: Body) -> Receipt:
+        """Store a report of the match plugin."""
         return await self._append_report(EntryKind.REPORT, token, body)
 
     @unavailable_on_outage
-    async def store_detection(self, token: str | None, body: Body) -> int:
-        """Store a report of an anti-cheat plugin; same statuses as `store_report`."""
+    async def store_detection(self, token: str | None, body: Body) -> Receipt:
+        """Store a report of an anti-cheat plugin."""
         return await self._append_report(EntryKind.DETECTION, token, body)
 
     @unavailable_on_outage
-    async def store_shots(self, token: str | None, body: Body) -> int:
-        """Store a count of shots; same statuses as `store_report`. Raise InvalidParamsError if it is malformed."""
+    async def store_shots(self, token: str | None, body: Body) -> Receipt:
+        """Store a count of shots. Raise InvalidParamsError if it is malformed."""
         return await self._append_report(EntryKind.SHOTS, token, body)
 
     @unavailable_on_outage
@@ -203,23 +212,23 @@ class Ingest:
             )
         )
 
-    async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> int:
+    async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> Receipt:
         sender = None if token is None else await self._report_tokens.sender(token, self._clock.now_ms())
         if token is None or sender is None:
-            return UNKNOWN
+            return Receipt.UNKNOWN_SENDER
         if sender.open_until_ms is None:
-            return GONE
+            return Receipt.MATCH_ENDED
         async with self._budgets.turn(token, self._speed(sender)) as budget:
             report = await _read(body, MAX_REPORT_BYTES)
             budget.spend(len(report))
             if not report:
-                return BAD_REQUEST
+                return Receipt.EMPTY
             if kind is EntryKind.SHOTS:
                 _check_shots(report)
             redacted = redact_report(report, sender.secrets)
             await self._append(sender, [NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)])
         self._metrics.reports.inc(kind)
-        return STORED
+        return Receipt.STORED
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
         """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""

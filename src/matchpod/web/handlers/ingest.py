@@ -7,40 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Final, assert_never
 
 from matchpod.core.errors import InvalidParamsError, UnauthorizedError
-from matchpod.service.ingest import posts as ingest
-from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
+from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER, Receipt
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.handlers.matches import OK_BODY
 from matchpod.web.http.bodies import read_body
-from matchpod.web.http.errors import GoneError, InternalServerError
+from matchpod.web.http.errors import GoneError
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_STORE
 
 _TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 _STORED = Response(OK_BODY)
+_NO_MATCH: Final = "This match has ended or does not exist."
 
 
 async def post_log(site: Site, call: Call) -> Response:
     """Store a piece of a server's log."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.scope["headers"]}
-    return _status_response(await site.services.ingest.store_log(call.params[0], headers, _body(call)))
+    receipt = await site.services.ingest.store_log(call.params[0], headers, _body(call))
+    if receipt is Receipt.UNKNOWN_SENDER:  # a game server stops sending after no other status
+        raise GoneError(_NO_MATCH)
+    return _response(receipt)
 
 
 async def post_report(site: Site, call: Call) -> Response:
     """Store a report of the match plugin."""
-    return _status_response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _report(call)))
+    return _response(await site.services.ingest.store_report(call.header(_TOKEN_HEADER), _report(call)))
 
 
 async def post_detection(site: Site, call: Call) -> Response:
     """Store a detection of an anti-cheat plugin."""
-    return _status_response(await site.services.ingest.store_detection(call.params[0], _report(call)))
+    return _response(await site.services.ingest.store_detection(call.params[0], _report(call)))
 
 
 async def post_shots(site: Site, call: Call) -> Response:
     """Store a plugin's count of shots."""
-    return _status_response(await site.services.ingest.store_shots(call.params[0], _report(call)))
+    return _response(await site.services.ingest.store_shots(call.params[0], _report(call)))
 
 
 async def get_match_file(site: Site, call: Call) -> Response:
@@ -59,15 +63,15 @@ def _report(call: Call) -> Callable[[], Awaitable[bytes]]:
     return partial(read_body, call.scope, call.receive, MAX_REPORT_BYTES)
 
 
-def _status_response(status: int) -> Response:
-    match status:
-        case ingest.STORED:
+def _response(receipt: Receipt) -> Response:
+    match receipt:
+        case Receipt.STORED:
             return _STORED
-        case ingest.GONE:
-            raise GoneError("This match has ended or does not exist.")
-        case ingest.UNKNOWN:
+        case Receipt.MATCH_ENDED:
+            raise GoneError(_NO_MATCH)
+        case Receipt.UNKNOWN_SENDER:
             raise UnauthorizedError("The token is missing or belongs to no match.")
-        case ingest.BAD_REQUEST:
+        case Receipt.EMPTY:
             raise InvalidParamsError("The request body is empty.")
         case _:
-            raise InternalServerError(f"unexpected ingest status {status}")
+            assert_never(receipt)
