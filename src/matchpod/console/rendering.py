@@ -56,6 +56,11 @@ def fragment(template: str, macro: str, *values: object, **named: object) -> byt
     return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
+def macro(template: str, name: str, *values: object) -> Markup:
+    """Return what a macro of a template renders, for use in other templates."""
+    return Markup(getattr(_templates().get_template(template).module, name)(*values))
+
+
 def redirect(path: str, *headers: Header, status: int = 303) -> Response:
     """Return a redirect to one of our pages, to be read with GET."""
     return Response(b"", status, HTML, ((b"location", path.encode()), NOT_STORED, *HEADERS, *headers))

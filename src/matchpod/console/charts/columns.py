@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
 from matchpod.console.charts.halves import Part, split_rounds
-from matchpod.console.charts.parts import label
+from matchpod.console.charts.parts import Mark, label
 from matchpod.core.views.round_shapes import StoredRound
 
 MAX_COLUMNS: Final = 200
@@ -34,11 +33,13 @@ class Columns(msgspec.Struct, frozen=True):
         """Iterate over the rounds and the middle of their columns."""
         return zip(self.rounds, self.centers, strict=True)
 
-    def heads(self, y: float) -> list[Markup]:
+    def heads(self, y: float) -> list[Mark]:
         """Return the numbers of the rounds at this height, and above them the names of the parts."""
-        numbers = [label("tick middle", (x, y), str(one.number)) for one, x in self]
+        numbers: list[Mark] = [label("tick middle", (x, y), str(one.number)) for one, x in self]
         first = {one.number: x - WIDTH / 2 for one, x in self}
-        names = [label("tick", (first[part.rounds[0].number], y - 16), part.name) for part in self.parts if part.name]
+        names: list[Mark] = [
+            label("tick", (first[part.rounds[0].number], y - 16), part.name) for part in self.parts if part.name
+        ]
         return names + numbers
 
 

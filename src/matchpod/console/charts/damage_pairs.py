@@ -8,8 +8,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from matchpod.console.charts.matrix import Matrix, Pair, draw_matrix
-from matchpod.console.charts.parts import empty, figure, remark
+from matchpod.console.charts.matrix import Matrix, Pair, render_matrix
+from matchpod.console.charts.parts import render_empty
 from matchpod.console.charts.people import MAX_SHOWN, Subject, player_subject, players_of, team_names
 from matchpod.console.charts.wording import plural
 from matchpod.core.views.round_shapes import StoredRound
@@ -25,7 +25,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
         for pair in one.damage_pairs:
             values[pair.attacker_steam_id, pair.victim_steam_id or _OTHERS.key] += pair.damage
     if not values:
-        return figure("damage-pairs", empty("No damage yet."))
+        return render_empty("damage-pairs", "No damage yet.")
     players = _players(rounds, values)
     keys = {one.key for one in players} | {_OTHERS.key}
     has_others = any(victim == _OTHERS.key for _, victim in values)
@@ -41,7 +41,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
         values={pair: damage for pair, damage in values.items() if keys.issuperset(pair)},
         unit="damage to",
     )
-    return figure("damage-pairs", draw_matrix(matrix, team_names(team1_name, team2_name)), remark(note))
+    return render_matrix("damage-pairs", matrix, team_names(team1_name, team2_name), [note])
 
 
 def _players(rounds: Sequence[StoredRound], values: Counter[Pair]) -> list[Subject]:

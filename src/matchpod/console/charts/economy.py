@@ -11,16 +11,16 @@ from cs2_protocol.game import Team
 from matchpod.console.charts.columns import WIDTH, Columns, place
 from matchpod.console.charts.parts import (
     Cell,
+    Drawing,
+    LegendItem,
+    Mark,
+    Name,
+    NumbersTable,
     bar,
-    empty,
-    figure,
-    join,
     label,
     line,
-    name_tag,
-    numbers_table,
-    scroll,
-    svg,
+    render_drawing,
+    render_empty,
 )
 from matchpod.console.charts.people import team_names
 from matchpod.console.charts.wording import MISSING, number, shorten, side_letter
@@ -44,8 +44,11 @@ BUY_WORDS: Final = {
     BuyType.FORCE: "force buy",
     BuyType.FULL: "full buy",
 }
-_LEGEND: Final = Markup('<ul class="legend">{}</ul>')
-_LEGEND_ITEM: Final = Markup("<li><b>{}</b> {}</li>")
+_LEGEND: Final = (
+    *(LegendItem(letter, BUY_WORDS[buy]) for buy, letter in BUY_LETTERS.items()),
+    LegendItem("✓", "won the round"),
+    LegendItem(MISSING, "unknown"),
+)
 
 
 def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
@@ -53,25 +56,25 @@ def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> 
     values = [team.equipment_value for one in rounds for team in (one.team1, one.team2)]
     known = [value for value in values if value is not None]
     if not known:
-        return figure("economy", empty("The log has no equipment values."))
+        return render_empty("economy", "The log has no equipment values.")
     names = team_names(team1_name, team2_name)
     columns = place(rounds)
     unit = _REACH / max(_LEAST_SCALE, *known)
     title = f"Equipment value of {names[Team.TEAM1]} and {names[Team.TEAM2]} in each round"
-    body = [
+    body: list[Mark] = [
         *columns.heads(28),
         *_grid(columns.width, unit, max(known)),
         line("axis", (0, _AXIS), (columns.width, _AXIS)),
-        *(_mark(one, team, (x, unit), names) for one, x in columns for team in Team),
+        *(mark for one, x in columns for team in Team for mark in _marks(one, team, (x, unit), names)),
         label("name team1", (0, 46), f"▲ {shorten(names[Team.TEAM1])}", names[Team.TEAM1]),
         label("name team2", (0, _HEIGHT - 6), f"▼ {shorten(names[Team.TEAM2])}", names[Team.TEAM2]),
     ]
-    drawing = svg((columns.width, _HEIGHT), title, body, is_wide=True)
-    return figure("economy", scroll(title, drawing), _legend(), _table(columns, names))
+    drawing = Drawing((columns.width, _HEIGHT), title, body, is_wide=True)
+    return render_drawing("economy", drawing, _table(columns, names), _LEGEND)
 
 
-def _grid(width: int, unit: float, most: int) -> list[Markup]:
-    marks: list[Markup] = []
+def _grid(width: int, unit: float, most: int) -> list[Mark]:
+    marks: list[Mark] = []
     for value in range(_GRID, max(most, _LEAST_SCALE) + 1, _GRID * max(1, most // (4 * _GRID))):
         for direction in (-1, 1):
             y = _AXIS + direction * (_INSET + value * unit)
@@ -83,14 +86,14 @@ def _team_of(one: StoredRound, team: Team) -> StoredRoundTeam:
     return one.team1 if team is Team.TEAM1 else one.team2
 
 
-def _mark(one: StoredRound, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> Markup:
+def _marks(one: StoredRound, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> list[Mark]:
     x, unit = spot
     own = _team_of(one, team)
     is_up = team is Team.TEAM1
     title = f"Round {one.number}, {names[team]} ({side_letter(own.side)}): {_sentence(own)}"
     title += ". Won the round" if one.winner is team else ""
     letter = MISSING if own.buy_type is None else BUY_LETTERS[own.buy_type]
-    marks = [label("value middle", (x, _AXIS - 4 if is_up else _AXIS + 13), letter, title)]
+    marks: list[Mark] = [label("value middle", (x, _AXIS - 4 if is_up else _AXIS + 13), letter, title)]
     length = 0.0
     if own.equipment_value is not None:
         length = max(1.0, own.equipment_value * unit)
@@ -99,7 +102,7 @@ def _mark(one: StoredRound, team: Team, spot: tuple[float, float], names: Mappin
     if one.winner is team:
         end = _INSET + length
         marks.append(label("value middle", (x, _AXIS - end - 3 if is_up else _AXIS + end + 12), "✓", title))
-    return join(marks)
+    return marks
 
 
 def _sentence(own: StoredRoundTeam) -> str:
@@ -107,20 +110,14 @@ def _sentence(own: StoredRoundTeam) -> str:
     return value if own.buy_type is None else f"{value}, {BUY_WORDS[own.buy_type]}"
 
 
-def _legend() -> Markup:
-    items = [_LEGEND_ITEM.format(letter, BUY_WORDS[buy]) for buy, letter in BUY_LETTERS.items()]
-    items += [_LEGEND_ITEM.format("✓", "won the round"), _LEGEND_ITEM.format(MISSING, "unknown")]
-    return _LEGEND.format(join(items))
-
-
-def _table(columns: Columns, names: Mapping[Team | None, str]) -> Markup:
+def _table(columns: Columns, names: Mapping[Team | None, str]) -> NumbersTable:
     heads: list[Cell] = ["Round"]
     for team in Team:
-        heads += [name_tag(names[team]), "Buy"]
+        heads += [Name(names[team]), "Buy"]
     rows: list[list[Cell]] = []
     for one in columns.rounds:
         row: list[Cell] = [one.number]
         for own in (one.team1, one.team2):
             row += [number(own.equipment_value), MISSING if own.buy_type is None else BUY_WORDS[own.buy_type]]
         rows.append(row)
-    return numbers_table("Equipment value in each round", heads, rows)
+    return NumbersTable("Equipment value in each round", heads, rows)

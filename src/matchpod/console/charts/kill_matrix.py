@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from matchpod.console.charts.matrix import Matrix, Pair, draw_matrix
-from matchpod.console.charts.parts import empty, figure, remark
+from matchpod.console.charts.matrix import Matrix, Pair, render_matrix
+from matchpod.console.charts.parts import render_empty
 from matchpod.console.charts.people import MAX_SHOWN, Subject, subject_of, team_names
 from matchpod.console.charts.wording import plural
 from matchpod.core.views.timeline_items import KillItem, MapLiveItem, RoundRestoredItem, TimelineItem
@@ -28,7 +28,7 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
         (team_kills if one.team_kill else values)[pair] += 1
         fights.update({killer.key: 1, victim.key: 1})
     if not kills:
-        return figure("kill-matrix", empty("No kills yet."))
+        return render_empty("kill-matrix", "No kills yet.")
     shown = [subjects[key] for key, _ in fights.most_common(MAX_SHOWN)]
     keys = {one.key for one in shown}
     matrix = Matrix(
@@ -42,11 +42,11 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
         notes={pair: f"{count} TK" for pair, count in team_kills.items()},
         unit="killed",
     )
-    remarks = remark(
+    remarks = [
         "TK: team kills, not in the totals." if team_kills else "",
         _hidden_remark(len(subjects) - len(shown)),
-    )
-    return figure("kill-matrix", draw_matrix(matrix, team_names(team1_name, team2_name)), remarks)
+    ]
+    return render_matrix("kill-matrix", matrix, team_names(team1_name, team2_name), remarks)
 
 
 def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:

@@ -10,7 +10,18 @@ import msgspec
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.parts import Cell, bar, empty, figure, label, line, name_tag, numbers_table, svg
+from matchpod.console.charts.parts import (
+    Cell,
+    Drawing,
+    Mark,
+    Name,
+    NumbersTable,
+    bar,
+    label,
+    line,
+    render_drawing,
+    render_empty,
+)
 from matchpod.console.charts.people import MAX_SHOWN, Subject, by_team, players_of, subject_of, team_names
 from matchpod.console.charts.wording import plural, shorten, team_class
 from matchpod.core.views.round_shapes import StoredRound
@@ -34,18 +45,19 @@ def opening_duels(rounds: Sequence[StoredRound], team1_name: str, team2_name: st
     """Draw the first kills and first deaths of each player, from the first kill of each round."""
     duels = _count(rounds)
     if not any(one.won or one.lost for one in duels):
-        return figure("opening-duels", empty("No first kills yet."))
+        return render_empty("opening-duels", "No first kills yet.")
     names = team_names(team1_name, team2_name)
     unit = _REACH / max(_LEAST_SCALE, *(max(one.won, one.lost) for one in duels))
-    body = [label("tick end", (_AXIS - 6, 14), "◀ lost"), label("tick", (_AXIS + 6, 14), "won ▶")]
+    body: list[Mark] = [label("tick end", (_AXIS - 6, 14), "◀ lost"), label("tick", (_AXIS + 6, 14), "won ▶")]
     y = 20
     for team, members in by_team(duels, lambda one: one.subject.team):
         body.append(label(f"name {team_class(team)}", (0, y + 16), shorten(names[team], 24), names[team]))
-        body += [_bars(one, y + _ROW * index, unit) for index, one in enumerate(members, start=1)]
+        for index, one in enumerate(members, start=1):
+            body += _bars(one, y + _ROW * index, unit)
         y += _ROW * (len(members) + 1) + 6
     body.append(line("axis", (_AXIS, 20), (_AXIS, y)))
     title = "First fights of the rounds, won and lost by each player"
-    return figure("opening-duels", svg((_WIDTH, y), title, body), _table(duels, title, names))
+    return render_drawing("opening-duels", Drawing((_WIDTH, y), title, body), _table(duels, title, names))
 
 
 def _count(rounds: Sequence[StoredRound]) -> list[_Duels]:
@@ -64,21 +76,20 @@ def _count(rounds: Sequence[StoredRound]) -> list[_Duels]:
     return duels[:MAX_SHOWN]
 
 
-def _bars(one: _Duels, y: float, unit: float) -> Markup:
+def _bars(one: _Duels, y: float, unit: float) -> list[Mark]:
     name = one.subject.name
     title = f"{name}: won {plural(one.won, 'first fight')}, lost {one.lost}"
-    marks = [
+    return [
         label("name", (0, y + 16), shorten(name), name),
         bar("bar bad", (_AXIS - one.lost * unit, y + 4), (one.lost * unit, 16), title),
         bar("bar good", (_AXIS, y + 4), (one.won * unit, 16), title),
         label("value end", (_AXIS - one.lost * unit - 5, y + 16), str(one.lost)),
         label("value", (_AXIS + one.won * unit + 5, y + 16), str(one.won)),
     ]
-    return Markup("").join(marks)
 
 
-def _table(duels: Sequence[_Duels], title: str, names: dict[Team | None, str]) -> Markup:
+def _table(duels: Sequence[_Duels], title: str, names: dict[Team | None, str]) -> NumbersTable:
     rows: list[list[Cell]] = [
-        [name_tag(one.subject.name), name_tag(names[one.subject.team]), one.won, one.lost] for one in duels
+        [Name(one.subject.name), Name(names[one.subject.team]), one.won, one.lost] for one in duels
     ]
-    return numbers_table(title, ["Player", "Team", "Won", "Lost"], rows)
+    return NumbersTable(title, ["Player", "Team", "Won", "Lost"], rows)

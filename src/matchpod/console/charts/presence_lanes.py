@@ -11,16 +11,15 @@ from markupsafe import Markup
 from cs2_protocol.game import Team
 from matchpod.console.charts.parts import (
     Cell,
+    Drawing,
+    Mark,
+    Name,
+    NumbersTable,
     bar,
-    empty,
-    figure,
-    join,
     label,
     line,
-    name_tag,
-    numbers_table,
-    scroll,
-    svg,
+    render_drawing,
+    render_empty,
 )
 from matchpod.console.charts.people import by_team, team_names
 from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
@@ -55,53 +54,57 @@ def presence_lanes(
     The items may be those of several maps of the match, in order.
     """
     if started_at is None or ended_at is None:
-        return figure("presence-lanes", empty("Not started yet."))
+        return render_empty("presence-lanes", "Not started yet.")
     window = seconds(started_at), max(seconds(ended_at), seconds(started_at) + 1)
     lanes = find_lanes(items, roster, window)
     if not lanes:
-        return figure("presence-lanes", empty("No listed players."))
+        return render_empty("presence-lanes", "No listed players.")
     names = team_names(team1_name, team2_name)
     pauses = find_pauses(items, window)
     groups = by_team(lanes, lambda one: one.subject.team)
     height = _TOP + _LANE * (len(lanes) + sum(team is not None for team, _ in groups)) + 6
-    body = _axis(window, height) + [_pause(pause, window, height) for pause in pauses]
+    body = _axis(window, height)
+    for pause in pauses:
+        body += _pause(pause, window, height)
     y = _TOP
     for team, members in groups:
         if team is not None:
             body.append(label(f"name {team.value}", (0, y + 16), shorten(names[team]), names[team]))
             y += _LANE
-        body += [_lane(lane, y + _LANE * index, window) for index, lane in enumerate(members)]
+        for index, lane in enumerate(members):
+            body += _lane(lane, y + _LANE * index, window)
         y += _LANE * len(members)
     title = f"When players were on the server, {_clock(window[0])} to {_clock(window[1])} UTC"
-    drawing = svg((_WIDTH, height), title, body, is_wide=True)
-    return figure("presence-lanes", scroll(title, drawing), _table(groups, pauses, (title, names)))
+    drawing = Drawing((_WIDTH, height), title, body, is_wide=True)
+    return render_drawing("presence-lanes", drawing, _table(groups, pauses, (title, names)))
 
 
 def _x(at: float, window: Span) -> float:
     return _LEFT + _REACH * (at - window[0]) / (window[1] - window[0])
 
 
-def _axis(window: Span, height: int) -> list[Markup]:
+def _axis(window: Span, height: int) -> list[Mark]:
     minutes = (window[1] - window[0]) / 60
     step = next((one for one in _STEPS if minutes / one <= _MOST_TICKS), max(_STEPS[-1], round(minutes / _MOST_TICKS)))
-    marks: list[Markup] = []
+    marks: list[Mark] = []
     for minute in range(0, int(minutes) + 1, step):
         x = _x(window[0] + 60 * minute, window)
         marks += [line("grid", (x, _TOP - 4), (x, height)), label("tick middle", (x, 14), f"{minute} min")]
     return marks
 
 
-def _pause(pause: Span, window: Span, height: int) -> Markup:
+def _pause(pause: Span, window: Span, height: int) -> list[Mark]:
     x, width = _x(pause[0], window), max(2.0, _x(pause[1], window) - _x(pause[0], window))
     title = f"Paused {_range(pause)}"
-    return bar("pause", (x, _TOP - 4), (width, height - _TOP + 4), title) + label(
-        "tick middle", (x + width / 2, _TOP - 8), "paused", title
-    )
+    return [
+        bar("pause", (x, _TOP - 4), (width, height - _TOP + 4), title),
+        label("tick middle", (x + width / 2, _TOP - 8), "paused", title),
+    ]
 
 
-def _lane(lane: Lane, y: float, window: Span) -> Markup:
+def _lane(lane: Lane, y: float, window: Span) -> list[Mark]:
     subject = lane.subject
-    marks = [
+    marks: list[Mark] = [
         label("name", (0, y + 16), shorten(subject.name), subject.name),
         bar("lane", (_LEFT, y + 4), (_REACH, 16), f"{subject.name}: {_words(lane)}"),
     ]
@@ -111,7 +114,7 @@ def _lane(lane: Lane, y: float, window: Span) -> Markup:
         marks.append(bar(f"bar {team_class(subject.team)}", (_x(span[0], window), y + 4), (width, 16), title))
     if not lane.spans:
         marks.append(label("value", (_LEFT + 8, y + 16), _words(lane)))
-    return join(marks)
+    return marks
 
 
 def _words(lane: Lane) -> str:
@@ -132,15 +135,15 @@ def _minutes(length: float) -> str:
     return f"{int(length) // 60}:{int(length) % 60:02} min"
 
 
-def _table(groups: Groups, pauses: Sequence[Span], words: tuple[str, dict[Team | None, str]]) -> Markup:
+def _table(groups: Groups, pauses: Sequence[Span], words: tuple[str, dict[Team | None, str]]) -> NumbersTable:
     title, names = words
     rows: list[list[Cell]] = []
     for lane in (lane for _, members in groups for lane in members):
-        team = MISSING if lane.subject.team is None else name_tag(names[lane.subject.team])
-        rows.append([name_tag(lane.subject.name), team, _times(lane.spans) or _words(lane), _total(lane.spans)])
+        team: Cell = MISSING if lane.subject.team is None else Name(names[lane.subject.team])
+        rows.append([Name(lane.subject.name), team, _times(lane.spans) or _words(lane), _total(lane.spans)])
     if pauses:
         rows.append(["Paused", MISSING, _times(pauses), _total(pauses)])
-    return numbers_table(title, ["Player", "Team", "On the server (UTC)", "In total"], rows)
+    return NumbersTable(title, ["Player", "Team", "On the server (UTC)", "In total"], rows)
 
 
 def _times(spans: Sequence[Span]) -> str:

@@ -13,40 +13,13 @@ from markupsafe import Markup
 
 from cs2_protocol.game import RoundEndReason, Team
 from matchpod.console.charts.halves import Part, split_rounds
-from matchpod.console.charts.parts import empty, figure, join, scroll
-from matchpod.console.charts.reasons import REASONS, ReasonMark, icon
+from matchpod.console.charts.parts import LegendItem, render_empty, render_table
+from matchpod.console.charts.reasons import REASONS, ReasonMark
 from matchpod.console.charts.wording import SIDE_CLASSES, clean, number, plural, side_letter
-from matchpod.core.views.round_shapes import StoredRound, StoredRoundTeam
+from matchpod.core.views.round_shapes import StoredRound
 
 MAX_ROUNDS: Final = 200
 """Rounds in a strip, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""
-
-_TABLE: Final = Markup(
-    '<table class="strip"><caption class="visually-hidden">{caption}</caption><thead>{parts}<tr>{corner}{numbers}</tr>'
-    "</thead><tbody>{rows}</tbody></table>"
-)
-_PARTS: Final = Markup('<tr class="parts"><td></td>{}</tr>')
-_PART: Final = Markup('<th scope="colgroup" colspan="{}" class="{}">{}</th>')
-_UNNAMED_PART: Final = Markup('<td colspan="{}" class="{}"></td>')
-_CORNER: Final = Markup('<th scope="col"><span class="visually-hidden">Team</span></th>')
-_NUMBER: Final = Markup('<th scope="col" class="{kind}" title="{title}">{content}</th>')
-_ROW: Final = Markup(
-    '<tr class="{team}"><th scope="row" title="{name}"><span class="line"><bdi>{name}</bdi> <b>{score}</b></span></th>'
-    "{cells}</tr>"
-)
-_CELL: Final = Markup('<td class="{kind}" title="{title}">{content}</td>')
-_LINK: Final = Markup('<a href="?round={number}#feed">{content}</a>')
-_SECOND_LINK: Final = Markup('<a href="?round={number}#feed" tabindex="-1">{content}</a>')
-"""Not reached with the Tab key: the number of the round links to the same place."""
-
-_RESULT: Final = Markup('{icon}<span class="side">{letter}</span><span class="visually-hidden">{words}</span>')
-_ALIVE: Final = Markup('<small class="alive">{}<span class="visually-hidden"> alive</span></small>')
-_HIDDEN: Final = Markup('<span class="visually-hidden">{}</span>')
-_SIGN: Final = Markup('<span class="side" aria-hidden="true">{}</span><span class="visually-hidden">{}</span>')
-_LEGEND: Final = Markup('<ul class="legend">{}</ul>')
-_LEGEND_ITEM: Final = Markup("<li>{} {}</li>")
-_LIVE: Final = Markup('<span class="live-dot" aria-hidden="true">●</span>')
-_GAP: Final = Markup('<span class="side" aria-hidden="true">*</span>')
 
 
 class _Strip(msgspec.Struct, frozen=True):
@@ -66,6 +39,55 @@ class _Strip(msgspec.Struct, frozen=True):
         return " ".join(filter(None, classes))
 
 
+class _Part(msgspec.Struct, frozen=True):
+    """The heading of the rounds of a half; without a name it is empty."""
+
+    size: int
+    kind: str
+    name: str
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The heading of a round."""
+
+    number: int
+    kind: str
+    title: str
+    text: str
+
+
+class _Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """A round of a team; a sign with an icon is read aloud too."""
+
+    number: int
+    kind: str
+    title: str
+    icon: str
+    sign: str
+    words: str
+    alive: str
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """The rounds of a team."""
+
+    team: str
+    name: str
+    score: str
+    cells: list[_Cell]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    """The strip as it is shown."""
+
+    caption: str
+    is_linked: bool
+    parts: list[_Part]
+    heads: list[_Head]
+    rows: list[_Row]
+    legend: list[LegendItem]
+
+
 def round_strip(
     rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, is_linked: bool = True, is_over: bool = False
 ) -> Markup:
@@ -74,7 +96,7 @@ def round_strip(
     With `is_linked` each round links to `?round=N#feed`.
     """
     if not rounds:
-        return figure("round-strip", empty("No rounds yet."))
+        return render_empty("round-strip", "No rounds yet.")
     shown = rounds[-MAX_ROUNDS:]
     names = {Team.TEAM1: clean(team1_name, "Team 1"), Team.TEAM2: clean(team2_name, "Team 2")}
     parts = split_rounds(shown)
@@ -86,66 +108,63 @@ def round_strip(
         firsts=frozenset(part.rounds[0].number for part in parts[1:]),
     )
     caption = f"Rounds of {names[Team.TEAM1]} against {names[Team.TEAM2]}"
-    table = _TABLE.format(
+    table = _Table(
         caption=caption,
-        parts=_part_row(parts),
-        corner=_CORNER,
-        numbers=join(_number_cell(strip, one) for one in shown),
-        rows=join(_row(strip, team, shown) for team in Team),
+        is_linked=is_linked,
+        parts=_parts(parts),
+        heads=[_head(strip, one) for one in shown],
+        rows=[_row(strip, team, shown) for team in Team],
+        legend=_legend(shown, strip),
     )
-    return figure("round-strip", scroll(caption, table), _legend(shown, strip))
+    return render_table("round-strip", "strip", table)
 
 
-def _part_row(parts: Sequence[Part]) -> Markup:
+def _parts(parts: Sequence[Part]) -> list[_Part]:
     if not any(part.name for part in parts):
-        return Markup("")
-    cells = (
-        (_PART if part.name else _UNNAMED_PART).format(len(part.rounds), "gap" if index else "", part.name)
-        for index, part in enumerate(parts)
-    )
-    return _PARTS.format(join(cells))
+        return []
+    return [_Part(len(part.rounds), "gap" if index else "", part.name) for index, part in enumerate(parts)]
 
 
-def _number_cell(strip: _Strip, one: StoredRound) -> Markup:
-    content = Markup("{}{}").format(one.number, "" if one.complete else "*")
-    if strip.is_linked:
-        content = _LINK.format(number=one.number, content=content)
-    return _NUMBER.format(kind=strip.kind(one), title=_sentence(strip, one), content=content)
+def _head(strip: _Strip, one: StoredRound) -> _Head:
+    text = f"{one.number}" if one.complete else f"{one.number}*"
+    return _Head(one.number, strip.kind(one), _sentence(strip, one), text)
 
 
-def _row(strip: _Strip, team: Team, rounds: Sequence[StoredRound]) -> Markup:
+def _row(strip: _Strip, team: Team, rounds: Sequence[StoredRound]) -> _Row:
     scores = [one.score for one in rounds if one.score is not None]
     total = None if not scores else scores[-1].team1 if team is Team.TEAM1 else scores[-1].team2
-    cells = join(_cell(strip, team, one) for one in rounds)
-    return _ROW.format(team=team.value, name=strip.names[team], score=number(total), cells=cells)
+    return _Row(team.value, strip.names[team], number(total), [_cell(strip, team, one) for one in rounds])
 
 
-def _cell(strip: _Strip, team: Team, one: StoredRound) -> Markup:
+def _cell(strip: _Strip, team: Team, one: StoredRound) -> _Cell:
     own = one.team1 if team is Team.TEAM1 else one.team2
     kinds: list[str] = []
     if one.winner is team:
         kinds = ["won", SIDE_CLASSES[one.winner_side] if one.winner_side else "unknown"]
-    content = _result(strip, team, one) + _alive(own)
-    if strip.is_linked:
-        content = _SECOND_LINK.format(number=one.number, content=content)
-    return _CELL.format(kind=strip.kind(one, *kinds), title=_sentence(strip, one), content=content)
+    icon, sign, words = _result(strip, team, one)
+    return _Cell(
+        number=one.number,
+        kind=strip.kind(one, *kinds),
+        title=_sentence(strip, one),
+        icon=icon,
+        sign=sign,
+        words=words,
+        alive=number(own.survivors),
+    )
 
 
-def _result(strip: _Strip, team: Team, one: StoredRound) -> Markup:
+def _result(strip: _Strip, team: Team, one: StoredRound) -> tuple[str, str, str]:
+    """Return the icon, the sign and the words for what a round was for a team."""
     own = one.team1 if team is Team.TEAM1 else one.team2
     if one.number == strip.open_round:
-        return _SIGN.format(side_letter(own.side), "being played")
+        return "", side_letter(own.side), "being played"
     if one.winner is None:
         is_draw = one.reason is not None and one.winner_side is None
-        return _SIGN.format("=" if is_draw else "?", "draw" if is_draw else "winner unknown")
+        return ("", "=", "draw") if is_draw else ("", "?", "winner unknown")
     if one.winner is not team:
-        return _HIDDEN.format("lost")
+        return "", "", "lost"
     mark = _mark(one)
-    return _RESULT.format(icon=icon(mark), letter=side_letter(one.winner_side), words=f"won, {mark.words}")
-
-
-def _alive(own: StoredRoundTeam) -> Markup:
-    return _ALIVE.format(number(own.survivors))
+    return mark.icon, side_letter(one.winner_side), f"won, {mark.words}"
 
 
 def _mark(one: StoredRound) -> ReasonMark:
@@ -175,14 +194,14 @@ def _outcome(strip: _Strip, one: StoredRound) -> str:
     return words if one.winner_side is None else f"{side_letter(one.winner_side)} won, {words}, team unknown"
 
 
-def _legend(rounds: Sequence[StoredRound], strip: _Strip) -> Markup:
+def _legend(rounds: Sequence[StoredRound], strip: _Strip) -> list[LegendItem]:
     """Explain the icons that occur in the strip."""
     marks = {mark.words: mark for one in rounds if one.reason is not None for mark in [_mark(one)]}
-    items = [_LEGEND_ITEM.format(icon(mark), words) for words, mark in marks.items()]
+    items = [LegendItem(mark.icon, words) for words, mark in marks.items()]
     if any(one.team1.survivors is not None for one in rounds):
-        items.append(_LEGEND_ITEM.format("", "small number: players alive at the end"))
+        items.append(LegendItem("", "small number: players alive at the end"))
     if strip.open_round is not None:
-        items.append(_LEGEND_ITEM.format(_LIVE, "being played"))
+        items.append(LegendItem("●", "being played"))
     if missing := sum(not one.complete for one in rounds):
-        items.append(_LEGEND_ITEM.format(_GAP, f"log lines are missing in {plural(missing, 'round')}"))
-    return _LEGEND.format(join(items))
+        items.append(LegendItem("*", f"log lines are missing in {plural(missing, 'round')}"))
+    return items
