@@ -63,7 +63,7 @@ def scoreboard(reader: MatchReader) -> RenderableType:
     if len(played) > 1:
         total = overall_lines(played)
         parts += [Text(), Text("All maps", style="bold"), _players(match, total)]
-    parts += [Text(), *_leads(match), *_notes(reader, played)]
+    parts += [Text(), *_detections(match), *_notes(reader, played)]
     return Group(*parts)
 
 
@@ -125,7 +125,7 @@ def _display_name(match: Match, line: PlayerLine) -> str:
     return printable_name(player_name(match, line.player_id)) or line.player_id
 
 
-def _leads(match: Match) -> list[RenderableType]:
+def _detections(match: Match) -> list[RenderableType]:
     if not match.detections:
         return []
     table = Table("Player", "Type", "Map", "Round", "Why", box=box.SIMPLE_HEAD, pad_edge=False)

@@ -25,7 +25,7 @@ from matchpod.console.rendering import iso
 from matchpod.console.visit import Visit
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.progress import expected_roster
-from matchpod.core.views.result_shapes import StoredLead, StoredPlayer
+from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.console.match_details import MatchDetail, OrderedMap
@@ -81,11 +81,11 @@ class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is known after the end of a match."""
 
     maps: list[MapResult]
-    leads: list[StoredLead]
+    detections: list[StoredDetection]
     presence: Markup
 
 
-_LEADS: Final = StoredReader[tuple[StoredLead, ...]](tuple[StoredLead, ...])
+_DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetection, ...])
 
 
 async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
@@ -101,8 +101,8 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
         team1_name=team1,
         team2_name=team2,
     )
-    leads = [lead for one in maps for lead in _LEADS.read(one.detail.anti_cheat)]
-    return MatchResult(maps=maps, leads=leads, presence=presence)
+    detections = [found for one in maps for found in _DETECTIONS.read(one.detail.anti_cheat)]
+    return MatchResult(maps=maps, detections=detections, presence=presence)
 
 
 async def _map_result(visit: Visit, match: MatchDetail, one: OrderedMap, items: list[TimelineItem]) -> MapResult:

@@ -83,7 +83,7 @@ def card(phase: PublicPhase, *players: PlayerState, waiting_for: WaitingFor | No
         paused_ms=None,
         called_ms=None,
         lost_rounds=0,
-        leads=0,
+        detections=0,
     )
 
 

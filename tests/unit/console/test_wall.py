@@ -133,7 +133,7 @@ CARD = MatchCard(
     paused_ms=None,
     called_ms=None,
     lost_rounds=0,
-    leads=0,
+    detections=0,
 )
 
 

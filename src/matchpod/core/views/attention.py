@@ -95,8 +95,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Servers that were tried before this one."""
     lost_rounds: int = 0
     """Rounds whose log is incomplete."""
-    leads: int = 0
-    """Leads of the anti-cheat."""
+    detections: int = 0
+    """Detections of the anti-cheat, which people read as leads."""
     is_callback_given_up: bool = False
 
 
@@ -172,14 +172,14 @@ def _loss(now: Situation) -> Attention | None:
     return Attention(urgency=Urgency.NOTE, kind="loss", text=f"log gap: {rounds} incomplete")
 
 
-def _leads(now: Situation) -> Attention | None:
-    if not now.leads:
+def _detections(now: Situation) -> Attention | None:
+    if not now.detections:
         return None
-    text = "1 anti-cheat lead" if now.leads == 1 else f"{now.leads} anti-cheat leads"
+    text = "1 anti-cheat lead" if now.detections == 1 else f"{now.detections} anti-cheat leads"
     return Attention(urgency=Urgency.NOTE, kind="leads", text=text)
 
 
-_RULES: Final = (_roster, _silence, _gone, _call, _pause, _pending, _tries, _callback, _loss, _leads)
+_RULES: Final = (_roster, _silence, _gone, _call, _pause, _pending, _tries, _callback, _loss, _detections)
 
 
 def _is_past(now: Situation, since_ms: int | None, limit_ms: int) -> bool:

@@ -42,7 +42,7 @@ class MatchCard(msgspec.Struct, frozen=True, kw_only=True):
     paused_ms: int | None
     called_ms: int | None
     lost_rounds: int
-    leads: int
+    detections: int
 
     @property
     def missing(self) -> int:
@@ -73,5 +73,5 @@ def card_of(
         paused_ms=signals.paused_ms if phase is PublicPhase.PAUSED else None,
         called_ms=signals.called_ms,
         lost_rounds=sum(len(played.missing_rounds) for played in match.maps),
-        leads=len(match.detections),
+        detections=len(match.detections),
     )

@@ -311,7 +311,7 @@ class StoredPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     impact_rating: float | None = None
 
 
-class StoredLead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class StoredDetection(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A stored detection of any version; what a version did not store is None or empty."""
 
     steam_id: str = ""

@@ -242,7 +242,7 @@ def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int, *, silent_
         pending_ms=pending_ms,
         tries=row.tries,
         lost_rounds=card.lost_rounds,
-        leads=card.leads,
+        detections=card.detections,
     )
 
 

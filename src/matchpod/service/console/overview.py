@@ -298,7 +298,7 @@ def _row_card(row: ServerRow, maps: StoredMaps | None) -> MatchCard:
         paused_ms=None,
         called_ms=None,
         lost_rounds=0,
-        leads=0,
+        detections=0,
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from matchpod.core.stored.stored_json import StoredReader, UnreadableError
-from matchpod.core.views.result_shapes import StoredLead, StoredPlayer
+from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
 from matchpod.core.views.round_shapes import RoundEntry, StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
 
@@ -172,7 +172,7 @@ def test_item_without_one_of_its_fields_is_still_an_item(shape: Any) -> None:
         assert (type(item), item.seq) == (shape, 1), names
 
 
-@pytest.mark.parametrize("shape", [StoredPlayer, StoredLead, StoredRound])
+@pytest.mark.parametrize("shape", [StoredPlayer, StoredDetection, StoredRound])
 def test_stored_shapes_need_no_field_but_the_number_of_a_round(shape: Any) -> None:
     full = example(shape)
     reader = StoredReader[Any](shape)

@@ -103,8 +103,8 @@ def test_call_for_an_admin_needs_it_for_ten_minutes() -> None:
         ({"is_callback_given_up": True, "phase": PublicPhase.ENDED}, "callback given up"),
         ({"lost_rounds": 1}, "log gap: 1 round incomplete"),
         ({"lost_rounds": 2}, "log gap: 2 rounds incomplete"),
-        ({"leads": 1}, "1 anti-cheat lead"),
-        ({"leads": 2}, "2 anti-cheat leads"),
+        ({"detections": 1}, "1 anti-cheat lead"),
+        ({"detections": 2}, "2 anti-cheat leads"),
     ],
 )
 def test_other_reasons(changes: dict[str, object], expected: str) -> None:
@@ -112,7 +112,7 @@ def test_other_reasons(changes: dict[str, object], expected: str) -> None:
 
 
 def test_most_urgent_reason_comes_first() -> None:
-    found = attention_of(msgspec.structs.replace(QUIET, leads=1, called_ms=NOW_MS, is_callback_given_up=True))
+    found = attention_of(msgspec.structs.replace(QUIET, detections=1, called_ms=NOW_MS, is_callback_given_up=True))
     assert [reason.kind for reason in found] == ["call", "callback", "leads"]
 
 
