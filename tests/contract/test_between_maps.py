@@ -14,7 +14,7 @@ from matchpod.console.match_view import MatchScreen, MatchServices
 from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
@@ -124,7 +124,7 @@ async def test_server_and_list_show_the_next_map(db: Database, phase: PublicPhas
     assert (view.phase, match["map"], match["mapNumber"]) == (phase, "de_nuke", 2)
     assert (match["score"], match["seriesScore"], match["maps"]) == ({"team1": 0, "team2": 0}, series.won, series.maps)
     assert all(player["kills"] == player["deaths"] == 0 for player in match["players"])
-    page = await world.matches.server_list(OWNER, ServersQuery())
+    page = await world.matches.server_list(OWNER, MatchListQuery())
     (item,) = json.loads(msgspec.json.encode(page))["items"]
     assert (item["mapNumber"], item["seriesScore"], item["maps"]) == (2, series.won, series.maps)
 
@@ -154,7 +154,7 @@ async def test_events_of_the_organization_have_the_score_of_the_series(db: Datab
 async def test_ended_match_keeps_its_maps_in_the_list(db: Database) -> None:
     series, world = Series(db), World(db)
     await series.play(len(recorded().entries))
-    (item,) = (await world.matches.server_list(OWNER, ServersQuery())).items
+    (item,) = (await world.matches.server_list(OWNER, MatchListQuery())).items
     assert [one.number for one in item.maps] == [played.number for played in series.fold.match.maps]
     assert item.map_number == len(series.fold.match.maps)
 

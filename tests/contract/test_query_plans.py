@@ -17,7 +17,7 @@ from matchpod.adapters.sql_text import number_parameters
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import ListQuery
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Row, Statement, Value
@@ -36,7 +36,7 @@ from matchpod.storage import (
 from matchpod.storage.acknowledgements import Acknowledgement
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
-from matchpod.storage.server_lists import list_servers, maps_of_listed
+from matchpod.storage.match_lists import list_matches, maps_of_listed
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
@@ -337,7 +337,7 @@ async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.
     for ((in_region, status, phase), index), (from_ms, before_ms), page in itertools.product(
         SERVER_INDEXES.items(), TIMES, (1, 5)
     ):
-        query = ServersQuery(
+        query = MatchListQuery(
             status=status,
             phase=phase,
             region="eu" if in_region else None,
@@ -345,7 +345,7 @@ async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.
             before_ms=before_ms,
             page=page,
         )
-        cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=query))(db)
+        cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=query))(db)
         is_open = status is ServerStatus.RUNNING or phase is PublicPhase.LIVE
         assert index in cost.indexes, (query, cost.plans)
         assert cost.queries <= 2
@@ -362,15 +362,15 @@ async def test_maps_of_listed_servers_are_found_by_their_index(harness: database
 
 
 async def test_deep_page_of_servers_skips_whole_days(harness: databases.Harness, db: Database) -> None:
-    cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=ServersQuery(page=200)))(db)
+    cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=MatchListQuery(page=200)))(db)
     assert "servers_newest" in cost.indexes
     assert cost.queries == 3
     assert cost.rows <= 2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE, cost.plans
 
 
 async def test_servers_with_an_external_id_are_found_by_its_index(harness: databases.Harness, db: Database) -> None:
-    query = ServersQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
-    cost = await cost_of(harness, partial(list_servers, org_id=ORG, query=query))(db)
+    query = MatchListQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
+    cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=query))(db)
     assert "servers_by_external_id" in cost.indexes
     assert cost.rows <= 2, cost.plans
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import outbox, servers
 from matchpod.storage.history_counts import DAY_MS
+from matchpod.storage.match_lists import list_matches
 from matchpod.storage.migrate import NewerSchemaError, current_version, migrate
 from matchpod.storage.schema import MIGRATIONS
-from matchpod.storage.server_lists import list_servers
 from tests.contract import databases
 from tests.vaults import VAULT, tokens_of
 
@@ -171,12 +171,12 @@ async def test_servers_of_an_older_version_are_listed_and_counted(harness: datab
         )
         await migrate(db, VAULT.seal)
         queries = {
-            4: ServersQuery(region="eu"),
-            3: ServersQuery(page_size=1, page=3, phase=PublicPhase.ENDED),
-            2: ServersQuery(phase=PublicPhase.ENDED, before_ms=DAY_MS),
-            1: ServersQuery(phase=PublicPhase.WAITING_FOR_PLAYERS),
+            4: MatchListQuery(region="eu"),
+            3: MatchListQuery(page_size=1, page=3, phase=PublicPhase.ENDED),
+            2: MatchListQuery(phase=PublicPhase.ENDED, before_ms=DAY_MS),
+            1: MatchListQuery(phase=PublicPhase.WAITING_FOR_PLAYERS),
         }
-        totals = {number: (await list_servers(db, "org_1", query))[0] for number, query in queries.items()}
+        totals = {number: (await list_matches(db, "org_1", query))[0] for number, query in queries.items()}
     finally:
         await db.close()
     assert totals == {4: 4, 3: 2, 2: 2, 1: 1}

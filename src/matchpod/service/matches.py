@@ -30,7 +30,7 @@ from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import NOT_JSON, decode_json
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -52,8 +52,8 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams import organization_events
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
+from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
 from matchpod.service.views.naming import server_name
-from matchpod.service.views.server_lists import ServersPage, servers_page, stored_maps
 from matchpod.service.views.servers import (
     MatchView,
     ServerView,
@@ -64,7 +64,7 @@ from matchpod.service.views.servers import (
     server_view,
 )
 from matchpod.storage import history, outbox, servers
-from matchpod.storage.server_lists import list_servers
+from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
@@ -168,9 +168,9 @@ class Matches:
         )
 
     @unavailable_on_outage
-    async def server_list(self, principal: Principal, query: ServersQuery) -> ServersPage:
+    async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
         """The organization's servers, newest first."""
-        total, found = await list_servers(self._db, principal.org_id, query)
+        total, found = await list_matches(self._db, principal.org_id, query)
         endings = await endings_of(self._db, [(row.id, row) for row in found])
         maps = await stored_maps(self._db, [row.id for row in found])
         return servers_page(query, total, tuple(zip(found, endings, strict=True)), maps)

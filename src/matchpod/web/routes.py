@@ -25,7 +25,7 @@ from matchpod.service.common.principals import MANAGERS, Scope
 from matchpod.service.common.prometheus import CONTENT_TYPE
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.regions.regions import RegionView
-from matchpod.service.views.server_lists import ServersPage
+from matchpod.service.views.match_lists_api import ServersPage
 from matchpod.service.views.servers import MatchView, ServerView
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.handlers import audit, ingest, matches, ops, parameters

@@ -16,7 +16,7 @@ from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
 from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.history_query import MAX_PAGE_SIZE
-from matchpod.core.requests.server_query import ServersQuery, read_servers_query
+from matchpod.core.requests.match_list_query import MatchListQuery, read_match_list_query
 from matchpod.web.http.responses import Header, PartedResponse, Response
 
 PATH: Final = "/console/matches"
@@ -37,7 +37,7 @@ FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filena
 
 async def show_list(visit: Visit) -> Response:
     """List matches, newest first."""
-    filters = read_filters(visit.query(), read_servers_query, LABELS)
+    filters = read_filters(visit.query(), read_match_list_query, LABELS)
     found = None
     if filters.query is not None:
         found = await visit.deps.services.history.matches(visit.principal, filters.query)
@@ -46,14 +46,14 @@ async def show_list(visit: Visit) -> Response:
 
 async def download_csv(visit: Visit) -> Response | PartedResponse:
     """Return the matches of all pages as CSV; the page with its faults if a filter is wrong."""
-    filters = read_filters(visit.query(), read_servers_query, LABELS)
+    filters = read_filters(visit.query(), read_match_list_query, LABELS)
     if filters.query is None:
         return _page(visit, filters, found=None, status=400)
     parts = _csv_parts(visit, filters.query)
     return PartedResponse(parts=parts, content_type=CSV, headers=(*HEADERS, NOT_STORED, *FILE))
 
 
-async def _csv_parts(visit: Visit, query: ServersQuery) -> AsyncIterator[bytes]:
+async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes]:
     """Return the newest matches that the query selects, as if there were one page."""
     heading = csv_heading()
     now_ms = visit.deps.now_ms()
@@ -79,7 +79,7 @@ async def _csv_parts(visit: Visit, query: ServersQuery) -> AsyncIterator[bytes]:
             seen = {one.server_id for one in items if one.created_at == items[-1].created_at}
 
 
-def _page(visit: Visit, filters: Filters[ServersQuery], *, found: object, status: int) -> Response:
+def _page(visit: Visit, filters: Filters[MatchListQuery], *, found: object, status: int) -> Response:
     query = urlencode(filters.given)
     address = f"{visit.deps.doors.public_url}/api/v1/servers"
     return visit.page(

@@ -29,7 +29,7 @@ from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.regions.regions import Regions, RegionView
 from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.match_lists import MatchItem, read_items
-from matchpod.service.views.server_lists import StoredMaps, stored_maps
+from matchpod.service.views.match_lists_api import StoredMaps, stored_maps
 from matchpod.storage import callback_lists
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from matchpod.storage.open_servers import finished_ids, open_of, summaries_of

@@ -23,7 +23,7 @@ from matchpod.core.requests.history_query import (
     read_series_id,
     read_server_id,
 )
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.leaderboard import rank
 from matchpod.ports import Database
@@ -85,7 +85,7 @@ class History:
     # --- matches --------------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
-    async def matches(self, principal: Principal, query: ServersQuery) -> match_lists.MatchesPage:
+    async def matches(self, principal: Principal, query: MatchListQuery) -> match_lists.MatchesPage:
         """The organization's matches with their teams, maps and scores, newest first."""
         return await match_lists.read_page(self._db, principal.org_id, query)
 

@@ -1,4 +1,4 @@
-"""List matches with their teams, maps and scores: a page needs a fixed number of queries."""
+"""List matches for the console with their teams, maps and scores: a page needs a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match import series as series_rules
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
@@ -20,7 +20,7 @@ from matchpod.service.views.endings import Ending, endings_of
 from matchpod.service.views.servers import phase_of
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
-from matchpod.storage.server_lists import list_servers
+from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerSummary
 
 
@@ -77,9 +77,9 @@ class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[MatchItem, ...]
 
 
-async def read_page(db: Database, org_id: str, query: ServersQuery) -> MatchesPage:
+async def read_page(db: Database, org_id: str, query: MatchListQuery) -> MatchesPage:
     """Return a page of the matches of an organization, newest first."""
-    total, found = await list_servers(db, org_id, query)
+    total, found = await list_matches(db, org_id, query)
     return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=await read_items(db, found))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.requests.server_query import read_servers_query
+from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Response
@@ -40,7 +40,7 @@ async def get_server(site: Site, call: Call) -> Response:
 
 async def list_servers(site: Site, call: Call) -> Response:
     """List the servers of the organization."""
-    query = read_servers_query(query_of(call))
+    query = read_match_list_query(query_of(call))
     return private_json(await site.services.matches.server_list(call.caller, query))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests import audit_query, callback_query, history_query, server_query
+from matchpod.core.requests import audit_query, callback_query, history_query, match_list_query
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.text_rules import MAX_EXTERNAL_ID
 from matchpod.core.server_status import ServerStatus
@@ -158,7 +158,7 @@ SERVERS_LIST: Final = (
     _query(
         "region",
         "Only those in this region.",
-        {"type": "string", "minLength": 1, "maxLength": server_query.MAX_REGION, "pattern": NO_CONTROL},
+        {"type": "string", "minLength": 1, "maxLength": match_list_query.MAX_REGION, "pattern": NO_CONTROL},
     ),
     replace(EXTERNAL_MATCH_ID, place="query", text="Only those created with this id.", is_required=False),
     CREATED_FROM,

@@ -1,4 +1,4 @@
-"""List the servers of an organization page by page, newest first, ties by id.
+"""List the matches of an organization, which are rows of servers, page by page, newest first, ties by id.
 
 Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase: the others are few and
 counted when they are listed. So are those with one external match id, which have their own index.
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
@@ -67,8 +67,8 @@ async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[Listed
     return [from_row(ListedMap, row) for row in found]
 
 
-async def list_servers(
-    db: Database, org_id: str, query: ServersQuery, *, deep_offset: int = DEEP_OFFSET
+async def list_matches(
+    db: Database, org_id: str, query: MatchListQuery, *, deep_offset: int = DEEP_OFFSET
 ) -> tuple[int, list[ServerSummary]]:
     """Return the number of servers that match the query, and those of the requested page."""
     if query.is_empty:
@@ -87,7 +87,7 @@ async def list_servers(
     return total, await read_all(db, ServerSummary, rest, params)
 
 
-def _selection(org_id: str, query: ServersQuery) -> Selection:
+def _selection(org_id: str, query: MatchListQuery) -> Selection:
     status = query.phase if query.needs_phase else query.status
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
@@ -97,7 +97,7 @@ def _selection(org_id: str, query: ServersQuery) -> Selection:
     )
 
 
-async def _list_by_external_id(db: Database, org_id: str, query: ServersQuery) -> tuple[int, list[ServerSummary]]:
+async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
     conditions, params = _conditions(org_id, query)
     counted = f"SELECT 1 FROM servers WHERE {conditions} LIMIT :max_listed"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", params | {"max_listed": MAX_LISTED})
@@ -107,12 +107,12 @@ async def _list_by_external_id(db: Database, org_id: str, query: ServersQuery) -
     return total, await read_all(db, ServerSummary, rest, params)
 
 
-async def _count(db: Database, org_id: str, query: ServersQuery) -> int:
+async def _count(db: Database, org_id: str, query: MatchListQuery) -> int:
     conditions, params = _conditions(org_id, query)
     return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions}", params)
 
 
-def _conditions(org_id: str, query: ServersQuery) -> tuple[str, dict[str, Value]]:
+def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Value]]:
     given: dict[str, Value] = {
         "org_id": org_id,
         "external_match_id": query.external_match_id,

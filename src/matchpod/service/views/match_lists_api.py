@@ -1,4 +1,4 @@
-"""Build the API views of a list of servers from rows: those of the servers, and those of their maps."""
+"""Build the list of matches in the API, its list of servers, from the rows of servers and maps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from matchpod.core.model import MatchType, Winner
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.validation import GAME_TYPE
 from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, Score, SeriesScore, SeriesScoreOrNull
 from matchpod.core.views.series_maps import loaded_number
@@ -29,7 +29,7 @@ from matchpod.service.views.endings import (
 )
 from matchpod.service.views.history import ListPage
 from matchpod.service.views.servers import AsGiven, PublicStatus, RegionCode, ServerId, StoredPhase, phase_of
-from matchpod.storage.server_lists import ListedMap, maps_of_listed
+from matchpod.storage.match_lists import ListedMap, maps_of_listed
 from matchpod.storage.servers import ServerSummary
 
 
@@ -92,7 +92,7 @@ async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, Stor
 
 
 def servers_page(
-    query: ServersQuery, total: int, found: Sequence[tuple[ServerSummary, Ending]], maps: Mapping[str, StoredMaps]
+    query: MatchListQuery, total: int, found: Sequence[tuple[ServerSummary, Ending]], maps: Mapping[str, StoredMaps]
 ) -> ServersPage:
     """A page of servers, each with its maps and how its match ended."""
     items = tuple(_item(row, ending, maps.get(row.id, _NOTHING)) for row, ending in found)

@@ -1,4 +1,4 @@
-"""Parse the query string of the list of servers."""
+"""Parse the query string of the list of matches, which the API calls servers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _PHASES: Final = {
 """The phases that a server with each status can have."""
 
 
-class ServersQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of the list of servers; the times, `before_ms` excluded, are compared with the creation."""
+class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Filters and page of the list of matches; the times, `before_ms` excluded, are compared with the creation."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
@@ -53,7 +53,7 @@ class ServersQuery(msgspec.Struct, frozen=True, kw_only=True):
         return self.phase is not None and self.status in (None, ServerStatus.RUNNING)
 
 
-def read_servers_query(pairs: Sequence[tuple[str, str]]) -> ServersQuery:
+def read_match_list_query(pairs: Sequence[tuple[str, str]]) -> MatchListQuery:
     """Parse the query; raise InvalidParamsError with all faults."""
     fields = QueryFields(pairs, _NAMES)
     page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
@@ -63,7 +63,7 @@ def read_servers_query(pairs: Sequence[tuple[str, str]]) -> ServersQuery:
     external_match_id = fields.text("externalMatchId", external_id_fault)
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
-    return ServersQuery(
+    return MatchListQuery(
         page=page or 1,
         page_size=page_size or DEFAULT_PAGE_SIZE,
         status=status,

@@ -7,17 +7,17 @@ import itertools
 import pytest
 
 from matchpod.core.errors import InvalidParamsError
-from matchpod.core.requests.server_query import ServersQuery, read_servers_query
+from matchpod.core.requests.match_list_query import MatchListQuery, read_match_list_query
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
 
 
 def test_query_without_parameters_has_defaults() -> None:
-    assert read_servers_query([]) == ServersQuery(page=1, page_size=20)
+    assert read_match_list_query([]) == MatchListQuery(page=1, page_size=20)
 
 
 def test_all_parameters_are_read() -> None:
-    query = read_servers_query(
+    query = read_match_list_query(
         [
             ("page", "3"),
             ("pageSize", "100"),
@@ -30,7 +30,7 @@ def test_all_parameters_are_read() -> None:
         ]
     )
     day_ms = 1_789_948_800_000
-    assert query == ServersQuery(
+    assert query == MatchListQuery(
         page=3,
         page_size=100,
         status=ServerStatus.RUNNING,
@@ -64,7 +64,7 @@ def test_all_parameters_are_read() -> None:
 )
 def test_message_for_an_invalid_parameter_names_it(name: str, value: str, message: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
-        read_servers_query([(name, value)])
+        read_match_list_query([(name, value)])
     (fault,) = caught.value.faults
     assert fault.path == name
     assert fault.message.startswith(message)
@@ -74,19 +74,19 @@ def test_message_for_an_invalid_parameter_names_it(name: str, value: str, messag
 @pytest.mark.parametrize("value", ["a\nb", "x" * 256, "\udcff"])
 def test_invalid_external_id_is_rejected(value: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
-        read_servers_query([("externalMatchId", value)])
+        read_match_list_query([("externalMatchId", value)])
     assert [fault.path for fault in caught.value.faults] == ["externalMatchId"]
 
 
 def test_all_faults_are_reported() -> None:
     with pytest.raises(InvalidParamsError) as caught:
-        read_servers_query([("page", "0"), ("status", "x"), ("phase", "x")])
+        read_match_list_query([("page", "0"), ("status", "x"), ("phase", "x")])
     assert [fault.path for fault in caught.value.faults] == ["page", "status", "phase"]
 
 
 def test_status_and_phase_select_by_one_of_them_or_exclude_each_other() -> None:
     for status, phase in itertools.product(ServerStatus, PublicPhase):
-        query = ServersQuery(status=status, phase=phase)
+        query = MatchListQuery(status=status, phase=phase)
         possible = {
             ServerStatus.ALLOCATING: ["allocating"],
             ServerStatus.PENDING: ["allocating"],
@@ -96,5 +96,5 @@ def test_status_and_phase_select_by_one_of_them_or_exclude_each_other() -> None:
         }[status]
         assert query.is_empty is (phase not in possible)
         assert query.needs_phase is (status is ServerStatus.RUNNING)
-    assert ServersQuery(phase=PublicPhase.ENDED).needs_phase
-    assert not ServersQuery(status=ServerStatus.RUNNING).needs_phase
+    assert MatchListQuery(phase=PublicPhase.ENDED).needs_phase
+    assert not MatchListQuery(status=ServerStatus.RUNNING).needs_phase

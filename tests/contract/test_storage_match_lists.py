@@ -10,14 +10,14 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
-from matchpod.core.requests.server_query import ServersQuery
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus, status_of
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError
 from matchpod.service.end_match import end_match
 from matchpod.storage import servers
 from matchpod.storage.history_counts import DAY_MS
-from matchpod.storage.server_lists import list_servers
+from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.vaults import stored_tokens
@@ -69,15 +69,15 @@ async def store(db: Database, *, seed: int, count: int) -> list[ServerRow]:
 async def test_dates_before_1970_count_like_no_date(db: Database) -> None:
     rows = await store(db, seed=5, count=9)
     for query in (
-        ServersQuery(from_ms=-62_135_596_800_000, before_ms=FIRST_MS + 100 * DAY_MS),
-        ServersQuery(from_ms=-1, before_ms=0),
+        MatchListQuery(from_ms=-62_135_596_800_000, before_ms=FIRST_MS + 100 * DAY_MS),
+        MatchListQuery(from_ms=-1, before_ms=0),
     ):
-        total, listed = await list_servers(db, ORG, query)
+        total, listed = await list_matches(db, ORG, query)
         assert [row.id for row in listed] == expected(rows, query)
         assert total == len(expected(rows, query))
 
 
-def expected(rows: list[ServerRow], query: ServersQuery) -> list[str]:
+def expected(rows: list[ServerRow], query: MatchListQuery) -> list[str]:
     selected = [
         row
         for row in rows
@@ -91,12 +91,12 @@ def expected(rows: list[ServerRow], query: ServersQuery) -> list[str]:
     return [row.id for row in sorted(selected, key=lambda row: (-row.created_at_ms, row.id))]
 
 
-async def all_ids(db: Database, query: ServersQuery, deep_offset: int) -> list[str]:
+async def all_ids(db: Database, query: MatchListQuery, deep_offset: int) -> list[str]:
     """Read all pages; the total on each of them must be the number of all rows."""
     ids: list[str] = []
     totals = set()
     for page in itertools.count(1):
-        total, rows = await list_servers(db, ORG, msgspec.structs.replace(query, page=page), deep_offset=deep_offset)
+        total, rows = await list_matches(db, ORG, msgspec.structs.replace(query, page=page), deep_offset=deep_offset)
         totals.add(total)
         ids += [row.id for row in rows]
         if len(rows) < query.page_size:
@@ -118,7 +118,7 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
     times = [(None, None), (FIRST_MS + DAY_MS // 2, FIRST_MS + 3 * DAY_MS)]
     kinds = [(None, None), ("eu", None), ("us", "cup"), (None, "league")]
     for (status, phase), (from_ms, before_ms), (region, external_id) in itertools.product(statuses, times, kinds):
-        query = ServersQuery(
+        query = MatchListQuery(
             page_size=7,
             status=status,
             phase=phase,
@@ -133,21 +133,21 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
 async def test_deep_pages_are_the_same_whether_days_are_skipped_or_not(db: Database) -> None:
     rows = await store(db, seed=8, count=60)
     for phase in (None, PublicPhase.ENDED):
-        query = ServersQuery(page_size=4, phase=phase)
+        query = MatchListQuery(page_size=4, phase=phase)
         for deep_offset in (0, 8, 1_000):
             assert await all_ids(db, query, deep_offset) == expected(rows, query)
 
 
 async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> None:
     await store(db, seed=9, count=5)
-    for query in (ServersQuery(page=1_000_000_000), ServersQuery(page=9, external_match_id="cup")):
-        total, rows = await list_servers(db, ORG, query)
+    for query in (MatchListQuery(page=1_000_000_000), MatchListQuery(page=9, external_match_id="cup")):
+        total, rows = await list_matches(db, ORG, query)
         assert (total > 0, rows) == (True, [])
 
 
 async def test_unknown_organization_has_no_servers(db: Database) -> None:
     await store(db, seed=9, count=5)
-    assert await list_servers(db, "org_unknown", ServersQuery()) == (0, [])
+    assert await list_matches(db, "org_unknown", MatchListQuery()) == (0, [])
 
 
 @pytest.mark.parametrize("fence", [None, 0])
@@ -158,5 +158,9 @@ async def test_match_that_ended_twice_is_counted_once(db: Database, fence: int |
     await db.write(end_match(row, outcome, fence=fence, callback_id="cb_1"))
     with pytest.raises(NothingChangedError):
         await db.write(end_match(row, outcome, fence=fence, callback_id="cb_2"))
-    for query in (ServersQuery(), ServersQuery(phase=PublicPhase.ENDED), ServersQuery(status=ServerStatus.STOPPED)):
-        assert (await list_servers(db, ORG, query))[0] == 1
+    for query in (
+        MatchListQuery(),
+        MatchListQuery(phase=PublicPhase.ENDED),
+        MatchListQuery(status=ServerStatus.STOPPED),
+    ):
+        assert (await list_matches(db, ORG, query))[0] == 1
