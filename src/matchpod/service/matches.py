@@ -53,13 +53,13 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.streams import organization_events
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
+from matchpod.service.views.match_summary import has_ended
 from matchpod.service.views.naming import server_name
 from matchpod.service.views.servers import (
     MatchView,
     ServerView,
     connect_command,
     created_view,
-    has_ended,
     match_view,
     server_view,
 )

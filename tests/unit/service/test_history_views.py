@@ -60,7 +60,7 @@ SERIES = SeriesRow(
     duration_s=0,
     sort_ms=STARTED_MS,
 )
-ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at="2026-09-21T14:13:20.999Z", missing_players=("1",))
+ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at_ms=1_790_000_000_999, missing_players=("1",))
 STATS = MapStats(map_id="m1", stats_version=3, players=b'[{"kills":1}]', anti_cheat=b"[]", leaderboard=b"[]")
 SUMMARY = {
     "id": "m1",

@@ -12,26 +12,28 @@ from matchpod.core.views.result import iso_time
 _View = TypeVar("_View", bound=msgspec.Struct)
 
 
-def view_of(view: type[_View], row: msgspec.Struct, **fields: object) -> _View:
-    """A view of a row. Fields not in `fields` are the row's, with times as text: `started_at` from `started_at_ms`."""
-    same, times = _sources(view, type(row))
-    for name in same:
+def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View:
+    """A view of rows. Fields not in `fields` are those of the first row that has them, with times as text:
+    `started_at` from `started_at_ms`. Fields that no row has keep their default.
+    """
+    for name, row, source in _sources(view, *map(type, rows)):
         if name not in fields:
-            fields[name] = getattr(row, name)
-    for name in times:
-        if name not in fields:
-            fields[name] = time_text(getattr(row, f"{name}_ms"))
+            value = getattr(rows[row], source)
+            fields[name] = value if source == name else time_text(value)
     return view(**fields)
 
 
 @cache
-def _sources(view: type[msgspec.Struct], row: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a view that rows have under the same name, and the others."""
-    names = view.__struct_fields__
-    return (
-        tuple(name for name in names if hasattr(row, name)),
-        tuple(name for name in names if not hasattr(row, name)),
-    )
+def _sources(view: type[msgspec.Struct], *rows: type[msgspec.Struct]) -> tuple[tuple[str, int, str], ...]:
+    """Return the fields of a view, each with the number of the row that has it and its name there."""
+    sources = [
+        (name, number, source)
+        for name in view.__struct_fields__
+        for number, row in enumerate(rows)
+        for source in (name, f"{name}_ms")
+        if hasattr(row, source)
+    ]
+    return tuple({one[0]: one for one in reversed(sources)}.values())  # the first source of each name
 
 
 def time_text(at_ms: int | None) -> str | None:

@@ -28,7 +28,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.regions.regions import Regions
 from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.endings import Ending, ending_of
-from matchpod.service.views.servers import has_ended, phase_of
+from matchpod.service.views.match_summary import has_ended, phase_of
 from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow

@@ -31,7 +31,7 @@ from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
-from matchpod.service.views.servers import has_ended
+from matchpod.service.views.match_summary import has_ended
 from matchpod.storage import raw_log, servers
 from matchpod.storage.servers import ServerRow
 

@@ -55,12 +55,17 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How a match ended; all None while it is in progress."""
 
     reason: CancelReason | None = None
-    ended_at: str | None = None
+    ended_at_ms: int | None = None
     missing_players: tuple[PlayerId, ...] | None = None
     connected_players: tuple[PlayerId, ...] | None = None
     absent_players: tuple[PlayerId, ...] | None = None
     log_complete: bool | None = None
     error: str | None = None
+
+    @property
+    def ended_at(self) -> str | None:
+        """When it ended, as text."""
+        return time_text(self.ended_at_ms)
 
 
 IN_PROGRESS = Ending()
@@ -97,7 +102,7 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
     stored = _Stored() if callback_body is None else _STORED.read(callback_body)
     return Ending(
         reason=columns.reason,
-        ended_at=time_text(columns.ended_at_ms),
+        ended_at_ms=columns.ended_at_ms,
         missing_players=stored.missing_players,
         connected_players=stored.connected_players,
         absent_players=stored.absent_players,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import asdict
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
@@ -243,9 +242,9 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries
         view_of(
             SeriesItem,
             listed.series,
+            ending,
             duration=listed.series.duration_s,
             maps=tuple(view_of(SeriesMap, row, needed=row.is_needed) for row in listed.maps),
-            **asdict(ending),
         )
         for listed, ending in found
     )
@@ -254,9 +253,7 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries
 
 def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending) -> SeriesDetail:
     """The view of a series with the scores of its maps, and how its match ended."""
-    return view_of(
-        SeriesDetail, series, duration=series.duration_s, maps=tuple(map_view(row) for row in maps), **asdict(ending)
-    )
+    return view_of(SeriesDetail, series, ending, duration=series.duration_s, maps=tuple(map_view(row) for row in maps))
 
 
 def map_view(row: MapRow) -> SeriesDetailMap:

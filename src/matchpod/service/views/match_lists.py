@@ -17,7 +17,7 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
 from matchpod.service.common.row_views import time_text, view_of
 from matchpod.service.views.endings import Ending, endings_of
-from matchpod.service.views.servers import phase_of
+from matchpod.service.views.match_summary import phase_of
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.match_lists import list_matches

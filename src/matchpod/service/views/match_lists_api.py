@@ -8,7 +8,6 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import asdict
 
 from matchpod.core.model import MatchType, Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
@@ -28,7 +27,8 @@ from matchpod.service.views.endings import (
     Reason,
 )
 from matchpod.service.views.history import ListPage
-from matchpod.service.views.servers import AsGiven, PublicStatus, RegionCode, ServerId, StoredPhase, phase_of
+from matchpod.service.views.match_summary import summarize
+from matchpod.service.views.servers import AsGiven, PublicStatus, RegionCode, ServerId, StoredPhase
 from matchpod.storage.match_lists import ListedMap, maps_of_listed
 from matchpod.storage.servers import ServerSummary
 
@@ -120,17 +120,4 @@ def _state(one: ListedMap) -> MapState:
 
 
 def _item(row: ServerSummary, ending: Ending, maps: StoredMaps) -> ServerItem:
-    was_running = row.running_at_ms is not None
-    return view_of(
-        ServerItem,
-        row,
-        server_id=row.id,
-        phase=phase_of(row),
-        map_number=maps.map_number,
-        series_score=maps.series_score,
-        maps=maps.maps,
-        ip=row.ip if was_running else None,
-        port=row.port if was_running else None,
-        game_type=GAME_TYPE,
-        **asdict(ending),
-    )
+    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE)

@@ -12,11 +12,12 @@ from msgspec import Meta
 from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.validation import GAME_TYPE
-from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, WaitingFor, expected_roster
 from matchpod.core.views.result import iso_time
 from matchpod.core.views.result_shapes import IsoTime
+from matchpod.service.common.row_views import view_of
 from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.endings import (
     IN_PROGRESS,
@@ -29,6 +30,7 @@ from matchpod.service.views.endings import (
     MissingPlayers,
     Reason,
 )
+from matchpod.service.views.match_summary import has_ended, phase_of, summarize
 from matchpod.storage.servers import ServerSummary
 
 MAX_ROSTERS: Final = 1_000
@@ -160,11 +162,6 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     connect: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-def has_ended(row: ServerSummary) -> bool:
-    """True once the match has an outcome, even if its server is not released yet."""
-    return row.phase not in OPEN_PHASES
-
-
 def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
     """The view of a server as the response to its creation."""
     return _server_view(row, _Progress(phase=phase_of(row)), rcon_password=rcon_password, ending=ending)
@@ -205,41 +202,8 @@ def server_view(
 
 
 def _server_view(row: ServerSummary, progress: _Progress, *, rcon_password: str | None, ending: Ending) -> ServerView:
-    """The view of a server. It has an address only if the server has been running, which proves the address right."""
-    was_running = row.running_at_ms is not None
-    return ServerView(
-        server_id=row.id,
-        game_id=row.game_id,
-        region=row.region,
-        status=row.status,
-        phase=progress.phase,
-        ip=row.ip if was_running else None,
-        port=row.port if was_running else None,
-        callback_url=row.callback_url,
-        external_match_id=row.external_match_id,
-        game_type=GAME_TYPE,
-        created_at=iso_time(row.created_at_ms),
-        rcon_password=rcon_password,
-        reason=ending.reason,
-        ended_at=ending.ended_at,
-        missing_players=ending.missing_players,
-        connected_players=ending.connected_players,
-        absent_players=ending.absent_players,
-        log_complete=ending.log_complete,
-        error=ending.error,
-        match=progress.match,
-        deadline=progress.deadline,
-        round=progress.round,
-        sides=progress.sides,
-        roster=progress.roster,
-        last_heard_at=progress.last_heard_at,
-        connect=progress.connect,
-    )
-
-
-def phase_of(row: ServerSummary) -> PublicPhase:
-    """The phase of a match as stored: on its server, the match itself may be a few seconds ahead."""
-    return PublicPhase.ENDED if has_ended(row) else row.match_phase
+    """The view of a server."""
+    return view_of(ServerView, progress, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:
@@ -279,18 +243,4 @@ def final_roster(settings: bytes, ending: Ending) -> msgspec.Raw:
 
 def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
     """The view of a match with its stored result (JSON)."""
-    return MatchView(
-        external_match_id=row.external_match_id,
-        server_id=row.id,
-        status=row.status,
-        region=row.region,
-        created_at=iso_time(row.created_at_ms),
-        result=None if result is None else msgspec.Raw(result),
-        reason=ending.reason,
-        ended_at=ending.ended_at,
-        missing_players=ending.missing_players,
-        connected_players=ending.connected_players,
-        absent_players=ending.absent_players,
-        log_complete=ending.log_complete,
-        error=ending.error,
-    )
+    return view_of(MatchView, summarize(row, ending), result=None if result is None else msgspec.Raw(result))

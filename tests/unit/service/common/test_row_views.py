@@ -40,6 +40,22 @@ def test_given_fields_take_precedence_over_the_row() -> None:
     assert view == LargerView("two", "2025-11-15T08:40:00.045Z", None, 7)
 
 
+def test_first_row_that_has_a_field_provides_it() -> None:
+    class Numbered(msgspec.Struct, frozen=True):
+        number: int = 7
+        name: str = "two"
+
+    view = view_of(LargerView, Row(), Numbered())
+    assert view == LargerView("one", "2025-11-15T08:40:00.045Z", None, 7)
+
+
 def test_missing_field_is_an_error() -> None:
-    with pytest.raises(AttributeError, match="number_ms"):
+    with pytest.raises(TypeError, match="number"):
         view_of(LargerView, Row())
+
+
+def test_field_that_no_row_has_keeps_its_default() -> None:
+    class Noted(View, frozen=True):
+        note: str = "none"
+
+    assert view_of(Noted, Row()).note == "none"

@@ -11,13 +11,12 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.endings import Ending
+from matchpod.service.views.match_summary import has_ended, phase_of
 from matchpod.service.views.servers import (
     ServerView,
     connect_command,
     created_view,
-    has_ended,
     match_view,
-    phase_of,
     server_view,
 )
 from matchpod.storage.servers import ServerRow

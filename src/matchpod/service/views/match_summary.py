@@ -1,0 +1,58 @@
+"""Summarize a match from its stored row and its ending: the fields that lists and views of matches share."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.core.views.progress import PublicPhase
+from matchpod.core.views.result import iso_time
+from matchpod.service.common.row_views import view_of
+from matchpod.service.views.endings import IN_PROGRESS, Ending
+from matchpod.storage.servers import ServerSummary
+
+
+class MatchSummary(Ending, frozen=True, kw_only=True):
+    """A match on its server, and how it ended."""
+
+    server_id: str
+    game_id: str
+    external_match_id: str | None
+    region: str
+    status: ServerStatus
+    phase: PublicPhase
+    ip: str | None
+    """The address that players connect to: None until the server has been running, which proves the address right."""
+    port: int | None
+    callback_url: str | None
+    created_at_ms: int
+    running_at_ms: int | None
+
+    @property
+    def created_at(self) -> str:
+        """When it was created, as text."""
+        return iso_time(self.created_at_ms)
+
+
+def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS) -> MatchSummary:
+    """The summary of a match. Its `error` is the one for callers, not that of the row."""
+    was_running = row.running_at_ms is not None
+    return view_of(
+        MatchSummary,
+        row,
+        server_id=row.id,
+        phase=phase_of(row),
+        ip=row.ip if was_running else None,
+        port=row.port if was_running else None,
+        **asdict(ending),
+    )
+
+
+def has_ended(row: ServerSummary) -> bool:
+    """True once the match has an outcome, even if its server is not released yet."""
+    return row.phase not in OPEN_PHASES
+
+
+def phase_of(row: ServerSummary) -> PublicPhase:
+    """The phase of a match as stored: on its server, the match itself may be a few seconds ahead."""
+    return PublicPhase.ENDED if has_ended(row) else row.match_phase
