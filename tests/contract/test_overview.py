@@ -165,7 +165,7 @@ async def test_match_without_a_result_stays_until_it_is_acknowledged(world: Worl
         await world.end(row, reason)
     world.clock.at_ms += 30 * DAY_MS
     lost, canceled = await world.ended()
-    assert (lost.server_id, lost.group, lost.item.error) == (
+    assert (lost.server_id, lost.group, lost.error) == (
         rows[0].id,
         WallGroup.FAILED,
         "The server stopped responding, or its process ended.",

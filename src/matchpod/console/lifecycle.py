@@ -28,12 +28,12 @@ class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 def spans_of(match: MatchDetail) -> list[LifeStage]:
     """Return the spans of a match, in order."""
-    ended_ms = match.ended_ms
+    ended_ms = match.ended_at_ms
     spans = [_server_span(match)]
     started = [one for one in match.maps if one.started_ms is not None]
     first_ms = started[0].started_ms if started else None
-    if match.running_ms is not None:
-        spans.append(LifeStage(name="warmup", start_ms=match.running_ms, end_ms=first_ms or ended_ms))
+    if match.running_at_ms is not None:
+        spans.append(LifeStage(name="warmup", start_ms=match.running_at_ms, end_ms=first_ms or ended_ms))
     for one in started:
         if one.started_ms is not None:
             is_canceled = one.status is MapStatus.CANCELLED
@@ -69,11 +69,11 @@ def placed(spans: list[LifeStage], now_ms: int) -> list[PlacedSpan]:
 
 def _server_span(match: MatchDetail) -> LifeStage:
     note = "" if not match.tries else f"try {match.tries + 1}"
-    failed = match.running_ms is None and match.ended_ms is not None
-    if failed and match.ending.error:
-        note = ", ".join(filter(None, (note, match.ending.error)))
-    end_ms = match.running_ms or match.ended_ms
-    return LifeStage(name="getting a server", start_ms=match.created_ms, end_ms=end_ms, note=note, is_bad=failed)
+    failed = match.running_at_ms is None and match.ended_at_ms is not None
+    if failed and match.error:
+        note = ", ".join(filter(None, (note, match.error)))
+    end_ms = match.running_at_ms or match.ended_at_ms
+    return LifeStage(name="getting a server", start_ms=match.created_at_ms, end_ms=end_ms, note=note, is_bad=failed)
 
 
 def _callback_spans(match: MatchDetail) -> list[LifeStage]:
@@ -84,7 +84,7 @@ def _callback_spans(match: MatchDetail) -> list[LifeStage]:
             "" if one.state == "delivered" else (one.last_error or (one.last_status and str(one.last_status)) or "")
         )
         note = ", ".join(filter(None, (one.state.replace("_", " "), times, problem)))
-        start_ms = match.ended_ms or match.created_ms
+        start_ms = match.ended_at_ms or match.created_at_ms
         is_waiting = one.state == "waiting"
         spans.append(
             LifeStage(
@@ -99,10 +99,10 @@ def _callback_spans(match: MatchDetail) -> list[LifeStage]:
 
 
 def _failed(match: MatchDetail) -> bool:
-    return match.ending.reason is not None
+    return match.reason is not None
 
 
 def _outcome(match: MatchDetail) -> str:
-    if match.ending.reason is None:
+    if match.reason is None:
         return "finished"
-    return match.ending.reason.replace("_", " ")
+    return match.reason.replace("_", " ")

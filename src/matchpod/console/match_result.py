@@ -96,8 +96,8 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     presence = presence_lanes(
         [item for one in items.values() for item in one],
         expected_roster(match.settings),
-        started_at=None if match.running_ms is None else iso(match.running_ms),
-        ended_at=match.ending.ended_at,
+        started_at=None if match.running_at_ms is None else iso(match.running_at_ms),
+        ended_at=match.ended_at,
         team1_name=team1,
         team2_name=team2,
     )

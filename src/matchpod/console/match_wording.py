@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.text_rules import has_visible
@@ -11,7 +11,9 @@ from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_card import MatchCard
 from matchpod.core.views.progress import PublicPhase, WaitingFor
+from matchpod.service.views.callbacks import CallbackItem
 from matchpod.service.views.match_lists import MatchItem
+from matchpod.service.views.match_summary import MatchSummary
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
     ServerStatus.ALLOCATING: "getting a server",
@@ -44,19 +46,7 @@ REASONS: Final[Mapping[CancelReason, str]] = {
 }
 
 
-class Named(Protocol):
-    """A match, or something of one."""
-
-    @property
-    def server_id(self) -> str:
-        """The id of its server."""
-
-    @property
-    def external_match_id(self) -> str | None:
-        """The id that its caller gave it."""
-
-
-def match_name(one: Named) -> str:
+def match_name(one: MatchSummary | CallbackItem) -> str:
     """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
     given = one.external_match_id
     return given if given is not None and has_visible(given) else one.server_id

@@ -87,7 +87,7 @@ class OverlayView:
 
 
 def _text(match: MatchDetail) -> str:
-    if match.ending.reason is not None:
+    if match.reason is not None:
         return "canceled"
     playing = current_map(match)
     parts = [

@@ -15,7 +15,7 @@ from matchpod.service.views.match_lists import MatchItem
 
 MATCH = MatchItem(
     server_id="srv_1",
-    external_match_id=None,
+    game_id="a game",
     region="sandbox",
     status=ServerStatus.RUNNING,
     phase=PublicPhase.LIVE,
@@ -23,11 +23,7 @@ MATCH = MatchItem(
     team1="a",
     team2="b",
     maps=(),
-    created_at="2026-01-01T00:00:00.000Z",
-    ended_at=None,
-    reason=None,
-    error=None,
-    missing_count=0,
+    created_at_ms=1_790_000_000_000,
     played_s=None,
 )
 
@@ -50,12 +46,12 @@ def test_every_value_has_words() -> None:
             "bad",
         ),
         (
-            {"status": ServerStatus.STOPPED, "reason": CancelReason.INCOMPLETE_ROSTER, "missing_count": 1},
+            {"status": ServerStatus.STOPPED, "reason": CancelReason.INCOMPLETE_ROSTER, "absent_players": ("1",)},
             "canceled: 1 player was missing",
             "",
         ),
         (
-            {"status": ServerStatus.STOPPED, "reason": CancelReason.INCOMPLETE_ROSTER, "missing_count": 2},
+            {"status": ServerStatus.STOPPED, "reason": CancelReason.INCOMPLETE_ROSTER, "missing_players": ("1", "2")},
             "canceled: 2 players were missing",
             "",
         ),

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS, card_changes, count_groups
 from matchpod.core.model import MatchType
+from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention, Urgency, urgency_of
 from matchpod.core.views.match_card import MatchCard
 from matchpod.core.views.progress import PublicPhase, WaitingFor
@@ -100,14 +101,16 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
         found.append(
             WallMatch(
                 server_id=f"srv_{number}",
-                external_match_id=None,
+                game_id="a game",
+                status=ServerStatus.RUNNING,
+                phase=phase,
                 region=draw(st.sampled_from("ab")),
                 is_fast=False,
                 match_type=MatchType.COMPETITIVE,
                 map_count=1,
                 team1=None,
                 team2=None,
-                created_ms=draw(st.integers(1, 9)),
+                created_at_ms=draw(st.integers(1, 9)),
                 card=card,
                 is_followed=True,
                 attention=tuple(attention),

@@ -21,14 +21,15 @@ from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.common.row_views import view_of
 from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.regions.regions import Regions
 from matchpod.service.views.callbacks import CallbackItem, callback_item
-from matchpod.service.views.endings import Ending, ending_of
-from matchpod.service.views.match_summary import has_ended, phase_of
+from matchpod.service.views.endings import ending_of
+from matchpod.service.views.match_summary import MatchSummary, has_ended, phase_of, summarize
 from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
@@ -56,23 +57,14 @@ class OrderedMap(msgspec.Struct, frozen=True, kw_only=True):
     is_needed: bool
 
 
-class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
+class MatchDetail(MatchSummary, frozen=True, kw_only=True):
     """A match, from its creation to its callback."""
 
-    server_id: str
-    external_match_id: str | None
-    region: str
     is_fast: bool
     """True if the region plays faster than real time, as sandboxes do."""
-    status: ServerStatus
-    phase: PublicPhase
     settings: GameSettings
-    created_ms: int
     pending_until_ms: int | None
-    running_ms: int | None
-    ended_ms: int | None
     tries: int
-    ending: Ending
     card: MatchCard | None
     """Where it stands; None unless its server is running."""
     maps: tuple[OrderedMap, ...]
@@ -85,12 +77,12 @@ class MatchDetail(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         """True once its outcome is stored; shortly before, its phase is `ended` already."""
-        return self.ended_ms is not None
+        return self.ended_at_ms is not None
 
     @property
     def is_unacknowledged(self) -> bool:
         """True if it ended without a result, and is not acknowledged."""
-        return self.has_ended and self.ending.reason is not None and self.acknowledged is None
+        return self.has_ended and self.reason is not None and self.acknowledged is None
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,20 +121,15 @@ class MatchDetails:
         is_canceled = has_ended(row) and row.reason is not None
         situation = situation_of(row, card, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
-        return MatchDetail(
-            server_id=row.id,
-            external_match_id=row.external_match_id,
-            region=row.region,
+        summary = summarize(row, await ending_of(self._db, row.id, row))
+        return view_of(
+            MatchDetail,
+            summary,
+            phase=summary.phase if card is None else card.phase,
             is_fast=region is not None and region.speed != 1.0,
-            status=row.status,
-            phase=phase_of(row) if card is None else card.phase,
             settings=read_settings(row.settings),
-            created_ms=row.created_at_ms,
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
-            running_ms=row.running_at_ms,
-            ended_ms=row.ended_at_ms,
             tries=row.tries,
-            ending=await ending_of(self._db, row.id, row),
             card=card,
             maps=tuple(_match_map(one) for one in maps),
             callbacks=callbacks,

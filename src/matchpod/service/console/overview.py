@@ -23,6 +23,7 @@ from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, 
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.row_views import view_of
 from matchpod.service.console.match_details import read_card, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
@@ -30,6 +31,7 @@ from matchpod.service.regions.regions import Regions, RegionView
 from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.match_lists import MatchItem, read_items
 from matchpod.service.views.match_lists_api import StoredMaps, stored_maps
+from matchpod.service.views.match_summary import MatchSummary, summarize
 from matchpod.storage import callback_lists
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from matchpod.storage.open_servers import finished_ids, open_of, summaries_of
@@ -54,19 +56,15 @@ TURN: Final = 50
 MAX_DECODED: Final = 2_000
 
 
-class WallMatch(msgspec.Struct, frozen=True, kw_only=True):
+class WallMatch(MatchSummary, frozen=True, kw_only=True):
     """An open match: what was ordered, where it stands, and whether it needs attention."""
 
-    server_id: str
-    external_match_id: str | None
-    region: str
     is_fast: bool
     """True if the region plays faster than real time, as sandboxes do."""
     match_type: MatchType
     map_count: int
     team1: str | None
     team2: str | None
-    created_ms: int
     card: MatchCard
     is_followed: bool
     """False if only the row of the match is known here: another replica follows its log."""
@@ -80,12 +78,10 @@ class WallMatch(msgspec.Struct, frozen=True, kw_only=True):
         return urgency_of(self.attention)
 
 
-class EndedMatch(msgspec.Struct, frozen=True, kw_only=True):
+class EndedMatch(MatchItem, frozen=True, kw_only=True):
     """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
 
-    item: MatchItem
     is_fast: bool
-    ended_ms: int
     players: tuple[str, ...]
     """The SteamIDs of the listed players."""
     is_final: bool
@@ -93,9 +89,9 @@ class EndedMatch(msgspec.Struct, frozen=True, kw_only=True):
     group: WallGroup
 
     @property
-    def server_id(self) -> str:
-        """The id of its server."""
-        return self.item.server_id
+    def ended_ms(self) -> int:
+        """When it ended."""
+        return self.ended_at_ms or self.created_at_ms
 
 
 WallCard = WallMatch | EndedMatch
@@ -201,10 +197,10 @@ class Overview:
         return await read_card(row, live=self._live, remote=self._remote) if is_known else None
 
     def _ended_match(self, row: ServerSummary, item: MatchItem) -> EndedMatch:
-        return EndedMatch(
-            item=item,
+        return view_of(
+            EndedMatch,
+            item,
             is_fast=self._is_fast(row.region),
-            ended_ms=row.ended_at_ms or row.created_at_ms,
             players=tuple(player.steam_id for player in _roster(row.settings)),
             is_final=row.phase is ServerPhase.RELEASED,
             group=group_of_ended(item.reason),
@@ -218,16 +214,15 @@ class Overview:
         settings = _settings(row.settings)
         shown = _row_card(row, maps) if card is None else card
         attention = attention_of(situation_of(row, card, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
-        return WallMatch(
-            server_id=row.id,
-            external_match_id=row.external_match_id,
-            region=row.region,
+        return view_of(
+            WallMatch,
+            summarize(row),
+            phase=shown.phase,
             is_fast=self._is_fast(row.region),
             match_type=settings.match_type,
             map_count=settings.series_format.length,
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
-            created_ms=row.created_at_ms,
             # When it was last heard would make it differ with every line of the log.
             card=msgspec.structs.replace(shown, heard_ms=None),
             is_followed=card is not None or row.status is not ServerStatus.RUNNING,
@@ -254,14 +249,14 @@ def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
     kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
     if kept == one.attention:
         return one
-    group = group_of_open(one.card.phase, one.card.waiting_for, urgency_of(kept))
+    group = group_of_open(one.phase, one.card.waiting_for, urgency_of(kept))
     return msgspec.structs.replace(one, attention=kept, group=group)
 
 
 def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Collection[str]) -> RegionAlert:
     # Of a region without a free server, all matches wait, also those that have just begun to.
     concerned = [
-        one.created_ms
+        one.created_at_ms
         for one in matches
         if one.server_id in server_ids
         or (kind == PENDING and one.region == region and one.card.waiting_for is WaitingFor.FREE_SERVER)
@@ -272,7 +267,7 @@ def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Col
 def _place(one: WallCard) -> tuple[int, int, int, str]:
     """Where a match is on the wall: open ones by urgency and age, the last one that ended first."""
     if isinstance(one, WallMatch):
-        return place_of(one.group), -one.urgency, one.created_ms, one.server_id
+        return place_of(one.group), -one.urgency, one.created_at_ms, one.server_id
     return place_of(one.group), 0, -one.ended_ms, one.server_id
 
 

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.effects import CancelReason
 from matchpod.core.match import series as series_rules
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
-from matchpod.core.server_status import ServerStatus
-from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
-from matchpod.service.common.row_views import time_text, view_of
+from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import Ending, endings_of
-from matchpod.service.views.match_summary import phase_of
+from matchpod.service.views.match_summary import MatchSummary, summarize
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.match_lists import list_matches
@@ -40,27 +37,21 @@ class ListedMatchMap(msgspec.Struct, frozen=True, kw_only=True):
         return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
 
 
-class MatchItem(msgspec.Struct, frozen=True, kw_only=True):
+class MatchItem(MatchSummary, frozen=True, kw_only=True):
     """A match in a list; the teams are None in a deathmatch."""
 
-    server_id: str
-    external_match_id: str | None
-    region: str
-    status: ServerStatus
-    phase: PublicPhase
     game_mode: str
     team1: str | None
     team2: str | None
     maps: tuple[ListedMatchMap, ...]
     """The maps that were played or may be played, in order; not those that were no longer needed."""
-    created_at: str
-    ended_at: str | None
-    reason: CancelReason | None
-    error: str | None
-    missing_count: int
-    """Listed players who were not there at the end, if the match was canceled because of them."""
     played_s: int | None
     """How long its maps took together; None before the first of them has ended."""
+
+    @property
+    def missing_count(self) -> int:
+        """Listed players who were not there at the end, if the match was canceled because of them."""
+        return len(self.absent_players or self.missing_players or ())
 
     @property
     def maps_won(self) -> tuple[int, int]:
@@ -95,20 +86,12 @@ async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[Matc
 def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
     durations = [one.duration_s for one in maps if one.duration_s is not None]
     first = maps[0] if maps else None
-    return MatchItem(
-        server_id=row.id,
-        external_match_id=row.external_match_id,
-        region=row.region,
-        status=row.status,
-        phase=phase_of(row),
+    return view_of(
+        MatchItem,
+        summarize(row, ending),
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,
         maps=tuple(view_of(ListedMatchMap, one) for one in maps if one.is_needed),
-        created_at=time_text(row.created_at_ms) or "",
-        ended_at=ending.ended_at,
-        reason=ending.reason,
-        error=ending.error,
-        missing_count=len(ending.absent_players or ending.missing_players or ()),
         played_s=sum(durations) if durations else None,
     )

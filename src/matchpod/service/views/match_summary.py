@@ -17,16 +17,16 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
 
     server_id: str
     game_id: str
-    external_match_id: str | None
+    external_match_id: str | None = None
     region: str
     status: ServerStatus
     phase: PublicPhase
-    ip: str | None
+    ip: str | None = None
     """The address that players connect to: None until the server has been running, which proves the address right."""
-    port: int | None
-    callback_url: str | None
+    port: int | None = None
+    callback_url: str | None = None
     created_at_ms: int
-    running_at_ms: int | None
+    running_at_ms: int | None = None
 
     @property
     def created_at(self) -> str:
