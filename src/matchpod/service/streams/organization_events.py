@@ -40,6 +40,9 @@ class _Head(TypedDict):
     server_id: str
     external_match_id: str | None
     at: str
+
+
+class _MapHead(_Head):
     map_id: str
     map_number: int
 
@@ -51,37 +54,18 @@ class _Maps(TypedDict):
 
 def match_created(row: ServerRow) -> bytes:
     """The event of a new match."""
-    return _encode(
-        MatchCreatedEvent(
-            server_id=row.id,
-            external_match_id=row.external_match_id,
-            at=iso_time(row.created_at_ms),
-            region=row.region,
-        )
-    )
+    return _encode(MatchCreatedEvent(**_head(row, iso_time(row.created_at_ms)), region=row.region))
 
 
 def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
     """The event of a server that players may connect to."""
-    return _encode(
-        ServerRunningEvent(
-            server_id=row.id, external_match_id=row.external_match_id, at=iso_time(at_ms), ip=ip, port=port
-        )
-    )
+    return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
     """The event of an ended match; `kind` is that of its callback."""
-    return _encode(
-        MatchEndedEvent(
-            server_id=row.id,
-            external_match_id=row.external_match_id,
-            at=iso_time(outcome.at_ms),
-            outcome=kind,
-            reason=outcome.reason,
-            status=status.value,
-        )
-    )
+    head = _head(row, iso_time(outcome.at_ms))
+    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value))
 
 
 def gap(first_id: int, last_id: int) -> bytes:
@@ -110,7 +94,7 @@ def _map_event(
     match item.item:
         case MapLiveItem() as live:
             return MapWentLiveEvent(
-                **_head(row, item),
+                **_map_head(row, item),
                 map_name=live.map_name,
                 score=live.score,
                 **_maps(match, state_then(match, item.map_number, status=MapStatus.LIVE, score=live.score)),
@@ -118,7 +102,7 @@ def _map_event(
         case RoundEndItem() | RoundRestoredItem() as decided if decided.score is not None:
             state = state_then(match, item.map_number, status=MapStatus.LIVE, score=decided.score)
             return ScoreChangedEvent(
-                **_head(row, item),
+                **_map_head(row, item),
                 round_number=decided.round_number,
                 score=decided.score,
                 series_score=series_score_at(match, state),
@@ -126,7 +110,7 @@ def _map_event(
         case MapEndItem(status=MapStatus.FINISHED) as end:
             # A canceled map ends with its match, which has its own event.
             state = state_then(match, item.map_number, status=end.status, score=end.score, winner=end.winner)
-            return MapFinishedEvent(**_head(row, item), score=end.score, winner=end.winner, **_maps(match, state))
+            return MapFinishedEvent(**_map_head(row, item), score=end.score, winner=end.winner, **_maps(match, state))
         case _:
             return None
 
@@ -135,11 +119,10 @@ def _maps(match: Match, current: MapState) -> _Maps:
     return {"series_score": series_score_at(match, current), "maps": map_states_at(match, current)}
 
 
-def _head(row: ServerRow, item: MapItem) -> _Head:
-    return {
-        "server_id": row.id,
-        "external_match_id": row.external_match_id,
-        "at": item.item.timestamp,
-        "map_id": map_id(row.game_id, item.map_number),
-        "map_number": item.map_number,
-    }
+def _head(row: ServerRow, at: str) -> _Head:
+    return {"server_id": row.id, "external_match_id": row.external_match_id, "at": at}
+
+
+def _map_head(row: ServerRow, item: MapItem) -> _MapHead:
+    head = _head(row, item.item.timestamp)
+    return {**head, "map_id": map_id(row.game_id, item.map_number), "map_number": item.map_number}
