@@ -172,7 +172,7 @@ async def _changes(site: ConsoleSite, local: Sequence[LocalMatch], count: int) -
         at += 1
         for one in local[:count]:
             one.applied(one.seq)
-            one._card = msgspec.structs.replace(one.card(), round=at)
+            one._progress = msgspec.structs.replace(one.progress(), round=at)
         begin = process_time()
         changed = await wall.changes()
         return (process_time() - begin) * 1000, len(changed)

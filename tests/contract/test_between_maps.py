@@ -51,7 +51,7 @@ def entries_until(phase: PublicPhase) -> int:
     fold = Fold.begin(row_of(recorded().settings), 1.0)
     for number, entry in enumerate(recorded().entries, start=1):
         fold.apply(entry)
-        if fold.match.map_number == 2 and fold.state().phase is phase:
+        if fold.match.map_number == 2 and fold.progress().phase is phase:
             return number
     raise AssertionError(f"the second map is never {phase}")
 
@@ -178,7 +178,7 @@ async def test_wall_does_not_wait_for_players_who_are_all_here(db: Database) -> 
     text = fragment(PARTS, "card", found).decode()
     assert "</span>starting" in text
     assert "waiting" not in text
-    assert group_of_open(found.card.phase, found.card.waiting_for, 0) is WallGroup.IN_PLAY
+    assert group_of_open(found.progress.phase, found.progress.waiting_for, 0) is WallGroup.IN_PLAY
 
 
 async def test_page_and_overlay_show_the_next_map(db: Database) -> None:

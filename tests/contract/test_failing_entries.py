@@ -10,7 +10,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
-from matchpod.service.console.match_details import read_card
+from matchpod.service.console.match_details import read_progress
 from matchpod.service.history import recorder
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.match_log import live
@@ -163,12 +163,12 @@ async def test_reader_of_another_process_goes_on_without_the_entry(
 async def test_error_in_a_view_is_logged(
     db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def card(_fold: Fold) -> object:
+    def progress(_fold: Fold) -> object:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Fold, "card", card)
+    monkeypatch.setattr(Fold, "progress", progress)
     row = await create_match(db)
-    assert await read_card(row, live=LocalMatches(), remote=remote_matches(db)) is None
+    assert await read_progress(row, live=LocalMatches(), remote=remote_matches(db)) is None
     assert caplog.messages == ["view of a match failed"]
     assert live._log.name == caplog.records[0].name
 

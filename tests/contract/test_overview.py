@@ -91,8 +91,8 @@ def world(db: Database) -> World:
 async def test_match_without_a_server_shows_what_was_ordered(world: World) -> None:
     row = await world.create(phase=ServerPhase.ALLOCATING, status=ServerStatus.ALLOCATING)
     (found,) = await world.matches(row.org_id)
-    assert (found.server_id, found.card.phase, found.is_followed) == (row.id, PublicPhase.ALLOCATING, True)
-    assert found.card.missing == len(recorded().settings.roster)
+    assert (found.server_id, found.progress.phase, found.is_followed) == (row.id, PublicPhase.ALLOCATING, True)
+    assert found.progress.missing == len(recorded().settings.roster)
     assert found.attention == ()
 
 
@@ -133,8 +133,8 @@ async def test_match_of_another_replica_is_read_from_its_log(world: World) -> No
     await store(world.db, entries, row.id)
     world.clock.at_ms = entries[-1].received_ms
     (found,) = await world.matches(row.org_id)
-    expected = expected_state(entries)
-    assert (found.card.phase, found.card.round, found.is_followed) == (expected.phase, expected.round, True)
+    expected = expected_state(entries).progress
+    assert (found.progress.phase, found.progress.round, found.is_followed) == (expected.phase, expected.round, True)
 
 
 async def test_number_of_logs_of_other_replicas_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

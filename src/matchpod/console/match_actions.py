@@ -100,7 +100,7 @@ def _always(_: MatchDetail) -> bool:
 
 
 def _has_server(match: MatchDetail) -> bool:
-    return match.card is not None
+    return match.progress is not None
 
 
 def _has_sent(match: MatchDetail) -> bool:

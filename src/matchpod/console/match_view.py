@@ -117,7 +117,7 @@ class MatchScreen:
         """Read again, and return what has changed."""
         services = self._services
         match = await services.details.get(self._principal, self._server_id)
-        if match.card is not None and self._connect is None:
+        if match.progress is not None and self._connect is None:
             self._connect = connect_line(await services.matches.get(self._principal, self._server_id))
         before = dict(self._seqs), set(self._complete), len(self._items)
         map_id = self._map_id
@@ -186,11 +186,11 @@ class MatchScreen:
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
         """Return all fragments but the feed; those whose input is the same are not rendered again."""
-        settings, card = match.settings, match.card
+        settings, progress = match.settings, match.progress
         is_scored = settings.match_type is not MatchType.DEATHMATCH
-        shown = match if card is None else replace(match, card=replace(card, heard_ms=None))
-        heard_ms = None if card is None or card.heard_ms is None else card.heard_ms // 1000 * 1000
-        roster = _with_names(expected_roster(settings) if card is None else card.roster, self._players)
+        shown = match if progress is None else replace(match, progress=replace(progress, heard_ms=None))
+        heard_ms = None if progress is None or progress.heard_ms is None else progress.heard_ms // 1000 * 1000
+        roster = _with_names(expected_roster(settings) if progress is None else progress.roster, self._players)
         news = f"/console/matches/{match.server_id}" if match.has_ended and self._parts else ""
         return {
             "ended": self._part("ended", news),
@@ -203,7 +203,7 @@ class MatchScreen:
             "strip": self._strip(self._rounds, team_names(match), match.has_ended)
             if is_scored
             else b'<i id="strip"></i>',
-            "roster": self._part("roster", roster_teams(match, roster), self._players, card is not None),
+            "roster": self._part("roster", roster_teams(match, roster), self._players, progress is not None),
             "actions": self._actions(match),
             "lifecycle": self._lifecycle(spans_of(match)),
         }
@@ -273,7 +273,7 @@ def team_names(match: MatchDetail) -> tuple[str, str]:
 
 def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterTeam]:
     """Return the players by team, each team with its name and the side that it plays on now."""
-    side = None if match.card is None else match.card.team1_side
+    side = None if match.progress is None else match.progress.team1_side
     names = team_names(match)
     teams = [
         RosterTeam(team=Team.TEAM1, name=names[0], side=side, players=[]),
@@ -291,8 +291,8 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return "–", "–"
     is_over = match.phase is PublicPhase.ENDED
-    if match.card is not None and match.card.score is not None and not (is_over and len(match.maps) > 1):
-        return match.card.score
+    if match.progress is not None and match.progress.score is not None and not (is_over and len(match.maps) > 1):
+        return match.progress.score
     if len(match.maps) > 1:
         winners = [one.winner for one in played]
         return winners.count("team1"), winners.count("team2")
@@ -301,8 +301,8 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
 
 def current_map(match: MatchDetail) -> OrderedMap | None:
     """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
-    if match.card is not None:
-        return next((one for one in match.maps if one.number == match.card.map_number), None)
+    if match.progress is not None:
+        return next((one for one in match.maps if one.number == match.progress.map_number), None)
     return _last_begun(match)
 
 
@@ -313,7 +313,7 @@ def _last_begun(match: MatchDetail) -> OrderedMap | None:
 
 def _readable(match: MatchDetail) -> list[OrderedMap]:
     """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
-    number = 1 if match.card is None else match.card.map_number
+    number = 1 if match.progress is None else match.progress.map_number
     return [one for one in match.maps if one.started_ms is not None or one.number <= number]
 
 

@@ -9,7 +9,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention
-from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.service.views.callbacks import CallbackItem
 from matchpod.service.views.match_lists import MatchItem
@@ -52,17 +52,17 @@ def match_name(one: MatchSummary | CallbackItem) -> str:
     return given if given is not None and has_visible(given) else one.server_id
 
 
-def waiting_words(card: MatchCard, is_followed: bool = True) -> str:
+def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
     """Return whom a match waits for, before play and between maps; `is_followed` is False if only its row is known."""
-    is_between = card.phase is PublicPhase.BETWEEN_MAPS
-    if is_between and card.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
-        return PHASES[card.phase]
-    if not is_followed or not card.roster:
+    is_between = progress.phase is PublicPhase.BETWEEN_MAPS
+    if is_between and progress.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
+        return PHASES[progress.phase]
+    if not is_followed or not progress.roster:
         return PHASES[PublicPhase.WAITING_FOR_PLAYERS]
-    if not card.missing:
-        return "players choose sides" if card.waiting_for is WaitingFor.SIDES else "players load the map"
-    words = f"waiting for {card.missing} of {len(card.roster)} players"
-    return f"{PHASES[card.phase]}, {words}" if is_between else words
+    if not progress.missing:
+        return "players choose sides" if progress.waiting_for is WaitingFor.SIDES else "players load the map"
+    words = f"waiting for {progress.missing} of {len(progress.roster)} players"
+    return f"{PHASES[progress.phase]}, {words}" if is_between else words
 
 
 def announced(attention: Sequence[Attention]) -> str:

@@ -55,8 +55,8 @@ class OverlayView:
     async def changes(self) -> bytes:
         """Read again, and return what has changed."""
         match = await self._services.details.get(self._principal, self._server_id)
-        card = match.card
-        shown = (match.phase, score_of(match), None if card is None else (card.round, card.team1_side, card.map_number))
+        now = match.progress
+        shown = (match.phase, score_of(match), None if now is None else (now.round, now.team1_side, now.map_number))
         if shown == self._shown:
             return b""
         board = fragment("overlay_parts.html", "board", await self._read(match))
@@ -71,7 +71,7 @@ class OverlayView:
         return swapped(self._board)
 
     async def _read(self, match: MatchDetail) -> Board:
-        card, names, strip = match.card, team_names(match), Markup("")
+        progress, names, strip = match.progress, team_names(match), Markup("")
         playing = current_map(match)
         has_rounds = match.settings.match_type is not MatchType.DEATHMATCH
         if playing is not None and playing.started_ms is not None and has_rounds:
@@ -80,7 +80,7 @@ class OverlayView:
         return Board(
             names=names,
             score=score_of(match),
-            side=None if card is None else card.team1_side,
+            side=None if progress is None else progress.team1_side,
             text=_text(match),
             strip=strip,
         )
@@ -94,6 +94,6 @@ def _text(match: MatchDetail) -> str:
         playing.name if playing else "",
         f"map {playing.number} of {len(match.maps)}" if playing and len(match.maps) > 1 else "",
     ]
-    round_number = match.card.round if match.card else None
+    round_number = match.progress.round if match.progress else None
     parts.append(_TEXTS.get(match.phase, f"round {round_number}" if round_number else "live"))
     return " · ".join(filter(None, parts))

@@ -9,7 +9,7 @@ from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
-from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
 from matchpod.service.views.match_lists import MatchItem
 
@@ -62,25 +62,9 @@ def test_standing_says_where_a_match_is(fields: dict[str, object], words: str, d
     assert (standing(match), tone(match)) == (words, drawn)
 
 
-def card(phase: PublicPhase, *players: PlayerState, waiting_for: WaitingFor | None = None) -> MatchCard:
-    return MatchCard(
-        phase=phase,
-        map_name="de_nuke",
-        map_number=2,
-        maps_won=(1, 0),
-        score=(0, 0),
-        team1_side=None,
-        round=None,
-        live_ms=None,
-        waiting_for=waiting_for,
-        until_ms=None,
-        roster=tuple(RosterPlayer(steam_id=str(number), team=None, state=one) for number, one in enumerate(players)),
-        heard_ms=None,
-        paused_ms=None,
-        called_ms=None,
-        lost_rounds=0,
-        detections=0,
-    )
+def progress(phase: PublicPhase, *players: PlayerState, waiting_for: WaitingFor | None = None) -> MatchProgress:
+    roster = tuple(RosterPlayer(steam_id=str(number), team=None, state=one) for number, one in enumerate(players))
+    return MatchProgress(phase=phase, waiting_for=waiting_for, roster=roster)
 
 
 HERE, LEFT, NEVER = PlayerState
@@ -91,21 +75,21 @@ JOIN = WaitingFor.PLAYERS_TO_JOIN
 @pytest.mark.parametrize(
     ("shown", "words"),
     [
-        (card(WAITING, HERE, LEFT, NEVER, waiting_for=JOIN), "waiting for 2 of 3 players"),
-        (card(WAITING, waiting_for=JOIN), "waiting for players"),
-        (card(WAITING, HERE, HERE), "players load the map"),
-        (card(WAITING, HERE, HERE, waiting_for=WaitingFor.SIDES), "players choose sides"),
-        (card(BETWEEN, HERE, HERE), "between maps"),
-        (card(BETWEEN, LEFT, LEFT, waiting_for=WaitingFor.PLAYERS_TO_RETURN), "between maps"),
-        (card(BETWEEN, HERE, LEFT, waiting_for=JOIN), "between maps, waiting for 1 of 2 players"),
+        (progress(WAITING, HERE, LEFT, NEVER, waiting_for=JOIN), "waiting for 2 of 3 players"),
+        (progress(WAITING, waiting_for=JOIN), "waiting for players"),
+        (progress(WAITING, HERE, HERE), "players load the map"),
+        (progress(WAITING, HERE, HERE, waiting_for=WaitingFor.SIDES), "players choose sides"),
+        (progress(BETWEEN, HERE, HERE), "between maps"),
+        (progress(BETWEEN, LEFT, LEFT, waiting_for=WaitingFor.PLAYERS_TO_RETURN), "between maps"),
+        (progress(BETWEEN, HERE, LEFT, waiting_for=JOIN), "between maps, waiting for 1 of 2 players"),
     ],
 )
-def test_waiting_words_say_whom_a_match_waits_for(shown: MatchCard, words: str) -> None:
+def test_waiting_words_say_whom_a_match_waits_for(shown: MatchProgress, words: str) -> None:
     assert waiting_words(shown) == words
 
 
 def test_presence_is_not_known_without_the_log() -> None:
-    assert waiting_words(card(WAITING, NEVER, NEVER), is_followed=False) == "waiting for players"
+    assert waiting_words(progress(WAITING, NEVER, NEVER), is_followed=False) == "waiting for players"
 
 
 @pytest.mark.parametrize(("given", "name"), [("final", "final"), (None, "srv_1"), (" \u200b", "srv_1"), (" x", " x")])

@@ -6,14 +6,13 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from matchpod.console.rendering import fragment
 from matchpod.console.wall import PARTS, card_changes, count_groups
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention, Urgency, urgency_of
-from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.service.console.overview import WallMatch, merge_causes
@@ -96,7 +95,6 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
     for number in range(draw(st.integers(0, 12))):
         attention = sorted(draw(st.lists(REASONS, max_size=3)), key=lambda reason: -reason.urgency)
         phase, waiting_for = draw(st.sampled_from(PublicPhase)), draw(st.none() | st.sampled_from(WaitingFor))
-        card = replace(CARD, phase=phase, waiting_for=waiting_for)
         group = group_of_open(phase, waiting_for, urgency_of(attention))
         found.append(
             WallMatch(
@@ -111,33 +109,13 @@ def open_matches(draw: st.DrawFn) -> list[WallMatch]:
                 team1=None,
                 team2=None,
                 created_at_ms=draw(st.integers(1, 9)),
-                card=card,
+                progress=MatchProgress(phase=phase, waiting_for=waiting_for),
                 is_followed=True,
                 attention=tuple(attention),
                 group=group,
             )
         )
     return found
-
-
-CARD = MatchCard(
-    phase=PublicPhase.LIVE,
-    map_name=None,
-    map_number=1,
-    maps_won=(0, 0),
-    score=None,
-    team1_side=None,
-    round=None,
-    live_ms=None,
-    waiting_for=None,
-    until_ms=None,
-    roster=(),
-    heard_ms=None,
-    paused_ms=None,
-    called_ms=None,
-    lost_rounds=0,
-    detections=0,
-)
 
 
 @given(open_matches())

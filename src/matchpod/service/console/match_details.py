@@ -13,11 +13,11 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import GameSettings
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import Attention, Situation, attention_of
-from matchpod.core.views.match_card import MatchCard
-from matchpod.core.views.progress import PublicPhase, WaitingFor
+from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import Principal, require_own
@@ -65,7 +65,7 @@ class MatchDetail(MatchSummary, frozen=True, kw_only=True):
     settings: GameSettings
     pending_until_ms: int | None
     tries: int
-    card: MatchCard | None
+    progress: MatchProgress | None
     """Where it stands; None unless its server is running."""
     maps: tuple[OrderedMap, ...]
     callbacks: tuple[CallbackItem, ...]
@@ -110,7 +110,7 @@ class MatchDetails:
     async def get(self, principal: Principal, server_id: str) -> MatchDetail:
         """The match on a server."""
         row = await self._own_row(principal, server_id)
-        card = await self._card(row)
+        progress = await self._progress(row)
         maps = await history.maps_of(self._db, row.id)
         region = self._regions.get(row.region)
         outcome: OutcomeRow | None = None
@@ -119,18 +119,18 @@ class MatchDetails:
             outcome = await outbox.outcome_of(self._db, row.id)
             callbacks = await self._callbacks(row)
         is_canceled = has_ended(row) and row.reason is not None
-        situation = situation_of(row, card, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
+        situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
         summary = summarize(row, await ending_of(self._db, row.id, row))
         return view_of(
             MatchDetail,
             summary,
-            phase=summary.phase if card is None else card.phase,
+            phase=summary.phase if progress is None else progress.phase,
             is_fast=region is not None and region.speed != 1.0,
             settings=read_settings(row.settings),
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             tries=row.tries,
-            card=card,
+            progress=progress,
             maps=tuple(_match_map(one) for one in maps),
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
@@ -184,10 +184,10 @@ class MatchDetails:
         _, found = await callback_lists.list_page(self._db, row.org_id, CallbacksQuery(server_id=row.id))
         return tuple(callback_item(one) for one in found)
 
-    async def _card(self, row: ServerRow) -> MatchCard | None:
+    async def _progress(self, row: ServerRow) -> MatchProgress | None:
         if row.phase is not ServerPhase.RUNNING:
             return None
-        return await read_card(row, live=self._live, remote=self._remote)
+        return await read_progress(row, live=self._live, remote=self._remote)
 
 
 def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
@@ -199,37 +199,35 @@ def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
     return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines[-MAX_LAST_LINES:])
 
 
-async def read_card(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchCard | None:
-    """The summary of a running match, from this process if it drives the match, else from its stored log.
+async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchProgress | None:
+    """Where a running match stands, from this process if it drives the match, else from its stored log.
 
     None if it cannot be built because of a bug.
     """
     local = live.get(row.id)
     with logged_if_failed(row.id):
-        return local.card() if local is not None else await remote.card(row)
+        return local.progress() if local is not None else await remote.progress(row)
     return None
 
 
-def situation_of(row: ServerRow, card: MatchCard | None, now_ms: int, *, silent_ms: int | None) -> Situation:
-    """What may need attention in a match; without a card, only its row is known."""
+def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *, silent_ms: int | None) -> Situation:
+    """What may need attention in a match; without its progress, only its row is known."""
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
-    if card is None:
-        phase = phase_of(row) if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING
-        phase = PublicPhase.ENDED if has_ended(row) else phase
-        return Situation(now_ms=now_ms, phase=phase, pending_ms=pending_ms, tries=row.tries)
+    if progress is None:
+        return Situation(now_ms=now_ms, phase=phase_of(row), pending_ms=pending_ms, tries=row.tries)
     return Situation(
         now_ms=now_ms,
-        phase=card.phase,
-        missing=card.missing,
-        join_until_ms=card.until_ms if card.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
-        heard_ms=card.heard_ms,
+        phase=progress.phase,
+        missing=progress.missing,
+        join_until_ms=progress.until_ms if progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
+        heard_ms=progress.heard_ms,
         silent_ms=silent_ms,
-        paused_ms=card.paused_ms,
-        called_ms=card.called_ms,
+        paused_ms=progress.paused_ms,
+        called_ms=progress.called_ms,
         pending_ms=pending_ms,
         tries=row.tries,
-        lost_rounds=card.lost_rounds,
-        detections=card.detections,
+        lost_rounds=progress.lost_rounds,
+        detections=progress.detections,
     )
 
 

@@ -7,24 +7,23 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from matchpod.core.model import GameSettings, MatchType
+from matchpod.core.model import MatchType
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import PENDING, TRIES, Attention, attention_of, urgency_of
-from matchpod.core.views.match_card import MatchCard
-from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
+from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.progress import WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.row_views import view_of
-from matchpod.service.console.match_details import read_card, situation_of
+from matchpod.service.console.match_details import read_progress, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.regions.regions import Regions, RegionView
@@ -32,6 +31,7 @@ from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.match_lists import MatchItem, read_items
 from matchpod.service.views.match_lists_api import StoredMaps, stored_maps
 from matchpod.service.views.match_summary import MatchSummary, summarize
+from matchpod.service.views.stored_progress import decoded_settings, listed_players, stored_progress
 from matchpod.storage import callback_lists
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from matchpod.storage.open_servers import finished_ids, open_of, summaries_of
@@ -53,7 +53,6 @@ REGIONAL: Final = {PENDING: 1, TRIES: 2}
 """Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
 TURN: Final = 50
 """Matches that are summarized in one go, within a few milliseconds."""
-MAX_DECODED: Final = 2_000
 
 
 class WallMatch(MatchSummary, frozen=True, kw_only=True):
@@ -65,7 +64,7 @@ class WallMatch(MatchSummary, frozen=True, kw_only=True):
     map_count: int
     team1: str | None
     team2: str | None
-    card: MatchCard
+    progress: MatchProgress
     is_followed: bool
     """False if only the row of the match is known here: another replica follows its log."""
     attention: tuple[Attention, ...]
@@ -162,8 +161,8 @@ class Overview:
         followed, maps = set(others[:MAX_REMOTE]), await stored_maps(self._db, others[MAX_REMOTE:])
         found = []
         for row in rows:
-            card = await self._card(row, is_remote=row.id in followed)
-            found.append(self._match(row, card, maps.get(row.id), now_ms))
+            progress = await self._progress(row, is_remote=row.id in followed)
+            found.append(self._match(row, progress, maps.get(row.id), now_ms))
             if len(found) % TURN == 0:
                 await asyncio.sleep(0)  # log posts and callers go first
         return found
@@ -192,16 +191,16 @@ class Overview:
             regions=tuple(await self._regions.views()),
         )
 
-    async def _card(self, row: ServerRow, *, is_remote: bool) -> MatchCard | None:
+    async def _progress(self, row: ServerRow, *, is_remote: bool) -> MatchProgress | None:
         is_known = is_remote or self._live.get(row.id) is not None
-        return await read_card(row, live=self._live, remote=self._remote) if is_known else None
+        return await read_progress(row, live=self._live, remote=self._remote) if is_known else None
 
     def _ended_match(self, row: ServerSummary, item: MatchItem) -> EndedMatch:
         return view_of(
             EndedMatch,
             item,
             is_fast=self._is_fast(row.region),
-            players=tuple(player.steam_id for player in _roster(row.settings)),
+            players=tuple(player.steam_id for player in listed_players(row.settings)),
             is_final=row.phase is ServerPhase.RELEASED,
             group=group_of_ended(item.reason),
         )
@@ -210,10 +209,10 @@ class Overview:
         region = self._regions.get(code)
         return region is not None and region.speed != 1.0
 
-    def _match(self, row: ServerRow, card: MatchCard | None, maps: StoredMaps | None, now_ms: int) -> WallMatch:
-        settings = _settings(row.settings)
-        shown = _row_card(row, maps) if card is None else card
-        attention = attention_of(situation_of(row, card, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
+    def _match(self, row: ServerRow, live: MatchProgress | None, maps: StoredMaps | None, now_ms: int) -> WallMatch:
+        settings = decoded_settings(row.settings)
+        shown = _with_maps(stored_progress(row), maps) if live is None else live
+        attention = attention_of(situation_of(row, live, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
         return view_of(
             WallMatch,
             summarize(row),
@@ -224,8 +223,8 @@ class Overview:
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
             # When it was last heard would make it differ with every line of the log.
-            card=msgspec.structs.replace(shown, heard_ms=None),
-            is_followed=card is not None or row.status is not ServerStatus.RUNNING,
+            progress=replace(shown, heard_ms=None),
+            is_followed=live is not None or row.status is not ServerStatus.RUNNING,
             attention=attention,
             group=group_of_open(shown.phase, shown.waiting_for, urgency_of(attention)),
         )
@@ -249,8 +248,8 @@ def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
     kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
     if kept == one.attention:
         return one
-    group = group_of_open(one.phase, one.card.waiting_for, urgency_of(kept))
-    return msgspec.structs.replace(one, attention=kept, group=group)
+    group = group_of_open(one.phase, one.progress.waiting_for, urgency_of(kept))
+    return replace(one, attention=kept, group=group)
 
 
 def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Collection[str]) -> RegionAlert:
@@ -259,7 +258,7 @@ def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Col
         one.created_at_ms
         for one in matches
         if one.server_id in server_ids
-        or (kind == PENDING and one.region == region and one.card.waiting_for is WaitingFor.FREE_SERVER)
+        or (kind == PENDING and one.region == region and one.progress.waiting_for is WaitingFor.FREE_SERVER)
     ]
     return RegionAlert(region=region, kind=kind, count=len(concerned), since_ms=min(concerned))
 
@@ -271,37 +270,14 @@ def _place(one: WallCard) -> tuple[int, int, int, str]:
     return place_of(one.group), 0, -one.ended_ms, one.server_id
 
 
-def _row_card(row: ServerRow, maps: StoredMaps | None) -> MatchCard:
-    """What the rows of the match and of its maps say; the latter are read for a running match only."""
-    settings = _settings(row.settings)
-    is_pending = row.phase is ServerPhase.PENDING
-    loaded = None if maps is None else next((one for one in maps.maps if one.number == maps.map_number), None)
-    won = None if maps is None else maps.series_score
-    return MatchCard(
-        phase=row.match_phase if row.status is ServerStatus.RUNNING else PublicPhase.ALLOCATING,
-        map_name=loaded.name if loaded else next(iter(settings.maps), None),
-        map_number=loaded.number if loaded else 1,
-        maps_won=(won.team1, won.team2) if won else (0, 0),
-        score=(loaded.score.team1, loaded.score.team2) if loaded and loaded.score else None,
-        team1_side=None,
-        round=None,
-        live_ms=None,
-        waiting_for=WaitingFor.FREE_SERVER if is_pending else None,
-        until_ms=row.pending_until_ms if is_pending else None,
-        roster=_roster(row.settings),
-        heard_ms=None,
-        paused_ms=None,
-        called_ms=None,
-        lost_rounds=0,
-        detections=0,
-    )
-
-
-@lru_cache(MAX_DECODED)
-def _settings(encoded: bytes) -> GameSettings:
-    return read_settings(encoded)
-
-
-@lru_cache(MAX_DECODED)
-def _roster(encoded: bytes) -> tuple[RosterPlayer, ...]:
-    return expected_roster(_settings(encoded))
+def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
+    """Add what the rows of the maps say; they are read for a running match only."""
+    if maps is None:
+        return progress
+    loaded = next((one for one in maps.maps if one.number == maps.map_number), None)
+    if maps.series_score is not None:
+        progress = replace(progress, maps_won=(maps.series_score.team1, maps.series_score.team2))
+    if loaded is None:
+        return progress
+    score = None if loaded.score is None else (loaded.score.team1, loaded.score.team2)
+    return replace(progress, map_name=loaded.name, map_number=loaded.number, score=score)

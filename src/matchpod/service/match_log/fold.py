@@ -26,19 +26,9 @@ from matchpod.core.model import GameSettings
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
-from matchpod.core.views.match_card import MatchCard, card_of
-from matchpod.core.views.progress import (
-    Deadline,
-    PublicPhase,
-    Stays,
-    WaitingFor,
-    live_roster,
-    next_deadline,
-    public_phase,
-    round_number,
-    sides_of,
-)
-from matchpod.core.views.result import build_result, iso_time, live_match
+from matchpod.core.views.match_progress import MatchProgress, progress_of
+from matchpod.core.views.progress import Stays, WaitingFor, next_deadline
+from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import KillItem, TimelineItem
 from matchpod.cs2.anticheat_reports import read_detections
@@ -118,15 +108,10 @@ def fold_fingerprint() -> bytes:
 
 
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """What callers see of a match while its server is running; the fields with bytes are JSON."""
+    """What callers see of a match while its server is running: where it stands, and its live view as JSON."""
 
+    progress: MatchProgress
     match: bytes
-    phase: PublicPhase
-    roster: bytes
-    deadline: bytes
-    round: int | None
-    sides: bytes
-    last_heard_at: str | None
 
 
 class Fold(msgspec.Struct):
@@ -313,24 +298,11 @@ class Fold(msgspec.Struct):
 
     def state(self) -> LiveState:
         """What callers see of the match."""
-        match, encode = self.match, msgspec.json.encode
-        return LiveState(
-            match=encode(live_match(match)),
-            phase=public_phase(match),
-            roster=encode(live_roster(match, self.stays)),
-            deadline=encode(self._deadline()),
-            round=round_number(match),
-            sides=encode(sides_of(match)),
-            last_heard_at=None if self.heard_ms is None else iso_time(self.heard_ms),
-        )
+        return LiveState(progress=self.progress(), match=msgspec.json.encode(live_match(self.match)))
 
-    def card(self) -> MatchCard:
-        """The match in an overview of many."""
-        return card_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
-
-    def _deadline(self) -> Deadline | None:
-        found = self._next_deadline()
-        return None if found is None else Deadline(waiting_for=found[1], until=iso_time(found[0]))
+    def progress(self) -> MatchProgress:
+        """Where the match stands."""
+        return progress_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:
         """The earliest deadline that callers see, in the time of our clock; None if there is none."""

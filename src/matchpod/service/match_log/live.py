@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.storage.raw_log import RawEntry
@@ -48,7 +48,7 @@ class LocalMatch:
         self.woken = asyncio.Event()
         self._inbox: deque[RawEntry] = deque()
         self._state: LiveState | None = None
-        self._card: MatchCard | None = None
+        self._progress: MatchProgress | None = None
 
     def enqueue(self, entry: RawEntry) -> None:
         """Queue an entry that was just stored, and wake the runner."""
@@ -75,7 +75,7 @@ class LocalMatch:
     def applied(self, seq: int) -> None:
         """Record that the entry with this number was applied."""
         self.seq = seq
-        self._state = self._card = None
+        self._state = self._progress = None
 
     def state(self) -> LiveState:
         """What callers see of the match; built at most once per applied entry."""
@@ -83,11 +83,11 @@ class LocalMatch:
             self._state = self.fold.state()
         return self._state
 
-    def card(self) -> MatchCard:
-        """The match in an overview of many; built at most once per applied entry."""
-        if self._card is None:
-            self._card = self.fold.card()
-        return self._card
+    def progress(self) -> MatchProgress:
+        """Where the match stands; built at most once per applied entry."""
+        if self._progress is None:
+            self._progress = self.fold.progress()
+        return self._progress
 
 
 class LocalMatches:

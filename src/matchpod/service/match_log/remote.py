@@ -10,7 +10,7 @@ from collections.abc import Set
 from typing import Final
 
 from matchpod.core.match.match import Match
-from matchpod.core.views.match_card import MatchCard
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import Fold, LiveState
 from matchpod.service.match_log.replay import apply_after, as_lost, open_match
@@ -50,9 +50,9 @@ class RemoteMatches:
             cached.state = cached.fold.state()
         return cached.state
 
-    async def card(self, row: ServerRow) -> MatchCard:
-        """The match in an overview of many."""
-        return (await self._catch_up(row)).fold.card()
+    async def progress(self, row: ServerRow) -> MatchProgress:
+        """Where the match stands."""
+        return (await self._catch_up(row)).fold.progress()
 
     async def match(self, row: ServerRow) -> Match:
         """The match itself. Use it before the next await: other callers advance it."""

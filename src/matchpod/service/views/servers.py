@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -13,9 +13,7 @@ from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.validation import GAME_TYPE
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.stored.stored_settings import read_settings
-from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, WaitingFor, expected_roster
-from matchpod.core.views.result import iso_time
+from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.service.common.row_views import view_of
 from matchpod.service.match_log.fold import LiveState
@@ -30,11 +28,9 @@ from matchpod.service.views.endings import (
     MissingPlayers,
     Reason,
 )
-from matchpod.service.views.match_summary import has_ended, phase_of, summarize
+from matchpod.service.views.match_summary import has_ended, summarize
+from matchpod.service.views.stored_progress import listed_players, stored_progress
 from matchpod.storage.servers import ServerSummary
-
-MAX_ROSTERS: Final = 1_000
-"""Cached rosters of matches without a server, which callers poll until it is running; a few kilobytes each."""
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -56,8 +52,6 @@ Phase = Annotated[
 StoredPhase = Annotated[
     PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
 ]
-
-_NULL: Final = msgspec.Raw(b"null")
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -96,7 +90,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ] = msgspec.UNSET
     deadline: Annotated[
-        msgspec.Raw | msgspec.UnsetType, Meta(description="What the match waits for, and until when; null if nothing.")
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="What the match waits for, and until when; null if nothing."),
     ] = msgspec.UNSET
     round: Annotated[
         int | msgspec.UnsetType | None,
@@ -149,22 +144,9 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
-class _Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the match of a server stands: the fields of its view that a response to a creation does not have."""
-
-    phase: PublicPhase
-    match: msgspec.Raw | msgspec.UnsetType | None = msgspec.UNSET
-    deadline: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    round: int | msgspec.UnsetType | None = msgspec.UNSET
-    sides: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    roster: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    last_heard_at: str | msgspec.UnsetType | None = msgspec.UNSET
-    connect: str | msgspec.UnsetType | None = msgspec.UNSET
-
-
 def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
     """The view of a server as the response to its creation."""
-    return _server_view(row, _Progress(phase=phase_of(row)), rcon_password=rcon_password, ending=ending)
+    return view_of(ServerView, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
 
 
 def server_view(
@@ -176,34 +158,23 @@ def server_view(
     connect: str | None = None,
 ) -> ServerView:
     """The view of a server, with the live state of its match while it is running."""
-    if live is None:
-        progress = _Progress(
-            phase=phase_of(row),
-            match=None,
-            deadline=_pending_deadline(row),
-            round=None,
-            sides=_NULL,
-            roster=final_roster(row.settings, ending) if has_ended(row) else _expected_roster(row.settings),
-            last_heard_at=None,
-            connect=connect,
-        )
-    else:
-        progress = _Progress(
-            phase=live.phase,
-            match=msgspec.Raw(live.match),
-            deadline=msgspec.Raw(live.deadline),
-            round=live.round,
-            sides=msgspec.Raw(live.sides),
-            roster=msgspec.Raw(live.roster),
-            last_heard_at=live.last_heard_at,
-            connect=connect,
-        )
-    return _server_view(row, progress, rcon_password=rcon_password, ending=ending)
+    progress = stored_progress(row) if live is None else live.progress
+    return view_of(
+        ServerView,
+        progress,
+        summarize(row, ending),
+        game_type=GAME_TYPE,
+        rcon_password=rcon_password,
+        match=None if live is None else msgspec.Raw(live.match),
+        deadline=_json(progress.deadline),
+        sides=_json(progress.sides),
+        roster=_json(final_roster(row.settings, ending) if live is None and has_ended(row) else progress.roster),
+        connect=connect,
+    )
 
 
-def _server_view(row: ServerSummary, progress: _Progress, *, rcon_password: str | None, ending: Ending) -> ServerView:
-    """The view of a server."""
-    return view_of(ServerView, progress, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
+def _json(value: Deadline | Sides | Sequence[RosterPlayer] | None) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:
@@ -217,28 +188,17 @@ def connect_command(row: ServerSummary, password: str | None) -> str | None:
     return f"{address}; password {password if _PLAIN.fullmatch(password) else quoted(password)}"
 
 
-def _pending_deadline(row: ServerSummary) -> msgspec.Raw:
-    if row.phase is not ServerPhase.PENDING or row.pending_until_ms is None:
-        return _NULL
-    deadline = Deadline(waiting_for=WaitingFor.FREE_SERVER, until=iso_time(row.pending_until_ms))
-    return msgspec.Raw(msgspec.json.encode(deadline))
-
-
-@lru_cache(MAX_ROSTERS)
-def _expected_roster(settings: bytes) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(expected_roster(read_settings(settings))))
-
-
-def final_roster(settings: bytes, ending: Ending) -> msgspec.Raw:
-    """The roster of an ended match as JSON; null unless its outcome says who joined."""
+def final_roster(settings: bytes, ending: Ending) -> tuple[RosterPlayer, ...] | None:
+    """The roster of an ended match; None unless its outcome says who joined."""
     joined = ending.connected_players
     if ending.reason is CancelReason.NO_PLAYERS_JOINED:
         joined = ()
     if joined is None:
-        return _NULL
-    players = expected_roster(read_settings(settings))
-    left = [msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
-    return msgspec.Raw(msgspec.json.encode(left))
+        return None
+    return tuple(
+        msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one
+        for one in listed_players(settings)
+    )
 
 
 def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:

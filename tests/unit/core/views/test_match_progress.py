@@ -1,4 +1,4 @@
-"""The summary of a running match."""
+"""Where a running match stands."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from cs2_protocol.game import Side
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.model import SeriesFormat
 from matchpod.core.views.attention import Signals
-from matchpod.core.views.match_card import MatchCard, card_of
+from matchpod.core.views.match_progress import MatchProgress, progress_of
 from matchpod.core.views.progress import PublicPhase, Stays, WaitingFor
 from tests.unit.core.match_driver import ANN, BEN, MAPS, START_MS, MatchDriver, deathmatch, duel, live_duel
 
 
-def card(
+def progress(
     driver: MatchDriver, signals: Signals | None = None, *, deadline: tuple[int, WaitingFor] | None = None
-) -> MatchCard:
+) -> MatchProgress:
     stays = Stays()
     stays.update(driver.match, driver.now_ms, match_ms=driver.now_ms)
-    return card_of(driver.match, stays, signals or Signals(), heard_ms=7, deadline=deadline)
+    return progress_of(driver.match, stays, signals or Signals(), heard_ms=7, deadline=deadline)
 
 
 def test_match_that_waits_for_players() -> None:
     driver = MatchDriver(duel())
     driver.connect(ANN)
-    found = card(driver, deadline=(START_MS + 5, WaitingFor.PLAYERS_TO_JOIN))
+    found = progress(driver, deadline=(START_MS + 5, WaitingFor.PLAYERS_TO_JOIN))
     assert (found.phase, found.missing, found.score) == (PublicPhase.WAITING_FOR_PLAYERS, 1, (0, 0))
     assert (found.waiting_for, found.until_ms, found.heard_ms) == (WaitingFor.PLAYERS_TO_JOIN, START_MS + 5, 7)
     assert (found.round, found.live_ms, found.team1_side) == (None, None, None)
@@ -30,7 +30,7 @@ def test_match_that_waits_for_players() -> None:
 
 def test_live_match_of_a_series() -> None:
     driver = live_duel(SeriesFormat.BO3)
-    found = card(driver)
+    found = progress(driver)
     assert (found.phase, found.map_name, found.map_number, found.maps_won) == (PublicPhase.LIVE, MAPS[0], 1, (0, 0))
     assert (found.missing, found.live_ms) == (0, driver.match.current_map.started_at_ms)
 
@@ -38,7 +38,7 @@ def test_live_match_of_a_series() -> None:
 def test_second_map_follows_the_first() -> None:
     driver = live_duel(SeriesFormat.BO3)
     driver.end_map(13, 5)
-    found = card(driver)
+    found = progress(driver)
     assert (found.phase, found.map_number, found.maps_won) == (PublicPhase.BETWEEN_MAPS, 2, (1, 0))
     assert (found.map_name, found.score) == (MAPS[1], (0, 0))
 
@@ -47,19 +47,19 @@ def test_deathmatch_has_no_score_and_no_sides() -> None:
     driver = MatchDriver(deathmatch(ANN, BEN))
     driver.join(ANN, BEN)
     driver.live()
-    found = card(driver)
+    found = progress(driver)
     assert (found.phase, found.score, found.team1_side) == (PublicPhase.LIVE, None, None)
 
 
 def test_sides_are_shown_while_a_map_is_live() -> None:
     driver = live_duel()
     driver.match.current_map.team1_side = Side.CT
-    assert card(driver).team1_side is Side.CT
+    assert progress(driver).team1_side is Side.CT
     driver.end_map()
-    assert card(driver).team1_side is None
+    assert progress(driver).team1_side is None
 
 
-def test_signals_and_leads_are_counted() -> None:
+def test_signals_and_detections_are_counted() -> None:
     driver = live_duel()
     driver.match.detections.append(
         Detection(
@@ -74,8 +74,8 @@ def test_signals_and_leads_are_counted() -> None:
             detected_at_ms=START_MS,
         )
     )
-    found = card(driver, Signals(paused_ms=3, called_ms=4))
+    found = progress(driver, Signals(paused_ms=3, called_ms=4))
     assert (found.detections, found.called_ms) == (1, 4)
     assert found.paused_ms is None  # the map is not paused any longer
     driver.match.current_map.is_paused = True
-    assert card(driver, Signals(paused_ms=3)).paused_ms == 3
+    assert progress(driver, Signals(paused_ms=3)).paused_ms == 3

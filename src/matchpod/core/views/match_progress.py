@@ -1,0 +1,99 @@
+"""Say where a match stands, for the API and the console: small, and equal as long as nothing in it changes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cs2_protocol.game import Side
+from matchpod.core.match.match import Match
+from matchpod.core.views.attention import Signals
+from matchpod.core.views.progress import (
+    Deadline,
+    PlayerState,
+    PublicPhase,
+    RosterPlayer,
+    Sides,
+    Stays,
+    WaitingFor,
+    live_roster,
+    public_phase,
+    round_number,
+    sides_of,
+)
+from matchpod.core.views.result import iso_time
+from matchpod.core.views.series_maps import loaded_map
+
+
+class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a match stands; times are those of our clock. Without its log, only the first fields are known."""
+
+    phase: PublicPhase
+    map_name: str | None = None
+    """The map that is loaded or loading."""
+    map_number: int = 1
+    maps_won: tuple[int, int] = (0, 0)
+    score: tuple[int, int] | None = None
+    """Rounds won on this map, 0:0 until it is live; None in a deathmatch."""
+    waiting_for: WaitingFor | None = None
+    until_ms: int | None = None
+    roster: tuple[RosterPlayer, ...] = ()
+    sides: Sides | None = None
+    """While a map with teams is live."""
+    round: int | None = None
+    live_ms: int | None = None
+    """When the current map began."""
+    heard_ms: int | None = None
+    """When the server last sent something."""
+    paused_ms: int | None = None
+    called_ms: int | None = None
+    lost_rounds: int = 0
+    detections: int = 0
+
+    @property
+    def missing(self) -> int:
+        """The number of listed players who are not on the server."""
+        return sum(player.state is not PlayerState.CONNECTED for player in self.roster)
+
+    @property
+    def team1_side(self) -> Side | None:
+        """The side that the first team plays on."""
+        return None if self.sides is None else self.sides.team1
+
+    @property
+    def deadline(self) -> Deadline | None:
+        """What the match waits for, and until when."""
+        if self.waiting_for is None or self.until_ms is None:
+            return None
+        return Deadline(waiting_for=self.waiting_for, until=iso_time(self.until_ms))
+
+    @property
+    def last_heard_at(self) -> str | None:
+        """When the server last sent something, as text."""
+        return None if self.heard_ms is None else iso_time(self.heard_ms)
+
+
+def progress_of(
+    match: Match, stays: Stays, signals: Signals, *, heard_ms: int | None, deadline: tuple[int, WaitingFor] | None
+) -> MatchProgress:
+    """Return where a match on its server stands."""
+    current, phase = loaded_map(match), public_phase(match)
+    is_live = phase in (PublicPhase.LIVE, PublicPhase.PAUSED)
+    started_ms = current.started_at_ms
+    return MatchProgress(
+        phase=phase,
+        map_name=current.name or None,
+        map_number=current.number,
+        maps_won=match.series_score,
+        score=(current.team1_score, current.team2_score) if current.is_scored else None,
+        waiting_for=None if deadline is None else deadline[1],
+        until_ms=None if deadline is None else deadline[0],
+        roster=live_roster(match, stays),
+        sides=sides_of(match),
+        round=round_number(match),
+        live_ms=None if started_ms is None or not is_live else match.times.ours(started_ms),
+        heard_ms=heard_ms,
+        paused_ms=signals.paused_ms if phase is PublicPhase.PAUSED else None,
+        called_ms=signals.called_ms,
+        lost_rounds=sum(len(played.missing_rounds) for played in match.maps),
+        detections=len(match.detections),
+    )
