@@ -61,7 +61,7 @@ def read_filters(
     try:
         return Filters(given=shown, query=read(pairs), faults={}, labels=labels)
     except InvalidParamsError as exc:
-        faults = {fault.path: fault.message for fault in exc.faults}
+        faults = {str(fault.path): fault.message for fault in exc.faults}
         return Filters(given=shown, query=None, faults=faults, labels=labels)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
-from matchpod.core.errors import Fault
+from matchpod.core.faults import Fault, FieldPath
 from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.requests.validation import GAME_TYPE
 from matchpod.web.openapi.request_schema import Schema, create_match_schemas
@@ -253,12 +253,6 @@ def _number(text: str) -> int | float | str | None:
 
 # --- faults -------------------------------------------------------------------------------------------------------
 
-_PLAYER_PATH: Final = re.compile(r"gameSettings\.(?:teams\.(team[12])\.)?players\[([0-9]+)\]")
-_MAP_PATH: Final = re.compile(r"gameSettings\.maps\[([0-9]+)\]")
-_SIDE_PATH: Final = re.compile(r"gameSettings\.sides\[([0-9]+)\]")
-_CVAR_LINE: Final = re.compile(r"line ([0-9]+): (.*)", re.DOTALL)
-_TEAM_PATH: Final = re.compile(r"gameSettings\.teams\.(team[12])\.(name|players)")
-
 
 def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFaults:
     """Return the faults of the service by the field that each is about."""
@@ -275,46 +269,43 @@ def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFault
 
 def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
     """Return the field of a fault, and its message in the words of the form."""
-    if player := _PLAYER_PATH.fullmatch(fault.path):
-        return _player_place(values, player, fault.message)
-    if in_pool := _MAP_PATH.fullmatch(fault.path):
-        fields = _more_maps(values)
-        at = int(in_pool[1])
-        return fields[at] if at < len(fields) else "map1", fault.message
-    if of_side := _SIDE_PATH.fullmatch(fault.path):
-        return "sides", f"map {int(of_side[1]) + 1}: {fault.message}"
-    if of_team := _TEAM_PATH.fullmatch(fault.path):
-        return f"{of_team[1]}{of_team[2].capitalize()}", fault.message
-    name = fault.path.removeprefix(_SETTINGS)
-    if name == "customCvars":
-        return _cvar_place(values, fault.message)
-    return {"map": "map1", "maps": "map2"}.get(name, name), fault.message
+    match fault.path.parts:
+        case ("gameSettings", "players", int()) | ("gameSettings", "teams", _, "players", int()):
+            return _player_place(values, fault)
+        case ("gameSettings", "teams", str(team), "name" | "players" as name):
+            return f"{team}{name.capitalize()}", fault.message
+        case ("gameSettings", "map"):
+            return "map1", fault.message
+        case ("gameSettings", "maps"):
+            return "map2", fault.message
+        case ("gameSettings", "maps", int(at)):
+            return _more_maps(values)[at], fault.message
+        case ("gameSettings", "sides", int(at)):
+            return "sides", f"map {at + 1}: {fault.message}"
+        case ("gameSettings", "customCvars") if values["scenario"] and fault.line == _cvars(values).count("\n") + 1:
+            return "scenario", fault.phrase
+        case ("gameSettings", str(name)) | (str(name),):
+            return name, fault.message
+    return "", fault.message
 
 
-def _player_place(values: Mapping[str, str], found: re.Match[str], message: str) -> tuple[str, str]:
-    name = f"{found[1]}Players" if found[1] else "players"
-    listed = _listed_at(values, found)
-    if listed is None:
-        return name, message
+def _player_place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
+    name, listed = _listed_at(values, fault.path)
     if listed.fault is not None:
         return name, listed.fault
-    first = _PLAYER_PATH.search(message)
-    other = _listed_at(values, first) if first else None
-    if first and other is not None:
-        where = f" of {_team_label(first[1])}" if first[1] and first[1] != found[1] else ""
+    message, first = fault.message, fault.parameters.get("first")
+    if isinstance(first, FieldPath):
+        other_name, other = _listed_at(values, first)
+        where = f" of {_team_label(other_name.removesuffix('Players'))}" if other_name != name else ""
         message = f"{listed.player} is already listed in line {other.line}{where}"
     return name, f"line {listed.line}: {message}"
 
 
-def _listed_at(values: Mapping[str, str], found: re.Match[str]) -> ListedPlayer | None:
-    listed, at = read_roster(values[f"{found[1]}Players" if found[1] else "players"]), int(found[2])
-    return listed[at] if at < len(listed) else None
-
-
-def _cvar_place(values: Mapping[str, str], message: str) -> tuple[str, str]:
-    line = _CVAR_LINE.fullmatch(message)
-    is_scenario = line is not None and values["scenario"] and int(line[1]) == _cvars(values).count("\n") + 1
-    return ("scenario", line[2]) if line is not None and is_scenario else ("customCvars", message)
+def _listed_at(values: Mapping[str, str], path: FieldPath) -> tuple[str, ListedPlayer]:
+    """Return the field that lists the player at this path of the body, and their line in it."""
+    *_, team, _, at = path.parts
+    name = f"{team}Players" if team in tuple(Team) else "players"
+    return name, read_roster(values[name])[int(at)]
 
 
 def _sentence(message: str) -> str:

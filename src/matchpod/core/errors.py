@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-from msgspec import Meta
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """One validation error: the path of the field, and a message that says what is expected."""
-
-    path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
-    message: Annotated[str, Meta(description="The rule that the field breaks.")]
+from matchpod.core.faults import Fault, FaultCode
 
 
 class MatchpodError(Exception):
@@ -31,6 +21,26 @@ class InvalidParamsError(MatchpodError):
     def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
         self.faults = faults
+
+
+class InvalidFieldsError(InvalidParamsError):
+    """Fields of a request break rules. The message is made of the faults when it is shown.
+
+    With `unlisted`, this many further faults are only counted, in place of the last one.
+    """
+
+    def __init__(self, faults: tuple[Fault, ...], *, request: str = "the request body", unlisted: int = 0) -> None:
+        if unlisted:
+            faults = (*faults[:-1], Fault(FaultCode.NOT_LISTED, {"count": unlisted + 1}))
+        super().__init__("", faults)
+        self._request = request
+        self._total = len(faults) + unlisted
+
+    def __str__(self) -> str:
+        if self._total == 1:
+            fault = self.faults[0]
+            return f"{str(fault.path) or self._request} {fault.message}"
+        return f"{self._total} faults in {self._request}"
 
 
 class UnauthorizedError(MatchpodError):

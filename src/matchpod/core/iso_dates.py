@@ -12,9 +12,6 @@ from typing import Final
 
 import msgspec
 
-INVALID_DATE: Final = "must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z"
-"""Error message for an invalid date, to follow the name of the parameter."""
-
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000

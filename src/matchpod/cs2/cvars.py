@@ -1,4 +1,4 @@
-"""Parse and validate `customCvars`: each line becomes a setting, or a fault with its line number and reason.
+"""Parse and validate `customCvars`: each line becomes a setting, or a fault with its line number.
 
 A line is `name value` or `name "value"`. Empty lines are skipped, and so are `//` comments, alone or after a value.
 Lines end only at `\\n`, optionally after `\\r`. The text itself is never sent to a server.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.model import CvarSetting
 from matchpod.core.requests.text_rules import nearest
-from matchpod.core.requests.validation import CvarFault, CvarReading
+from matchpod.core.requests.validation import CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_TEXT_BYTES = 8192
@@ -24,7 +25,6 @@ MAX_SUGGESTIONS = 3
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
-_VALUE_RULE = "at most 128 characters, of letters, digits, space and _ . , : + # @ / -, without //"
 _BLANKS = re.compile(r"[ \t]+")
 _QUOTED = re.compile(r'"(?P<value>[^"]*)"[ \t]*(?://.*)?')
 _COMMENT_AFTER_VALUE = re.compile(r"[ \t]+//.*")
@@ -46,18 +46,18 @@ def read_custom_cvars(
         return CvarReading(faults=(fault,))
     known = CVAR_NAMES | extra_names
     settings: list[CvarSetting] = []
-    faults: list[CvarFault] = []
+    faults: list[Fault] = []
     for number, line in enumerate(text.split("\n"), start=1):
         read = _read_line(line.removesuffix("\r").strip(" \t"))
         if isinstance(read, CvarSetting):
             suggest = len(faults) < MAX_SUGGESTIONS
-            reason = _name_fault(read.name, known, allow_simulator=allow_simulator, suggest=suggest)
-            if reason is None:
+            fault = _name_fault(read.name, known, allow_simulator=allow_simulator, suggest=suggest)
+            if fault is None:
                 settings.append(read)
                 continue
-            read = f"{read.name} {reason}"
+            read = fault
         if read is not None:
-            faults.append(CvarFault(number, read))
+            faults.append(Fault(read.code, {"line": number, **read.parameters}))
     return CvarReading(tuple(settings), tuple(faults))
 
 
@@ -66,42 +66,44 @@ def is_never_allowed(name: str) -> bool:
     return _NEVER.fullmatch(name) is not None
 
 
-def _size_fault(text: str) -> CvarFault | None:
+def _size_fault(text: str) -> Fault | None:
     # Count characters first, to reject a huge text before it is encoded.
     if len(text) > MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
-        return CvarFault(0, f"must be at most {MAX_TEXT_BYTES} bytes")
+        return Fault(FaultCode.TOO_MANY_BYTES, {"maximum": MAX_TEXT_BYTES})
     if text.removesuffix("\n").count("\n") >= MAX_LINES:
-        return CvarFault(0, f"must be at most {MAX_LINES} lines")
+        return Fault(FaultCode.TOO_MANY_LINES, {"maximum": MAX_LINES})
     return None
 
 
-def _read_line(line: str) -> CvarSetting | str | None:
-    """Return the setting of a line, the reason why it is invalid, or None for an empty line."""
+def _read_line(line: str) -> CvarSetting | Fault | None:
+    """Return the setting of a line, its fault, or None for an empty line."""
     if not line or line.startswith("//"):
         return None
     name, rest = (*_BLANKS.split(line, maxsplit=1), "")[:2]
     if not _NAME.fullmatch(name):
-        return "must begin with the name of a console variable"
+        return Fault(FaultCode.NO_CVAR_NAME)
     if not rest or rest.startswith("//"):
-        return f'{name} has no value; write {name} "" for an empty value'
+        return Fault(FaultCode.NO_CVAR_VALUE, {"name": name})
     if rest.startswith('"'):
         quoted = _QUOTED.fullmatch(rest)
         if quoted is None:
-            return f"the value of {name} must end with its closing quote"
+            return Fault(FaultCode.UNCLOSED_CVAR_VALUE, {"name": name})
         value = quoted["value"]
     else:
         value = _COMMENT_AFTER_VALUE.sub("", rest)
     if not _VALUE.fullmatch(value) or "//" in value:
-        return f"the value of {name} must be {_VALUE_RULE}"
+        return Fault(FaultCode.INVALID_CVAR_VALUE, {"name": name})
     return CvarSetting(name, value)
 
 
-def _name_fault(name: str, known: frozenset[str], *, allow_simulator: bool, suggest: bool) -> str | None:
+def _name_fault(name: str, known: frozenset[str], *, allow_simulator: bool, suggest: bool) -> Fault | None:
     if is_never_allowed(name):
-        return "may not be set by a match"
+        return Fault(FaultCode.FORBIDDEN_CVAR, {"name": name})
     if name in known:
         return None
     if _SIMULATOR_NAME.fullmatch(name):
-        return None if allow_simulator else "is only allowed in simulator regions"
+        return None if allow_simulator else Fault(FaultCode.SIMULATOR_CVAR, {"name": name})
     meant = nearest(name, known) if suggest else None
-    return "is not a console variable that a match may set" + (f"; did you mean {meant}?" if meant else "")
+    if meant is None:
+        return Fault(FaultCode.UNKNOWN_CVAR, {"name": name})
+    return Fault(FaultCode.MISSPELLED_CVAR, {"name": name, "meant": meant})

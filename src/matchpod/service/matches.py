@@ -18,14 +18,15 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
-    Fault,
     ForbiddenError,
     IdempotencyConflictError,
+    InvalidFieldsError,
     InvalidParamsError,
     NotFoundError,
     RateLimitError,
     ServerNotRunningError,
 )
+from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
 from matchpod.core.requests.history_query import read_server_id
@@ -189,7 +190,7 @@ class Matches:
     async def by_external_id(self, principal: Principal, external_id: str) -> MatchView:
         """The organization's newest match with this external id, with its result if it is finished."""
         if fault := external_id_fault(external_id):
-            raise InvalidParamsError(f"externalMatchId {fault}", (Fault("externalMatchId", fault),))
+            raise InvalidFieldsError((fault.at(FieldPath(("externalMatchId",))),))
         row = await servers.newest_by_external_id(self._db, principal.org_id, external_id)
         if row is None:
             if await servers.external_id_exists(self._db, external_id):
@@ -323,8 +324,8 @@ class Matches:
 
 def _check_idempotency_key(key: str | None) -> None:
     if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
-        fault = f"must be 1 to {MAX_IDEMPOTENCY_KEY} visible ASCII characters"
-        raise InvalidParamsError(f"Idempotency-Key {fault}", (Fault("Idempotency-Key", fault),))
+        fault = Fault(FaultCode.NOT_VISIBLE_ASCII, {"maximum": MAX_IDEMPOTENCY_KEY})
+        raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
 
 
 def _read_json(body: bytes) -> tuple[object, str]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Credential, EventStream, Frames, Site
 from matchpod.web.http.asgi import Message, Receive, Send
@@ -46,7 +47,6 @@ NUMBER: Final = "[0-9]{1,16}"
 
 _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
-_EXPECTED: Final = "1 to 16 digits"
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ async def server_stream(site: Site, call: Call) -> Response | EventStream:
     rows = await site.services.history.own_maps(call.caller, call.params[0])
     for name, parts in given.items():
         if len(parts) > len(rows) > 0:
-            fields.fault(name, f"must have at most one part per map of the match, which has {len(rows)}")
+            fields.fault(name, FaultCode.TOO_MANY_PARTS, maps=len(rows))
     fields.check()
     return _stream(site, call, await site.services.streams.open_server(rows, _first_position(given)[: len(rows)]))
 
@@ -101,7 +101,7 @@ def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventSt
 
 
 def _read_positions(
-    call: Call, fields: QueryFields, fault_of: Callable[[str], str | None]
+    call: Call, fields: QueryFields, fault_of: Callable[[str], Fault | None]
 ) -> Mapping[str, Sequence[int]]:
     """Read the positions given in the header and in the query, by name; faults in either are reported.
 
@@ -111,7 +111,7 @@ def _read_positions(
     header = call.header(HEADER.lower().encode())
     fault = fault_of(header) if header else None
     if fault is not None:
-        fields.fault(HEADER, fault)
+        fields.fault(HEADER, fault.code, **fault.parameters)
     fields.check()
     given = ((HEADER, header), (QUERY, query))
     return {name: [int(part) for part in text.split(".")] for name, text in given if text}
@@ -121,14 +121,12 @@ def _first_position(given: Mapping[str, Sequence[int]]) -> Sequence[int]:
     return next(iter(given.values()), ())
 
 
-def _map_fault(text: str) -> str | None:
-    return None if _SEQ.fullmatch(text) else f"must be the id of an event: {_EXPECTED}"
+def _map_fault(text: str) -> Fault | None:
+    return None if _SEQ.fullmatch(text) else Fault(FaultCode.NOT_AN_EVENT_ID)
 
 
-def _server_fault(text: str) -> str | None:
-    if _SEQS.fullmatch(text):
-        return None
-    return f"must be the id of an event: {_EXPECTED} per map, joined by dots, at most {MAX_PARTS} maps"
+def _server_fault(text: str) -> Fault | None:
+    return None if _SEQS.fullmatch(text) else Fault(FaultCode.NOT_AN_ID_PER_MAP, {"maximum": MAX_PARTS})
 
 
 # --- the body -----------------------------------------------------------------------------------------------------

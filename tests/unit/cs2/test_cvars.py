@@ -19,8 +19,8 @@ sv_password sv_setsteamaccount tv_record
 """.split()  # noqa: SIM905 - shorter than a list of quoted words
 
 
-def reasons(text: str) -> list[tuple[int, str]]:
-    return [(fault.line, fault.reason) for fault in read_custom_cvars(text).faults]
+def reasons(text: str) -> list[tuple[int | None, str]]:
+    return [(fault.line, fault.phrase) for fault in read_custom_cvars(text).faults]
 
 
 def test_plain_and_quoted_lines_become_settings_in_order() -> None:
@@ -137,15 +137,15 @@ def test_no_listed_name_is_dangerous_and_each_is_accepted() -> None:
 
 def test_text_length_is_bounded_in_bytes() -> None:
     assert not reasons("//" + "x" * (MAX_TEXT_BYTES - 2))
-    assert reasons("//" + "x" * (MAX_TEXT_BYTES - 1)) == [(0, "must be at most 8192 bytes")]
-    assert reasons("//" + "é" * (MAX_TEXT_BYTES // 2)) == [(0, "must be at most 8192 bytes")]
+    assert reasons("//" + "x" * (MAX_TEXT_BYTES - 1)) == [(None, "must be at most 8192 bytes")]
+    assert reasons("//" + "é" * (MAX_TEXT_BYTES // 2)) == [(None, "must be at most 8192 bytes")]
     assert read_custom_cvars("// \ud800").settings == ()
 
 
 def test_text_length_is_bounded_in_lines() -> None:
     assert len(read_custom_cvars("mp_buytime 5\n" * MAX_LINES).settings) == MAX_LINES
-    assert reasons("mp_buytime 5\n" * MAX_LINES + "\n") == [(0, "must be at most 200 lines")]
-    assert reasons("\n" * (MAX_LINES + 1)) == [(0, "must be at most 200 lines")]
+    assert reasons("mp_buytime 5\n" * MAX_LINES + "\n") == [(None, "must be at most 200 lines")]
+    assert reasons("\n" * (MAX_LINES + 1)) == [(None, "must be at most 200 lines")]
 
 
 def test_only_the_first_faults_have_a_suggestion() -> None:

@@ -13,7 +13,8 @@ import msgspec
 
 from matchpod.console.audit_words import audit_lines, session_words
 from matchpod.console.visit import READER_ONLY, Visit
-from matchpod.core.errors import Fault, ForbiddenError, InvalidParamsError, NotFoundError
+from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
+from matchpod.core.faults import stated_fault
 from matchpod.core.requests.audit_query import read_audit_query
 from matchpod.service.access.audit import PAGE_SIZE, Action
 from matchpod.service.access.organizations import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
@@ -105,7 +106,7 @@ def _lifetime_s(days: str) -> int | None:
 
 
 def _fault(field: str, message: str) -> InvalidParamsError:
-    return InvalidParamsError(message, (Fault(field, message),))
+    return InvalidParamsError(message, (stated_fault(field, message),))
 
 
 # --- the webhook secret -------------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ async def _page(
         log_ins=await visit.deps.audit.log_ins() if user.is_operator else (),
         given=given if given is not None else _NEW_KEY,
         fault=fault,
-        wrong=fault.faults[0].path if fault is not None and fault.faults else "",
+        wrong=str(fault.faults[0].path) if fault is not None and fault.faults else "",
         roles=ROLE_TEXTS,
         scopes=tuple(Scope),
         lifetimes=LIFETIME_DAYS,

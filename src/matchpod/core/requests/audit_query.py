@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 from matchpod.core.requests.query_fields import QueryFields
 
@@ -33,5 +34,5 @@ def read_audit_query(pairs: Sequence[tuple[str, str]]) -> AuditQuery:
     return AuditQuery(before=before, page_size=page_size or DEFAULT_PAGE_SIZE)
 
 
-def _id_fault(text: str) -> str | None:
-    return None if re.fullmatch(AUDIT_ID, text) else "must be the id of an entry: act_ and 26 characters"
+def _id_fault(text: str) -> Fault | None:
+    return None if re.fullmatch(AUDIT_ID, text) else Fault(FaultCode.NOT_AN_AUDIT_ID)

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.iso_dates import INVALID_DATE, read_date
+from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SIZE, server_id_fault
 from matchpod.core.requests.json_fields import Faults, Fields
 from matchpod.core.requests.query_fields import QueryFields
@@ -71,7 +72,7 @@ def read_callbacks_query(pairs: Sequence[tuple[str, str]]) -> CallbacksQuery:
 def read_redeliver_request(body: object) -> int:
     """Return the `since` of a decoded body in milliseconds; a date is the beginning of its day."""
     faults = Faults()
-    fields = Fields.of(body, "", ("since",), faults)
+    fields = Fields.of(body, FieldPath(), ("since",), faults)
     since = None if fields is None else fields.text("since", _date_fault, required=True)
     span = None if since is None else read_date(since)
     if span is None or faults:
@@ -84,5 +85,5 @@ def read_callback_id(text: str) -> str | None:
     return text if re.fullmatch(CALLBACK_ID, text) else None
 
 
-def _date_fault(text: str) -> str | None:
-    return INVALID_DATE if read_date(text) is None else None
+def _date_fault(text: str) -> Fault | None:
+    return Fault(FaultCode.NOT_A_DATE) if read_date(text) is None else None

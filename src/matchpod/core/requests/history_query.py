@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.core.requests.text_rules import filter_fault
@@ -120,9 +121,9 @@ def read_server_id(text: str) -> str | None:
     return text if _SERVER_ID.fullmatch(text) else None
 
 
-def server_id_fault(text: str) -> str | None:
-    """Return None for a valid server id, else an error message."""
-    return None if read_server_id(text) else "must be 1 to 64 of A-Z a-z 0-9 _ -"
+def server_id_fault(text: str) -> Fault | None:
+    """Return None for a valid server id, else a fault."""
+    return None if read_server_id(text) else Fault(FaultCode.NOT_A_SERVER_ID)
 
 
 def _read_list(fields: QueryFields) -> ListQuery:
@@ -148,5 +149,5 @@ def _page_size(fields: QueryFields) -> int:
     page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
     limit = fields.integer("limit", at_least=1, at_most=MAX_PAGE_SIZE)
     if page_size is not None and limit is not None and page_size != limit:
-        fields.fault("limit", "is an alias of pageSize and must not differ from it")
+        fields.fault("limit", FaultCode.DIFFERS_FROM_PAGE_SIZE)
     return page_size or limit or DEFAULT_PAGE_SIZE

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeVar
 
-from matchpod.core.errors import Fault, InvalidParamsError
+from matchpod.core.errors import InvalidFieldsError
+from matchpod.core.faults import Fault, FaultCode, FaultParameter, FieldPath
 from matchpod.core.requests.text_rules import nearest, printable
 
 MAX_FAULTS = 100
@@ -20,8 +21,8 @@ MAX_FAULTS = 100
 MAX_HINTS = 16
 """Unknown fields of one object after which suggestions stop: finding the nearest name is slow."""
 
-TextRule = Callable[[str], str | None]
-"""A function that returns None for a valid text, else an error message."""
+TextRule = Callable[[str], Fault | None]
+"""A function that returns None for a valid text, else a fault without a path."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -38,77 +39,66 @@ class Faults:
 
     @property
     def is_full(self) -> bool:
-        """True if further faults are only counted, so their messages are not needed."""
+        """True if further faults are only counted, so what they are about is not needed."""
         return len(self._listed) == MAX_FAULTS
 
-    def add(self, path: str, message: str) -> None:
-        """Add a fault; the message is a phrase that follows the path."""
+    def add(self, fault: Fault) -> None:
+        """Add a fault with its path."""
         self._total += 1
         if not self.is_full:
-            self._listed.append(Fault(path, message))
+            self._listed.append(fault)
 
-    def error(self) -> InvalidParamsError:
+    def error(self) -> InvalidFieldsError:
         """Return the error for the caller."""
-        listed = tuple(self._listed)
-        if self._total > len(listed):
-            listed = listed[:-1]
-            listed += (Fault("", f"{self._total - len(listed)} more faults are not listed"),)
-        if self._total == 1:
-            fault = listed[0]
-            return InvalidParamsError(f"{fault.path or 'the request body'} {fault.message}", listed)
-        return InvalidParamsError(f"{self._total} faults in the request body", listed)
+        return InvalidFieldsError(tuple(self._listed), unlisted=self._total - len(self._listed))
 
 
 class Fields:
     """One JSON object at a path, and the field names that are allowed."""
 
-    def __init__(self, members: dict[object, object], path: str, known: tuple[str, ...], faults: Faults) -> None:
+    def __init__(self, members: dict[object, object], path: FieldPath, known: tuple[str, ...], faults: Faults) -> None:
         self._members = members
         self._path = path
         self._known = known
         self.faults = faults
 
     @staticmethod
-    def of(value: object, path: str, known: tuple[str, ...], faults: Faults) -> Fields | None:
+    def of(value: object, path: FieldPath, known: tuple[str, ...], faults: Faults) -> Fields | None:
         """Return the fields of an object and add a fault for each unknown one; None and a fault for a non-object."""
         if not isinstance(value, dict):
-            faults.add(path, "must be a JSON object")
+            faults.add(Fault(FaultCode.NOT_AN_OBJECT, path=path))
             return None
         fields = Fields(value, path, known, faults)
         fields._reject_unknown()
         return fields
 
-    def path_of(self, name: str) -> str:
-        """Return the path of a field."""
-        return f"{self._path}.{name}" if self._path else name
-
     def has(self, name: str) -> bool:
         """True if the field is present and not null."""
         return self._members.get(name) is not None
 
-    def fault(self, name: str, message: str) -> None:
-        """Add a fault for a field."""
-        self.faults.add(self.path_of(name), message)
+    def fault(self, name: str, code: FaultCode, /, **parameters: FaultParameter) -> None:
+        """Add a fault of a field."""
+        self.faults.add(Fault(code, parameters, self._path / name))
 
     def nested(self, name: str, known: tuple[str, ...], *, required: bool = False) -> Fields | None:
         """Read the fields of a nested object."""
         value = self._value(name, required=required)
-        return None if value is None else Fields.of(value, self.path_of(name), known, self.faults)
+        return None if value is None else Fields.of(value, self._path / name, known, self.faults)
 
     def text(self, name: str, rule: TextRule | None = None, *, required: bool = False) -> str | None:
         """Read a string that satisfies its rule."""
         value = self._value(name, required=required)
-        return None if value is None else self._checked(value, self.path_of(name), rule)
+        return None if value is None else self._checked(value, self._path / name, rule)
 
-    def texts(self, name: str, rule: TextRule) -> tuple[tuple[str, str], ...] | None:
+    def texts(self, name: str, rule: TextRule) -> tuple[tuple[FieldPath, str], ...] | None:
         """Read the valid strings of an array, each with its path."""
         value = self._value(name)
         if value is None:
             return None
         if not isinstance(value, list | tuple):
-            self.fault(name, "must be an array of strings")
+            self.fault(name, FaultCode.NOT_STRINGS)
             return None
-        paths = [f"{self.path_of(name)}[{index}]" for index in range(len(value))]
+        paths = [self._path / name / index for index in range(len(value))]
         checked = ((path, self._checked(item, path, rule)) for path, item in zip(paths, value, strict=True))
         return tuple((path, text) for path, text in checked if text is not None)
 
@@ -124,7 +114,7 @@ class Fields:
             return None
         member = next((member for member in values if member.value == value), None)
         if member is None:
-            self.fault(name, f"must be one of {', '.join(values)}")
+            self.fault(name, FaultCode.NOT_A_CHOICE, choices=tuple(values))
         return member
 
     def integer(self, name: str, *, at_least: int, at_most: int) -> int | None:
@@ -133,7 +123,7 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, float) and not value.is_integer():
-            self.fault(name, "must be a whole number")
+            self.fault(name, FaultCode.NOT_WHOLE)
             return None
         return int(value) if self._is_within(name, value, at_least, at_most) else None
 
@@ -149,42 +139,41 @@ class Fields:
             return None
         # bool is a subclass of int in Python, not in JSON.
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fault(name, "must be a number")
+            self.fault(name, FaultCode.NOT_A_NUMBER)
             return None
         if isinstance(value, float) and not math.isfinite(value):
-            self.fault(name, "must be a finite number")
+            self.fault(name, FaultCode.NOT_FINITE)
             return None
         return value
 
     def _is_within(self, name: str, value: float, at_least: float, at_most: float) -> bool:
         if value < at_least:
-            self.fault(name, f"must be at least {at_least}")
+            self.fault(name, FaultCode.TOO_LOW, minimum=at_least)
         elif value > at_most:
-            self.fault(name, f"must be at most {at_most}")
+            self.fault(name, FaultCode.TOO_HIGH, maximum=at_most)
         return at_least <= value <= at_most
 
     def _value(self, name: str, *, required: bool = False) -> object:
         value = self._members.get(name)
         if value is None and required:
-            self.fault(name, "is required")
+            self.fault(name, FaultCode.REQUIRED)
         return value
 
-    def _checked(self, value: object, path: str, rule: TextRule | None) -> str | None:
+    def _checked(self, value: object, path: FieldPath, rule: TextRule | None) -> str | None:
         if not isinstance(value, str):
-            self.faults.add(path, "must be a string")
+            self.faults.add(Fault(FaultCode.NOT_A_STRING, path=path))
             return None
-        message = rule(value) if rule else None
-        if message is not None:
-            self.faults.add(path, message)
+        fault = rule(value) if rule else None
+        if fault is not None:
+            self.faults.add(fault.at(path))
             return None
         return value
 
     def _reject_unknown(self) -> None:
         unknown = [name for name in map(str, self._members) if name not in self._known]
         for number, name in enumerate(unknown):
-            if self.faults.is_full:
-                self.faults.add("", "")  # only counted, so it needs no text
-                continue
-            suggestion = nearest(name, self._known) if number < MAX_HINTS else None
-            hint = f"; did you mean {suggestion}?" if suggestion else ""
-            self.fault(printable(name), f"is not a known field{hint}")
+            meant = nearest(name, self._known) if number < MAX_HINTS and not self.faults.is_full else None
+            if meant is None:
+                self.fault(printable(name), FaultCode.UNKNOWN_FIELD)
+            else:
+                self.fault(printable(name), FaultCode.MISSPELLED_FIELD, meant=meant)

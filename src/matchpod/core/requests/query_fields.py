@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from matchpod.core.errors import Fault, InvalidParamsError
-from matchpod.core.iso_dates import INVALID_DATE, Span, read_date
+from matchpod.core.errors import InvalidFieldsError
+from matchpod.core.faults import Fault, FaultCode, FaultParameter, FieldPath
+from matchpod.core.iso_dates import Span, read_date
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
@@ -36,17 +37,14 @@ class QueryFields:
         for name, count in counts.items():
             self._check_given(name, count)
 
-    def fault(self, name: str, message: str) -> None:
-        """Add a fault; the message is a phrase that follows the name of the parameter."""
-        self._faults.append(Fault(name, message))
+    def fault(self, name: str, code: FaultCode, /, **parameters: FaultParameter) -> None:
+        """Add a fault of a parameter."""
+        self._faults.append(Fault(code, parameters, FieldPath((name,))))
 
     def check(self) -> None:
         """Raise InvalidParamsError with all faults, if there are any."""
-        if not self._faults:
-            return
-        first, count = self._faults[0], len(self._faults)
-        message = f"{first.path} {first.message}" if count == 1 else f"{count} faults in the query"
-        raise InvalidParamsError(message, tuple(self._faults))
+        if self._faults:
+            raise InvalidFieldsError(tuple(self._faults), request="the query")
 
     def integer(self, name: str, *, at_least: int, at_most: int | None = None) -> int | None:
         """Read a decimal integer within its bounds."""
@@ -55,8 +53,10 @@ class QueryFields:
             return None
         number = _number(text)
         if number is None or number < at_least or (at_most is not None and number > at_most):
-            bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-            self.fault(name, f"must be a whole number {bounds}")
+            if at_most is None:
+                self.fault(name, FaultCode.NOT_A_NUMBER_FROM, minimum=at_least)
+            else:
+                self.fault(name, FaultCode.NOT_A_NUMBER_BETWEEN, minimum=at_least, maximum=at_most)
             return None
         return number
 
@@ -65,15 +65,15 @@ class QueryFields:
         text = self._values.get(name)
         member = next((member for member in values if member.value == text), None)
         if text is not None and member is None:
-            self.fault(name, f"must be one of {', '.join(values)}")
+            self.fault(name, FaultCode.NOT_A_CHOICE, choices=tuple(values))
         return member
 
-    def text(self, name: str, rule: Callable[[str], str | None]) -> str | None:
-        """Read a text. The rule returns None for a valid text, else an error message."""
+    def text(self, name: str, rule: Callable[[str], Fault | None]) -> str | None:
+        """Read a text that satisfies its rule."""
         text = self._values.get(name)
-        message = None if text is None else rule(text)
-        if message is not None:
-            self.fault(name, message)
+        fault = None if text is None else rule(text)
+        if fault is not None:
+            self._faults.append(fault.at(FieldPath((name,))))
             return None
         return text
 
@@ -82,7 +82,7 @@ class QueryFields:
         text = self._values.get(name)
         span = None if text is None else read_date(text)
         if text is not None and span is None:
-            self.fault(name, INVALID_DATE)
+            self.fault(name, FaultCode.NOT_A_DATE)
         return span
 
     def _check_given(self, name: str, count: int) -> None:
@@ -90,19 +90,23 @@ class QueryFields:
         if name in self._known and count == 1 and self._values[name]:
             return
         if name not in self._known:
-            hint = f"; {self._hint(name)}" if len(self._faults) < MAX_HINTS else ""
-            self.fault(_quoted_name(name), f"is not a known parameter{hint}")
+            self._reject_unknown(name)
         elif count > 1:
-            self.fault(name, f"must be given once, not {count} times")
+            self.fault(name, FaultCode.REPEATED, count=count)
         else:
-            self.fault(name, "must not be empty")
+            self.fault(name, FaultCode.EMPTY)
         del self._values[name]
 
-    def _hint(self, name: str) -> str:
-        if not self._known:
-            return "this address has none"
-        suggestion = nearest(name, self._known)
-        return f"did you mean {suggestion}?" if suggestion else f"known parameters: {', '.join(self._known)}"
+    def _reject_unknown(self, name: str) -> None:
+        shown = _quoted_name(name)
+        if len(self._faults) >= MAX_HINTS:
+            self.fault(shown, FaultCode.UNKNOWN_PARAMETER)
+        elif not self._known:
+            self.fault(shown, FaultCode.NO_PARAMETERS)
+        elif meant := nearest(name, self._known):
+            self.fault(shown, FaultCode.MISSPELLED_PARAMETER, meant=meant)
+        else:
+            self.fault(shown, FaultCode.NOT_AMONG_PARAMETERS, known=self._known)
 
 
 def _quoted_name(name: str) -> str:

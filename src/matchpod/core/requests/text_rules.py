@@ -1,7 +1,6 @@
-"""Validate texts from callers. Each `…_fault` function returns None for a valid text, else an error message.
+"""Validate texts from callers. Each `…_fault` function returns None for a valid text, else the rule that it breaks.
 
-Messages are phrases ("must be …") that follow the name of the field. Invalid text is rejected, never corrected: a
-caller should not learn from players that a name was changed.
+Invalid text is rejected, never corrected: a caller should not learn from players that a name was changed.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Iterable
 from heapq import nlargest
 
 from cs2_protocol.text import UNPRINTABLE, unprintable_in
+from matchpod.core.faults import Fault, FaultCode
 
 MAX_TEAM_NAME = 32
 """Most characters of a team name. Longer names do not fit on the scoreboard."""
@@ -81,103 +81,99 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_folded[close[0]] if close else None
 
 
-def team_name_fault(text: str) -> str | None:
+def team_name_fault(text: str) -> Fault | None:
     """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
     if length := _length_fault(text, MAX_TEAM_NAME):
         return length
     if text != text.strip():
-        return "must not start or end with whitespace"
+        return Fault(FaultCode.OUTER_WHITESPACE)
     if code := unprintable_in(text):
-        return f"must not contain control, format or line-separator characters (found {code})"
+        return Fault(FaultCode.UNPRINTABLE, {"found": code})
     forbidden = sorted(_FORBIDDEN_IN_TEAM_NAMES.intersection(text))
     if forbidden or "//" in text:
-        return f"must not contain {' '.join(forbidden) or '//'}"
+        return Fault(FaultCode.FORBIDDEN_TEXT, {"found": " ".join(forbidden) or "//"})
     return None
 
 
-def player_id_fault(text: str) -> str | None:
+def player_id_fault(text: str) -> Fault | None:
     """Check a 64-bit player id in decimal."""
-    if _PLAYER_ID.fullmatch(text):
-        return None
-    return "must be a 64-bit player ID: 17 digits starting with 7656119"
+    return None if _PLAYER_ID.fullmatch(text) else Fault(FaultCode.NOT_A_PLAYER)
 
 
-def map_fault(text: str) -> str | None:
+def map_fault(text: str) -> Fault | None:
     """Check a map name: a map of the game, or `workshop/` and a workshop item number."""
-    if _MAP.fullmatch(text):
-        return None
-    return "must be a map name (1 to 64 of a-z 0-9 _) or workshop/ followed by the item's number"
+    return None if _MAP.fullmatch(text) else Fault(FaultCode.NOT_A_MAP)
 
 
-def external_id_fault(text: str) -> str | None:
+def external_id_fault(text: str) -> Fault | None:
     """Check the caller's correlation id: 1 to 255 characters, no control characters."""
     if length := _length_fault(text, MAX_EXTERNAL_ID):
         return length
     # Format characters are allowed: the id is only compared and returned, never parsed.
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs"):
-            return f"must not contain control characters (found U+{ord(character):04X})"
+            return Fault(FaultCode.CONTROL_CHARACTER, {"found": f"U+{ord(character):04X}"})
     return None
 
 
-def filter_fault(text: str, *, max_length: int) -> str | None:
+def filter_fault(text: str, *, max_length: int) -> Fault | None:
     """Check a text that a list is filtered by: it need not be valid, but must be storable."""
     if length := _length_fault(text, max_length):
         return length
     for character in text:
         match unicodedata.category(character):
             case "Cc":
-                return f"must not contain control characters (found U+{ord(character):04X})"
+                return Fault(FaultCode.CONTROL_CHARACTER, {"found": f"U+{ord(character):04X}"})
             case "Cs":  # lone surrogates represent bytes that could not be decoded
-                return "must be percent-encoded UTF-8"
+                return Fault(FaultCode.NOT_UTF8)
     return None
 
 
-def password_fault(text: str) -> str | None:
+def password_fault(text: str) -> Fault | None:
     """Check a server password: 1 to 32 characters without quotes, semicolons or control characters, not `none`."""
     if length := _length_fault(text, MAX_PASSWORD):
         return length
     if code := unprintable_in(text):
-        return f"must not contain control, format or line-separator characters (found {code})"
+        return Fault(FaultCode.UNPRINTABLE, {"found": code})
     if forbidden := sorted(frozenset("\"';").intersection(text)):
-        return f"must not contain quotes or semicolons (found {' '.join(forbidden)})"
+        return Fault(FaultCode.QUOTE_OR_SEMICOLON, {"found": " ".join(forbidden)})
     if text.casefold() == "none":
         # The game engine treats this value of sv_password as no password.
-        return 'must not be "none": the game treats it as no password'
+        return Fault(FaultCode.PASSWORD_NONE)
     return None
 
 
-def auth_token_fault(text: str) -> str | None:
+def auth_token_fault(text: str) -> Fault | None:
     """Check a callback token, sent as a header value: visible ASCII, whitespace only inside."""
     if length := _length_fault(text, MAX_AUTH_TOKEN):
         return length
     if not _HEADER_VALUE.fullmatch(text):
-        return "must be visible ASCII characters, with whitespace only between them"
+        return Fault(FaultCode.NOT_A_HEADER_VALUE)
     return None
 
 
-def callback_url_fault(text: str) -> str | None:
+def callback_url_fault(text: str) -> Fault | None:
     """Check a callback URL: absolute, http or https, with a host and without user name or password."""
     if length := _length_fault(text, MAX_URL):
         return length
     # Some URL parsers treat a backslash as a slash and others do not, so they would see different hosts.
     if not _VISIBLE_ASCII.fullmatch(text) or "\\" in text:
-        return "must be visible ASCII characters without backslashes; percent-encode other characters"
+        return Fault(FaultCode.NOT_URL_CHARACTERS)
     url = _URL.fullmatch(text)
     if url is None:
-        return "must be an absolute http or https URL"
+        return Fault(FaultCode.NOT_A_URL)
     if "@" in url["authority"]:
         # The URL is visible to every caller who can read the server; the token is not.
-        return "must not contain a user name or password; use callbackAuthToken"
+        return Fault(FaultCode.USER_IN_URL)
     return _authority_fault(url["authority"])
 
 
-def _authority_fault(authority: str) -> str | None:
+def _authority_fault(authority: str) -> Fault | None:
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None or not (_is_ipv6(parts["ipv6"]) if parts["ipv6"] else _is_host_name(parts["name"])):
-        return "must have a valid host"
+        return Fault(FaultCode.INVALID_HOST)
     if parts["port"] is not None and not 1 <= int(parts["port"]) <= _MAX_PORT:
-        return f"must have a port between 1 and {_MAX_PORT}, or none"
+        return Fault(FaultCode.INVALID_PORT, {"maximum": _MAX_PORT})
     return None
 
 
@@ -194,5 +190,5 @@ def _is_ipv6(text: str) -> bool:
     return True
 
 
-def _length_fault(text: str, max_length: int) -> str | None:
-    return None if 1 <= len(text) <= max_length else f"must be 1 to {max_length} characters"
+def _length_fault(text: str, max_length: int) -> Fault | None:
+    return None if 1 <= len(text) <= max_length else Fault(FaultCode.LENGTH, {"maximum": max_length})

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import msgspec
 
 from cs2_protocol.game import PlayerId, Team
+from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.model import (
     MAX_LISTED_PLAYERS,
     CvarSetting,
@@ -80,18 +81,11 @@ class RegionRules(msgspec.Struct, frozen=True):
     is_simulated: bool = False
 
 
-class CvarFault(msgspec.Struct, frozen=True):
-    """One invalid line of `customCvars`, counted from 1; line 0 is the text as a whole."""
-
-    line: int
-    reason: str
-
-
 class CvarReading(msgspec.Struct, frozen=True):
     """The settings of the valid lines of `customCvars` in order, and the faults of the others."""
 
     settings: tuple[CvarSetting, ...] = ()
-    faults: tuple[CvarFault, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
 
 class CvarReader(Protocol):
@@ -104,7 +98,7 @@ class CvarReader(Protocol):
 def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read_cvars: CvarReader) -> MatchRequest:
     """Return the validated request. Raise InvalidParamsError with all faults if the body is invalid."""
     faults = Faults()
-    fields = Fields.of(body, "", _BODY_FIELDS, faults)
+    fields = Fields.of(body, FieldPath(), _BODY_FIELDS, faults)
     if fields is None:
         raise faults.error()
     region = fields.text("region", lambda code: _region_fault(code, regions), required=True)
@@ -147,7 +141,7 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     sides = _read_sides(fields, given_format, (team1, team2)) if match_type in (None, *_SERIES_TYPES) else ()
     players = _read_players(fields, {})
     if len(players) > MAX_LISTED_PLAYERS:
-        fields.fault("players", f"must list at most {MAX_LISTED_PLAYERS} players")
+        fields.fault("players", FaultCode.TOO_MANY_PLAYERS, maximum=MAX_LISTED_PLAYERS)
     server_password = fields.text("serverPassword", text_rules.password_fault)
     dm_sub_mode = fields.choice("dmSubMode", DmSubMode)
     dm_round_minutes = fields.number("dmRoundMinutes", at_least=1, at_most=MAX_DM_MINUTES)
@@ -175,18 +169,19 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
 
 def _reject_fields_of_other_modes(fields: Fields, match_type: MatchType | None) -> None:
     if fields.has("players") and fields.has("teams"):
-        fields.fault("players", "must not be set together with teams")
+        fields.fault("players", FaultCode.WITH_TEAMS)
     if match_type is None:
         return
     for name, match_types in _ONLY_FOR.items():
         if fields.has(name) and match_type not in match_types:
-            fields.fault(name, f"is only for matchType {' or '.join(match_types)}, not {match_type}")
+            allowed = " or ".join(match_types)
+            fields.fault(name, FaultCode.OTHER_MATCH_TYPE, match_types=allowed, given=match_type.value)
 
 
 def _read_map_pool(fields: Fields) -> tuple[str, ...]:
     pool = fields.texts("maps", text_rules.map_fault) or ()
     if len(pool) > MAX_MAP_POOL:
-        fields.fault("maps", f"must list at most {MAX_MAP_POOL} maps")
+        fields.fault("maps", FaultCode.TOO_MANY_MAPS, maximum=MAX_MAP_POOL)
     return tuple(name for _, name in pool)
 
 
@@ -202,34 +197,29 @@ def _read_sides(
     found = fields.length("sides")
     is_known = series_format is not None or not fields.has("seriesFormat")
     if is_known and found != wanted:
-        maps = "1 entry, for the only map" if wanted == 1 else f"{wanted} entries, one for each map of the series"
-        fields.fault("sides", f"must have {maps}, not {found}")
+        code = FaultCode.NOT_ONE_SIDE if wanted == 1 else FaultCode.NOT_ONE_SIDE_PER_MAP
+        fields.fault("sides", code, wanted=wanted, found=found)
     return tuple(StartSides(side) for _, side in sides)
 
 
-def _side_fault(side: str, *, is_open: bool) -> str | None:
+def _side_fault(side: str, *, is_open: bool) -> Fault | None:
     if side not in tuple(StartSides):
-        return f"must be one of {', '.join(StartSides)}"
-    if is_open and side == StartSides.KNIFE:
-        return (
-            "must not be knife in a match without listed players: the match plugin runs the knife round, and only with "
-            "a roster; list the players in teams, or choose team1_ct or team1_t"
-        )
-    return None
+        return Fault(FaultCode.NOT_A_CHOICE, {"choices": tuple(StartSides)})
+    return Fault(FaultCode.KNIFE_WITHOUT_PLAYERS) if is_open and side == StartSides.KNIFE else None
 
 
 def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]:
     teams = settings.nested("teams", tuple(Team))
     if teams is None:
         return None, None
-    seen: dict[PlayerId, str] = {}
+    seen: dict[PlayerId, FieldPath] = {}
     team1, team2 = (_read_team(teams, team, seen) for team in Team)
     if len(seen) > MAX_LISTED_PLAYERS:
-        settings.fault("teams", f"must list at most {MAX_LISTED_PLAYERS} players in both teams together")
+        settings.fault("teams", FaultCode.TOO_MANY_IN_TEAMS, maximum=MAX_LISTED_PLAYERS)
     return team1, team2
 
 
-def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, str]) -> TeamRoster | None:
+def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, FieldPath]) -> TeamRoster | None:
     """Return a team; None if it is missing or lists an invalid player."""
     fields = teams.nested(team, ("name", "players"), required=True)
     if fields is None:
@@ -239,13 +229,13 @@ def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, str]) -> TeamRost
     return TeamRoster(name, players) if len(players) == fields.length("players") else None
 
 
-def _read_players(fields: Fields, seen: dict[PlayerId, str]) -> tuple[PlayerId, ...]:
+def _read_players(fields: Fields, seen: dict[PlayerId, FieldPath]) -> tuple[PlayerId, ...]:
     """Return the listed players; `seen` maps each player of both teams to the path where they were listed first."""
     listed = fields.texts("players", text_rules.player_id_fault) or ()
     for path, player_id in listed:
         first = seen.setdefault(player_id, path)
         if first != path:
-            fields.faults.add(path, f"is already listed at {first}")
+            fields.faults.add(Fault(FaultCode.LISTED_TWICE, {"first": first}, path))
     return tuple(player_id for _, player_id in listed)
 
 
@@ -255,20 +245,19 @@ def _read_custom_cvars(fields: Fields, read_cvars: CvarReader, *, allow_simulato
         return ()
     reading = read_cvars(text, allow_simulator=allow_simulator)
     for fault in reading.faults:
-        fields.fault("customCvars", f"line {fault.line}: {fault.reason}" if fault.line else fault.reason)
+        fields.fault("customCvars", fault.code, **fault.parameters)
     return reading.settings
 
 
-def _region_fault(code: str, regions: Mapping[str, RegionRules]) -> str | None:
+def _region_fault(code: str, regions: Mapping[str, RegionRules]) -> Fault | None:
     rules = regions.get(code)
     if rules is None:
-        suggestion = text_rules.nearest(code, regions)
-        known = ", ".join(islice(regions, MAX_NAMED_REGIONS))
-        if suggestion is None:
-            return f"is not a known region; known regions: {known}"
-        return f"is not a known region; did you mean {suggestion}? Known regions: {known}"
-    return None if rules.is_active else "is not accepting new servers"
+        known, meant = tuple(islice(regions, MAX_NAMED_REGIONS)), text_rules.nearest(code, regions)
+        if meant is None:
+            return Fault(FaultCode.UNKNOWN_REGION, {"known": known})
+        return Fault(FaultCode.MISSPELLED_REGION, {"meant": meant, "known": known})
+    return None if rules.is_active else Fault(FaultCode.CLOSED_REGION)
 
 
-def _game_type_fault(game_type: str) -> str | None:
-    return None if game_type == GAME_TYPE else f"must be {GAME_TYPE}"
+def _game_type_fault(game_type: str) -> Fault | None:
+    return None if game_type == GAME_TYPE else Fault(FaultCode.WRONG_GAME, {"game_type": GAME_TYPE})

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from matchpod.core.errors import Fault, InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.core.faults import stated_fault
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
@@ -87,4 +88,4 @@ class KeyManagement:
 
 
 def _invalid(error: AccessError) -> InvalidParamsError:
-    return InvalidParamsError(str(error), (Fault(error.field, str(error)),) if error.field else ())
+    return InvalidParamsError(str(error), (stated_fault(error.field, str(error)),) if error.field else ())

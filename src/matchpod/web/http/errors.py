@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.errors import (
-    Fault,
     ForbiddenError,
     InvalidParamsError,
     MatchpodError,
@@ -34,6 +33,13 @@ NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
 _encoder = msgspec.json.Encoder()
 
 
+class FaultDetail(msgspec.Struct, frozen=True):
+    """One validation error: the path of the field, and a message that says what is expected."""
+
+    path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
+    message: Annotated[str, Meta(description="The rule that the field breaks.")]
+
+
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The body of every error; `details` only if there are faults to list."""
 
@@ -41,7 +47,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     error: Annotated[str, Meta(description="The error code.")]
     message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
     details: Annotated[
-        tuple[Fault, ...] | msgspec.UnsetType,
+        tuple[FaultDetail, ...] | msgspec.UnsetType,
         Meta(description="All faults of the request; left out if there are none to list."),
     ] = msgspec.UNSET
     request_id: Annotated[
@@ -61,7 +67,7 @@ class NotReadyError(UnavailableError):
 
     def __init__(self, message: str, *, reasons: Sequence[str], retry_after_s: int = 1) -> None:
         super().__init__(message, retry_after_s=retry_after_s)
-        self.faults = tuple(Fault("", reason) for reason in reasons)
+        self.reasons = tuple(reasons)
 
 
 class InternalServerError(MatchpodError):
@@ -70,15 +76,22 @@ class InternalServerError(MatchpodError):
 
 def error_response(error: MatchpodError, request_id: str) -> Response:
     """Return the response for an error."""
-    faults = error.faults if isinstance(error, InvalidParamsError | NotReadyError) else ()
     body = ErrorBody(
         status_code=error.status,
         error=error.code,
         message=str(error),
-        details=faults or msgspec.UNSET,
+        details=_details(error) or msgspec.UNSET,
         request_id=request_id,
     )
     return Response(_encoder.encode(body), error.status, headers=(*error_headers(error), NOT_STORED))
+
+
+def _details(error: MatchpodError) -> tuple[FaultDetail, ...]:
+    if isinstance(error, InvalidParamsError):
+        return tuple(FaultDetail(str(fault.path), fault.message) for fault in error.faults)
+    if isinstance(error, NotReadyError):
+        return tuple(FaultDetail("", reason) for reason in error.reasons)
+    return ()
 
 
 def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:

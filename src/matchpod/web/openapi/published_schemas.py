@@ -33,6 +33,7 @@ _NAMES: Final = {
     "MatchView": "Match",
     "RegionView": "Region",
     "ErrorBody": "Error",
+    "FaultDetail": "Fault",
     "SeriesItem": "Series",
     "MapSummary": "Map",
     "LeaderboardView": "Leaderboard",

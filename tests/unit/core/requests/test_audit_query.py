@@ -6,6 +6,7 @@ import pytest
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.requests.audit_query import AuditQuery, read_audit_query
+from tests.unit.core.requests.shown_faults import shown
 
 
 def test_query_is_read() -> None:
@@ -17,7 +18,7 @@ def test_query_is_read() -> None:
 def test_all_faults_are_reported() -> None:
     with pytest.raises(InvalidParamsError) as raised:
         read_audit_query([("before", "a b"), ("pageSize", "101"), ("page", "1")])
-    assert {fault.path: fault.message for fault in raised.value.faults} == {
+    assert dict(shown(raised.value.faults)) == {
         "before": "must be the id of an entry: act_ and 26 characters",
         "pageSize": "must be a whole number from 1 to 100",
         "page": "is not a known parameter; did you mean pageSize?",

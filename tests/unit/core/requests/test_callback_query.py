@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.core.errors import Fault, InvalidParamsError
-from matchpod.core.iso_dates import INVALID_DATE
+from matchpod.core.errors import InvalidParamsError
 from matchpod.core.requests.callback_query import (
     CallbacksQuery,
     CallbackState,
@@ -14,6 +13,7 @@ from matchpod.core.requests.callback_query import (
     read_redeliver_request,
     state_of,
 )
+from tests.unit.core.requests.shown_faults import Shown, shown
 
 DAY_MS = 86_400_000
 SEPTEMBER_21_MS = 1_789_948_800_000
@@ -54,15 +54,15 @@ def test_all_faults_of_the_list_are_reported_at_once() -> None:
     ]
     with pytest.raises(InvalidParamsError) as caught:
         read_callbacks_query(pairs)
-    faults = {fault.path: fault.message for fault in caught.value.faults}
+    faults = dict(shown(caught.value.faults))
     assert faults == {
         "server": "is not a known parameter; did you mean serverId?",
         "page": "must be a whole number from 1 to 1000000000",
         "pageSize": "must be a whole number from 1 to 100",
         "state": "must be one of waiting, delivered, given_up",
         "serverId": "must be 1 to 64 of A-Z a-z 0-9 _ -",
-        "since": INVALID_DATE,
-        "until": INVALID_DATE,
+        "since": "must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z",
+        "until": "must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z",
     }
 
 
@@ -81,20 +81,20 @@ def test_since_of_a_redelivery_is_read(since: str, at_ms: int) -> None:
 @pytest.mark.parametrize(
     ("body", "faults"),
     [
-        ([], [Fault("", "must be a JSON object")]),
-        (None, [Fault("", "must be a JSON object")]),
-        ({}, [Fault("since", "is required")]),
-        ({"since": None}, [Fault("since", "is required")]),
-        ({"since": 1}, [Fault("since", "must be a string")]),
-        ({"since": "yesterday"}, [Fault("since", INVALID_DATE)]),
-        ({"since": "2026-09-21", "state": "x"}, [Fault("state", "is not a known field")]),
-        ({"sinc": "2026-09-21"}, [Fault("sinc", "is not a known field; did you mean since?"), Fault("since", "is required")]),
+        ([], [("", "must be a JSON object")]),
+        (None, [("", "must be a JSON object")]),
+        ({}, [("since", "is required")]),
+        ({"since": None}, [("since", "is required")]),
+        ({"since": 1}, [("since", "must be a string")]),
+        ({"since": "yesterday"}, [("since", "must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z")]),
+        ({"since": "2026-09-21", "state": "x"}, [("state", "is not a known field")]),
+        ({"sinc": "2026-09-21"}, [("sinc", "is not a known field; did you mean since?"), ("since", "is required")]),
     ],
 )  # fmt: skip
-def test_faults_of_a_redelivery_are_reported(body: object, faults: list[Fault]) -> None:
+def test_faults_of_a_redelivery_are_reported(body: object, faults: list[Shown]) -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_redeliver_request(body)
-    assert list(caught.value.faults) == faults
+    assert shown(caught.value.faults) == faults
 
 
 @pytest.mark.parametrize("text", ["", "a b", "msg_\0", "x" * 65, "msg_é", "../x"])

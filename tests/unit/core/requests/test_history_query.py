@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.errors import Fault, InvalidParamsError
+from matchpod.core.errors import InvalidParamsError
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import (
     MAX_EVENTS,
@@ -28,6 +28,7 @@ from matchpod.core.requests.history_query import (
 )
 from matchpod.core.views.leaderboard import LeaderboardSort
 from matchpod.core.views.result import iso_time
+from tests.unit.core.requests.shown_faults import Shown, shown
 
 Pairs = list[tuple[str, str]]
 ListReader = Callable[[Pairs], ListQuery]
@@ -36,10 +37,10 @@ UUID = "3f1c0a52-6c1e-5b7a-9d3e-0123456789ab"
 DAY_MS = 86_400_000
 
 
-def faults(read: Callable[[Pairs], object], *pairs: tuple[str, str]) -> list[Fault]:
+def faults(read: Callable[[Pairs], object], *pairs: tuple[str, str]) -> list[Shown]:
     with pytest.raises(InvalidParamsError) as caught:
         read(list(pairs))
-    return list(caught.value.faults)
+    return shown(caught.value.faults)
 
 
 # --- lists --------------------------------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ def test_page_within_bounds_is_accepted(read: ListReader, page: int) -> None:
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("page", ["0", "-1", str(MAX_PAGE + 1), "1.5", "first"])
 def test_invalid_page_is_rejected(read: ListReader, page: str) -> None:
-    assert faults(read, ("page", page)) == [Fault("page", "must be a whole number from 1 to 1000000000")]
+    assert faults(read, ("page", page)) == [("page", "must be a whole number from 1 to 1000000000")]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -71,7 +72,7 @@ def test_page_size_within_bounds_is_accepted(read: ListReader, size: int) -> Non
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("size", ["0", "101", "-20", "20.0", "all"])
 def test_invalid_page_size_is_rejected(read: ListReader, size: str) -> None:
-    assert faults(read, ("pageSize", size)) == [Fault("pageSize", "must be a whole number from 1 to 100")]
+    assert faults(read, ("pageSize", size)) == [("pageSize", "must be a whole number from 1 to 100")]
 
 
 @pytest.mark.parametrize("size", [1, 100])
@@ -82,23 +83,23 @@ def test_limit_parameter_of_the_maps_list_is_an_alias_of_page_size(size: int) ->
 
 @pytest.mark.parametrize("size", ["0", "101"])
 def test_limit_parameter_of_the_maps_list_has_the_bounds_of_page_size(size: str) -> None:
-    assert faults(read_maps_query, ("limit", size)) == [Fault("limit", "must be a whole number from 1 to 100")]
+    assert faults(read_maps_query, ("limit", size)) == [("limit", "must be a whole number from 1 to 100")]
 
 
 def test_limit_and_page_size_must_not_differ() -> None:
     assert faults(read_maps_query, ("pageSize", "10"), ("limit", "11")) == [
-        Fault("limit", "is an alias of pageSize and must not differ from it")
+        ("limit", "is an alias of pageSize and must not differ from it")
     ]
 
 
 def test_invalid_page_size_is_not_compared_with_limit() -> None:
-    assert [fault.path for fault in faults(read_maps_query, ("pageSize", "0"), ("limit", "11"))] == ["pageSize"]
+    assert [path for path, _ in faults(read_maps_query, ("pageSize", "0"), ("limit", "11"))] == ["pageSize"]
 
 
 def test_series_list_rejects_the_limit_and_map_parameters() -> None:
     reported = faults(read_series_query, ("limit", "10"), ("map", "de_dust2"))
-    assert [fault.path for fault in reported] == ["limit", "map"]
-    assert all("is not a known parameter" in fault.message for fault in reported)
+    assert [path for path, _ in reported] == ["limit", "map"]
+    assert all("is not a known parameter" in message for _, message in reported)
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -110,7 +111,7 @@ def test_each_status_is_accepted(read: ListReader, status: MapStatus) -> None:
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("status", ["canceled", "LIVE", "running", "live,finished"])
 def test_unknown_status_is_rejected(read: ListReader, status: str) -> None:
-    expected = Fault("status", "must be one of upcoming, live, finished, cancelled")
+    expected = ("status", "must be one of upcoming, live, finished, cancelled")
     assert faults(read, ("status", status)) == [expected]
 
 
@@ -123,7 +124,7 @@ def test_valid_server_id_is_accepted(read: ListReader, server_id: str) -> None:
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("server_id", ["x" * 65, "a b", "a/b", "a\n", "é", "\x00", "\udcff"])
 def test_invalid_server_id_is_rejected(read: ListReader, server_id: str) -> None:
-    assert faults(read, ("serverId", server_id)) == [Fault("serverId", "must be 1 to 64 of A-Z a-z 0-9 _ -")]
+    assert faults(read, ("serverId", server_id)) == [("serverId", "must be 1 to 64 of A-Z a-z 0-9 _ -")]
 
 
 @pytest.mark.parametrize("name", ["de_dust2", "workshop/3070244462/de_é", "x" * 128, "Ünïcode map 🎮", " "])
@@ -142,7 +143,7 @@ def test_map_name_may_be_any_printable_text(name: str) -> None:
     ],
 )
 def test_invalid_map_name_is_rejected(name: str, message: str) -> None:
-    assert faults(read_maps_query, ("map", name)) == [Fault("map", message)]
+    assert faults(read_maps_query, ("map", name)) == [("map", message)]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -161,7 +162,7 @@ def test_date_time_bounds_are_inclusive(read: ListReader) -> None:
 def test_leap_day_is_valid_in_leap_years_only(read: ListReader) -> None:
     query = read([("dateFrom", "2024-02-29"), ("dateTo", "2024-02-29")])
     assert (query.from_ms, query.before_ms) == (1_709_164_800_000, 1_709_251_200_000)
-    assert [f.path for f in faults(read, ("dateFrom", "2023-02-29"), ("dateTo", "1900-02-29"))] == [
+    assert [path for path, _ in faults(read, ("dateFrom", "2023-02-29"), ("dateTo", "1900-02-29"))] == [
         "dateFrom",
         "dateTo",
     ]
@@ -184,15 +185,15 @@ def test_all_faults_of_a_list_query_are_reported(read: ListReader) -> None:
         ("dateTo", "b"),
     ]
     reported = faults(read, *pairs, ("statsu", "live"))
-    assert {fault.path for fault in reported} == {*dict(pairs), "statsu"}
-    assert Fault("statsu", "is not a known parameter; did you mean status?") in reported
+    assert {path for path, _ in reported} == {*dict(pairs), "statsu"}
+    assert ("statsu", "is not a known parameter; did you mean status?") in reported
 
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("name", ["page", "pageSize", "status", "serverId", "dateFrom", "dateTo"])
 def test_empty_and_repeated_parameters_are_rejected(read: ListReader, name: str) -> None:
-    assert faults(read, (name, "")) == [Fault(name, "must not be empty")]
-    assert faults(read, (name, "1"), (name, "1")) == [Fault(name, "must be given once, not 2 times")]
+    assert faults(read, (name, "")) == [(name, "must not be empty")]
+    assert faults(read, (name, "1"), (name, "1")) == [(name, "must be given once, not 2 times")]
 
 
 # --- timeline -----------------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def test_sequence_number_within_bounds_is_accepted(seq: int) -> None:
 
 @pytest.mark.parametrize("seq", ["-1", str(MAX_SEQ + 1), "1.0", "last"])
 def test_invalid_sequence_number_is_rejected(seq: str) -> None:
-    expected = Fault("afterSeq", "must be a whole number from 0 to 9007199254740991")
+    expected = ("afterSeq", "must be a whole number from 0 to 9007199254740991")
     assert faults(read_events_query, ("afterSeq", seq)) == [expected]
 
 
@@ -223,13 +224,13 @@ def test_limit_of_events_is_reduced_to_the_maximum(limit: str, served: int) -> N
 
 @pytest.mark.parametrize("limit", ["0", "-1", "all"])
 def test_limit_of_events_is_at_least_one(limit: str) -> None:
-    assert faults(read_events_query, ("limit", limit)) == [Fault("limit", "must be a whole number of at least 1")]
+    assert faults(read_events_query, ("limit", limit)) == [("limit", "must be a whole number of at least 1")]
 
 
 def test_all_faults_of_a_timeline_query_are_reported() -> None:
     reported = faults(read_events_query, ("afterSec", "1"), ("afterSeq", "x"), ("limit", "0"))
-    assert [fault.path for fault in reported] == ["afterSec", "afterSeq", "limit"]
-    assert reported[0].message == "is not a known parameter; did you mean afterSeq?"
+    assert [path for path, _ in reported] == ["afterSec", "afterSeq", "limit"]
+    assert reported[0][1] == "is not a known parameter; did you mean afterSeq?"
 
 
 # --- leaderboard --------------------------------------------------------------------------------------------------
@@ -249,9 +250,9 @@ def test_leaderboard_sort_key_and_limit_are_read(sort_by: LeaderboardSort, limit
 def test_all_faults_of_a_leaderboard_query_are_reported() -> None:
     reported = faults(read_leaderboard_query, ("sortBy", "deaths"), ("limit", "33"), ("sort", "kills"))
     assert set(reported) == {
-        Fault("sort", "is not a known parameter; did you mean sortBy?"),
-        Fault("sortBy", "must be one of kills, damage, headshots, accuracy, utility, plants, defuses"),
-        Fault("limit", "must be a whole number from 1 to 32"),
+        ("sort", "is not a known parameter; did you mean sortBy?"),
+        ("sortBy", "must be one of kills, damage, headshots, accuracy, utility, plants, defuses"),
+        ("limit", "must be a whole number from 1 to 32"),
     }
     assert faults(read_leaderboard_query, ("limit", "0"))
 

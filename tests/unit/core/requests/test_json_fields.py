@@ -4,8 +4,9 @@ from enum import StrEnum
 
 import pytest
 
-from matchpod.core.errors import Fault
+from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.requests.json_fields import MAX_FAULTS, MAX_HINTS, Faults, Fields
+from tests.unit.core.requests.shown_faults import shown
 
 
 class Colour(StrEnum):
@@ -15,14 +16,14 @@ class Colour(StrEnum):
 
 def read(members: dict[object, object], *known: str) -> tuple[Fields, Faults]:
     faults = Faults()
-    fields = Fields.of(members, "at", known or ("x",), faults)
+    fields = Fields.of(members, FieldPath(("at",)), known or ("x",), faults)
     assert fields is not None
     return fields, faults
 
 
 def only(faults: Faults) -> tuple[str, str]:
-    (fault,) = faults.error().faults
-    return fault.path, fault.message
+    (fault,) = shown(faults.error().faults)
+    return fault
 
 
 @pytest.mark.parametrize(("value", "read_as"), [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)])
@@ -90,8 +91,9 @@ def test_null_is_the_same_as_absent() -> None:
 
 def test_valid_strings_are_read_with_their_paths_and_others_are_faults() -> None:
     fields, faults = read({"x": ["a", 1, "", "b"]})
-    assert fields.texts("x", lambda text: None if text else "must not be empty") == (("at.x[0]", "a"), ("at.x[3]", "b"))
-    assert faults.error().faults == (Fault("at.x[1]", "must be a string"), Fault("at.x[2]", "must not be empty"))
+    texts = fields.texts("x", lambda text: None if text else Fault(FaultCode.EMPTY)) or ()
+    assert [(str(path), text) for path, text in texts] == [("at.x[0]", "a"), ("at.x[3]", "b")]
+    assert shown(faults.error().faults) == [("at.x[1]", "must be a string"), ("at.x[2]", "must not be empty")]
 
 
 @pytest.mark.parametrize("value", ["abc", {"0": "a"}, 3])
@@ -112,11 +114,11 @@ def test_choice_must_be_an_enum_value() -> None:
 
 def test_unknown_fields_are_reported_with_the_nearest_known_name() -> None:
     _, faults = read({"colors": 1, "zzz": 2, "color": 3, 5: 4}, "color")
-    assert faults.error().faults == (
-        Fault("at.colors", "is not a known field; did you mean color?"),
-        Fault("at.zzz", "is not a known field"),
-        Fault("at.5", "is not a known field"),
-    )
+    assert shown(faults.error().faults) == [
+        ("at.colors", "is not a known field; did you mean color?"),
+        ("at.zzz", "is not a known field"),
+        ("at.5", "is not a known field"),
+    ]
 
 
 def test_only_the_first_unknown_fields_have_a_suggestion() -> None:
@@ -132,27 +134,27 @@ def test_unknown_name_is_truncated_and_lone_surrogates_are_replaced() -> None:
 
 def test_single_fault_is_the_error_message() -> None:
     faults = Faults()
-    faults.add("a.b", "must be at least 1")
+    faults.add(Fault(FaultCode.TOO_LOW, {"minimum": 1}, FieldPath(("a", "b"))))
     assert str(faults.error()) == "a.b must be at least 1"
     assert faults.error().status == 400
 
 
 def test_fault_without_a_path_refers_to_the_request_body() -> None:
     faults = Faults()
-    assert Fields.of([], "", (), faults) is None
+    assert Fields.of([], FieldPath(), (), faults) is None
     assert str(faults.error()) == "the request body must be a JSON object"
 
 
 def test_faults_beyond_the_limit_are_only_counted() -> None:
     faults = Faults()
     for number in range(MAX_FAULTS):
-        faults.add(f"f{number}", "is wrong")
+        faults.add(Fault(FaultCode.REQUIRED, path=FieldPath((f"f{number}",))))
     assert len(faults.error().faults) == MAX_FAULTS
-    assert faults.error().faults[-1].path == f"f{MAX_FAULTS - 1}"
+    assert str(faults.error().faults[-1].path) == f"f{MAX_FAULTS - 1}"
     for _ in range(10):
-        faults.add("g", "is wrong")
+        faults.add(Fault(FaultCode.REQUIRED))
     error = faults.error()
     assert str(error) == f"{MAX_FAULTS + 10} faults in the request body"
     assert len(error.faults) == MAX_FAULTS
-    assert error.faults[-2].path == f"f{MAX_FAULTS - 2}"
-    assert error.faults[-1] == Fault("", "11 more faults are not listed")
+    assert str(error.faults[-2].path) == f"f{MAX_FAULTS - 2}"
+    assert shown(error.faults)[-1] == ("", "11 more faults are not listed")

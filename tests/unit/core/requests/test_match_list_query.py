@@ -10,6 +10,7 @@ from matchpod.core.errors import InvalidParamsError
 from matchpod.core.requests.match_list_query import MatchListQuery, read_match_list_query
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.progress import PublicPhase
+from tests.unit.core.requests.shown_faults import shown
 
 
 def test_query_without_parameters_has_defaults() -> None:
@@ -65,9 +66,9 @@ def test_all_parameters_are_read() -> None:
 def test_message_for_an_invalid_parameter_names_it(name: str, value: str, message: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_match_list_query([(name, value)])
-    (fault,) = caught.value.faults
-    assert fault.path == name
-    assert fault.message.startswith(message)
+    ((path, shown_message),) = shown(caught.value.faults)
+    assert path == name
+    assert shown_message.startswith(message)
     assert str(caught.value).startswith(f"{name} ")
 
 
@@ -75,13 +76,13 @@ def test_message_for_an_invalid_parameter_names_it(name: str, value: str, messag
 def test_invalid_external_id_is_rejected(value: str) -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_match_list_query([("externalMatchId", value)])
-    assert [fault.path for fault in caught.value.faults] == ["externalMatchId"]
+    assert [str(fault.path) for fault in caught.value.faults] == ["externalMatchId"]
 
 
 def test_all_faults_are_reported() -> None:
     with pytest.raises(InvalidParamsError) as caught:
         read_match_list_query([("page", "0"), ("status", "x"), ("phase", "x")])
-    assert [fault.path for fault in caught.value.faults] == ["page", "status", "phase"]
+    assert [str(fault.path) for fault in caught.value.faults] == ["page", "status", "phase"]
 
 
 def test_status_and_phase_select_by_one_of_them_or_exclude_each_other() -> None:

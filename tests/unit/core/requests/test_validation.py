@@ -9,16 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
+from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.validation import (
     MAX_NAMED_REGIONS,
-    CvarFault,
     CvarReading,
     RegionRules,
     read_match_request,
     series_maps,
 )
+from tests.unit.core.requests.shown_faults import shown
 
 REGIONS = {
     "eu-central": RegionRules(),
@@ -31,11 +32,11 @@ PLAYERS = [f"765611980000000{number:02}" for number in range(40)]
 def read_cvars(text: str, *, allow_simulator: bool) -> CvarReading:
     """A fake parser: `sim` is for simulated servers only, `bad` has an invalid line 2, `huge` is invalid as a whole."""
     if text == "bad":
-        return CvarReading(faults=(CvarFault(2, "bad may not be set"),))
+        return CvarReading(faults=(Fault(FaultCode.FORBIDDEN_CVAR, {"line": 2, "name": "bad"}),))
     if text == "huge":
-        return CvarReading(faults=(CvarFault(0, "must be at most 8192 bytes"),))
+        return CvarReading(faults=(Fault(FaultCode.TOO_MANY_BYTES, {"maximum": 8192}),))
     if text == "sim" and not allow_simulator:
-        return CvarReading(faults=(CvarFault(1, "sim is only for the simulator"),))
+        return CvarReading(faults=(Fault(FaultCode.SIMULATOR_CVAR, {"line": 1, "name": "sim"}),))
     return CvarReading(settings=(CvarSetting(text, "1"),))
 
 
@@ -63,7 +64,7 @@ def error_of(value: object) -> InvalidParamsError:
 
 
 def faults_of(value: object) -> list[tuple[str, str]]:
-    return [(fault.path, fault.message) for fault in error_of(value).faults]
+    return shown(error_of(value).faults)
 
 
 # --- valid bodies ------------------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ def test_invalid_field_of_the_body_is_reported(field: str, value: object, messag
         ("maxRounds", float("nan"), "must be a finite number"),
         ("maxRounds", 10**400, "must be at most 200"),
         ("customCvars", ["mp_buytime 1"], "must be a string"),
-        ("customCvars", "bad", "line 2: bad may not be set"),
+        ("customCvars", "bad", "line 2: bad may not be set by a match"),
         ("customCvars", "huge", "must be at most 8192 bytes"),
         ("maxRound", 3, "is not a known field; did you mean maxRounds?"),
         ("dmSubMode", "ffa", "is only for matchType deathmatch, not competitive"),
@@ -380,7 +381,7 @@ def test_both_teams_together_list_at_most_32_players() -> None:
 
 def test_simulator_variables_are_allowed_in_simulated_regions_only() -> None:
     value = body(customCvars="sim")
-    assert faults_of(value) == [("gameSettings.customCvars", "line 1: sim is only for the simulator")]
+    assert faults_of(value) == [("gameSettings.customCvars", "line 1: sim is only allowed in simulator regions")]
     assert read(value | {"region": "sandbox"}).game_settings.custom_cvars == (CvarSetting("sim", "1"),)
     # An unknown region is the only fault: it may be a misspelled simulated region.
     assert [path for path, _ in faults_of(value | {"region": "sandbx"})] == ["region"]
@@ -389,7 +390,7 @@ def test_simulator_variables_are_allowed_in_simulated_regions_only() -> None:
 def test_all_faults_are_reported_at_once() -> None:
     value = {"region": "mars", "gameSettings": {"matchType": "casual", "maxRounds": 0, "freezeTime": "x"}, "extra": 1}
     error = error_of(value)
-    assert [fault.path for fault in error.faults] == [
+    assert [str(fault.path) for fault in error.faults] == [
         "extra",
         "region",
         "gameType",
@@ -449,7 +450,7 @@ def test_any_json_in_any_field_gives_a_match_or_encodable_faults(path: tuple[str
     try:
         answer = read(changed)
     except InvalidParamsError as error:
-        answer = [str(error), error.faults]
+        answer = [str(error), shown(error.faults)]
     msgspec.json.encode(answer)
 
 
