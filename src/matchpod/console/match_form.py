@@ -1,4 +1,4 @@
-"""The form for a new match: its fields with the rules of the request schema, and what they mean as a request body.
+"""The form for a new match: its fields, from the table of the request, and what they mean as a request body.
 
 The form makes the body that a caller of the API would send, and the service validates it. So there is one set of rules,
 and each fault of the service is shown beside the field that it is about.
@@ -16,8 +16,8 @@ from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
 from matchpod.core.model import MatchType, SeriesFormat
-from matchpod.core.requests.validation import GAME_TYPE
-from matchpod.web.openapi.request_schema import Schema, create_match_schemas
+from matchpod.core.requests import request_table as table
+from matchpod.core.requests.json_fields import AnyField
 
 MATCH_TYPES: Final = tuple((one.value, one.value) for one in MatchType)
 MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(one.length for one in SeriesFormat) + 1))
@@ -28,17 +28,16 @@ KNOWN_MAPS: Final = (
 """Offered while a name is typed; any other map of the game or the workshop can be given."""
 SCENARIO_CVAR: Final = "sim_scenario"
 
-_SETTINGS: Final = "gameSettings."
+_SETTINGS: Final = {field.name: field for field in table.SETTINGS}
+_NUMBERS: Final = tuple(field.name for field in table.SETTINGS if "minimum" in field.rule.schema)
 _ROSTER_HELP: Final = f"One player per line: {FORMATS}."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _MAX_NUMBER_CHARS: Final = 20
 
-_schemas: Final = create_match_schemas()
-
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of the form, with the rules of its schema."""
+    """One field of the form, with the rules of the field of the request."""
 
     name: str
     label: str
@@ -54,73 +53,56 @@ class FormFaults(msgspec.Struct, frozen=True):
     general: tuple[str, ...] = ()
 
 
-def _schema_of(path: str) -> Schema:
-    """Return the schema of a field of the body, such as `gameSettings.maxRounds`."""
-    if not path.startswith(_SETTINGS):
-        return _properties("CreateMatch")[path]
-    name = path.removeprefix(_SETTINGS)
-    found = [_properties(kind)[name] for kind in ("SeriesSettings", "DeathmatchSettings")]
-    return next(schema for schema in found if schema.get("type") != "null")
-
-
-def _properties(name: str) -> dict[str, Schema]:
-    return msgspec.convert(_schemas[name]["properties"], dict[str, Schema])
-
-
-def _field(name: str, label: str, schema: Schema, *, help_text: str | None = None) -> FormField:
+def _field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
+    """Return a field of the form, by default with the name, label and meaning of the field of the request."""
+    schema = field.rule.schema
     return FormField(
-        name=name,
-        label=label,
-        help=str(schema.get("description", "")) if help_text is None else help_text,
+        name=name or field.name,
+        label=label or field.label,
+        help=field.meaning if help_text is None else help_text,
         max_length=msgspec.convert(schema.get("maxLength"), int | None),
-        choices=tuple(str(one) for one in msgspec.convert(schema.get("enum", ()), list[object]) if one is not None),
+        choices=msgspec.convert(schema.get("enum", ()), tuple[str, ...]),
     )
-
-
-def _number_help(schema: Schema) -> str:
-    return f"{schema['description']} From {schema['minimum']} to {schema['maximum']}."
 
 
 def _fields() -> dict[str, FormField]:
     """Return the fields in their order on the page."""
-    first_map, more_maps = _schema_of("gameSettings.map"), _schema_of("gameSettings.maps")
-    rosters = _schema_of("gameSettings.teams")
     found = [
-        _field("region", "Region", _schema_of("region"), help_text=""),
+        _field(table.REGION, help_text=""),
         FormField(name="scenario", label="Scenario"),
-        FormField(name="matchType", label="Match type", choices=tuple(MatchType)),
-        _field("seriesFormat", "Series", _schema_of("gameSettings.seriesFormat"), help_text=""),
-        _field("map1", "First map", first_map),
-        *(_field(name, f"Map {name[3:]}", more_maps, help_text="") for name in MAP_FIELDS[1:]),
-        _field("sides", "Sides", _schema_of("gameSettings.sides")),
-        _field("externalMatchId", "External id", _schema_of("externalMatchId")),
-        _field("callbackUrl", "Callback URL", _schema_of("callbackUrl")),
-        FormField(name="teams", label="Teams", help=str(rosters["description"])),
+        _field(table.MATCH_TYPE),
+        _field(table.SERIES_FORMAT, help_text=""),
+        _field(table.MAP, name=MAP_FIELDS[0]),
+        *(_field(table.MAPS, name=name, label=f"Map {name[3:]}", help_text="") for name in MAP_FIELDS[1:]),
+        _field(table.SIDES),
+        _field(table.EXTERNAL_MATCH_ID),
+        _field(table.CALLBACK_URL),
+        _field(table.TEAMS),
         *(field for one in Team for field in _team_fields(one)),
-        _field("dmSubMode", "Deathmatch mode", _schema_of("gameSettings.dmSubMode"), help_text=""),
-        _number_field("dmRoundMinutes", "Minutes"),
-        FormField(
-            name="players",
-            label="Players",
-            help=f"{_schema_of('gameSettings.players')['description']} {_ROSTER_HELP}",
-        ),
-        _field("serverPassword", "Server password", _schema_of("gameSettings.serverPassword")),
-        _number_field("freezeTime", "Freeze time in seconds"),
-        _number_field("maxRounds", "Rounds per map"),
-        _field("customCvars", "Console variables", _schema_of("gameSettings.customCvars")),
-        _field("callbackAuthToken", "Callback auth token", _schema_of("callbackAuthToken")),
+        _field(table.DM_SUB_MODE, help_text=""),
+        _number_field(table.DM_ROUND_MINUTES),
+        _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
+        _field(table.SERVER_PASSWORD),
+        _number_field(table.FREEZE_TIME),
+        _number_field(table.MAX_ROUNDS),
+        _field(table.CUSTOM_CVARS),
+        _field(table.CALLBACK_AUTH_TOKEN),
     ]
     return {field.name: field for field in found}
 
 
-def _number_field(name: str, label: str) -> FormField:
-    schema = _schema_of(f"gameSettings.{name}")
-    return _field(name, label, schema, help_text=_number_help(schema))
+def _number_field(field: AnyField) -> FormField:
+    schema = field.rule.schema
+    return _field(field, help_text=f"{field.meaning} From {schema['minimum']} to {schema['maximum']}.")
 
 
 def _team_fields(team: Team) -> tuple[FormField, FormField]:
-    name = _field(f"{team}Name", f"Name of {_team_label(team)}", _properties("ListedTeam")["name"], help_text="")
-    return name, FormField(name=f"{team}Players", label=f"Players of {_team_label(team)}", help=_ROSTER_HELP)
+    name, players = table.TEAM_NAME, table.TEAM_PLAYERS
+    of_team = f"of {_team_label(team)}"
+    return (
+        _field(name, name=f"{team}Name", label=f"{name.label} {of_team}", help_text=""),
+        _field(players, name=f"{team}Players", label=f"{players.label} {of_team}", help_text=_ROSTER_HELP),
+    )
 
 
 def _team_label(team: str) -> str:
@@ -128,7 +110,6 @@ def _team_label(team: str) -> str:
 
 
 FIELDS: Final = _fields()
-NUMBERS: Final = ("dmRoundMinutes", "freezeTime", "maxRounds")
 MORE_FIELDS: Final = (
     "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
 )  # fmt: skip
@@ -145,7 +126,7 @@ def default_values(*, region: str, is_sandbox: bool, external_id: str, callback_
         "region": region,
         "matchType": MatchType.COMPETITIVE.value,
         "seriesFormat": SeriesFormat.BO1.value,
-        "map1": str(_schema_of("gameSettings.map")["example"]),
+        "map1": str(table.MAP.rule.schema["example"]),
         "externalMatchId": external_id,
     }
     if is_sandbox:
@@ -161,21 +142,9 @@ def given_values(form: Mapping[str, str]) -> dict[str, str]:
     return {name: form.get(name, "").replace("\r\n", "\n") for name in FIELDS}
 
 
-def applies(name: str, match_type: str) -> bool:
-    """True if the settings of the match type have this field."""
-    settings = _settings_of(match_type)
-    return settings is not None and name in settings and settings[name].get("type") != "null"
-
-
 def match_types_of(name: str) -> list[str]:
     """Return the match types whose settings have this field."""
-    return [one.value for one in MatchType if applies(name, one)]
-
-
-def _settings_of(match_type: str) -> dict[str, Schema] | None:
-    mapping = msgspec.convert(_schemas["GameSettings"]["discriminator"], dict[str, object])["mapping"]
-    reference = msgspec.convert(mapping, dict[str, str]).get(match_type)
-    return None if reference is None else _properties(reference.rpartition("/")[2])
+    return [one.value for one in MatchType if _SETTINGS[name].is_for(one)]
 
 
 # --- the request body ---------------------------------------------------------------------------------------------
@@ -185,7 +154,7 @@ def read_body(values: Mapping[str, str]) -> dict[str, object]:
     """Return the body that a caller of the API would send; empty fields and those of other match types are left out."""
     body: dict[str, object] = {
         "region": values["region"],
-        "gameType": GAME_TYPE,
+        "gameType": table.GAME_TYPE,
         "externalMatchId": values["externalMatchId"],
         "callbackUrl": values["callbackUrl"].strip(),
         "callbackAuthToken": values["callbackAuthToken"],
@@ -207,13 +176,12 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "dmSubMode": values["dmSubMode"],
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
-        **{name: _number(values[name].strip()) for name in NUMBERS},
+        **{name: _number(values[name].strip()) for name in _NUMBERS},
     }
-    is_for_all = ("matchType", "map", "maps", "serverPassword", "customCvars", "freezeTime", "maxRounds")
     return {
         name: value
         for name, value in settings.items()
-        if value not in ("", [], None) and (name in is_for_all or applies(name, match_type))
+        if value not in ("", [], None) and _SETTINGS[name].is_for(match_type)
     }
 
 

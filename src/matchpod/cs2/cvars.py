@@ -10,15 +10,10 @@ import re
 
 from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.model import CvarSetting
+from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.core.requests.text_rules import nearest
 from matchpod.core.requests.validation import CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
-
-MAX_TEXT_BYTES = 8192
-"""Maximum size of the text, which is stored with the match: enough for a tournament configuration with comments."""
-
-MAX_LINES = 200
-"""Most lines of the text. Each setting costs a round trip to the server after every map load."""
 
 MAX_SUGGESTIONS = 3
 """Faults after which suggestions stop. Finding the nearest of 500 names takes up to three milliseconds."""
@@ -68,10 +63,10 @@ def is_never_allowed(name: str) -> bool:
 
 def _size_fault(text: str) -> Fault | None:
     # Count characters first, to reject a huge text before it is encoded.
-    if len(text) > MAX_TEXT_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_BYTES:
-        return Fault(FaultCode.TOO_MANY_BYTES, {"maximum": MAX_TEXT_BYTES})
-    if text.removesuffix("\n").count("\n") >= MAX_LINES:
-        return Fault(FaultCode.TOO_MANY_LINES, {"maximum": MAX_LINES})
+    if len(text) > MAX_CVAR_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_CVAR_BYTES:
+        return Fault(FaultCode.TOO_MANY_BYTES, {"maximum": MAX_CVAR_BYTES})
+    if text.removesuffix("\n").count("\n") >= MAX_CVAR_LINES:
+        return Fault(FaultCode.TOO_MANY_LINES, {"maximum": MAX_CVAR_LINES})
     return None
 
 

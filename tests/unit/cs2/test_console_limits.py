@@ -7,8 +7,8 @@ import pytest
 from cs2_protocol import console_commands
 from cs2_protocol.console_limits import ACTION_BYTES, CVAR_BYTES, LOAD_BYTES, MAX_CALL_BYTES, answer_limit
 from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
+from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.cs2 import match_commands
-from matchpod.cs2.cvars import MAX_LINES, MAX_TEXT_BYTES
 
 
 def settings(match_type: MatchType) -> GameSettings:
@@ -40,4 +40,4 @@ def test_commands_that_do_something_may_print_more_than_a_variable(match_type: M
 
 def test_variables_of_the_largest_match_fit_into_one_call() -> None:
     line = len("mp_guardian_bomb_plant_custom_x_mark_location = \n")
-    assert 10 * (MAX_TEXT_BYTES + MAX_LINES * line) < MAX_CALL_BYTES
+    assert 10 * (MAX_CVAR_BYTES + MAX_CVAR_LINES * line) < MAX_CALL_BYTES

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.model import CvarSetting
+from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.cs2.cvar_names import CVAR_NAMES
-from matchpod.cs2.cvars import MAX_LINES, MAX_SUGGESTIONS, MAX_TEXT_BYTES, is_never_allowed, read_custom_cvars
+from matchpod.cs2.cvars import MAX_SUGGESTIONS, is_never_allowed, read_custom_cvars
 
 VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
 
@@ -136,20 +137,20 @@ def test_no_listed_name_is_dangerous_and_each_is_accepted() -> None:
 
 
 def test_text_length_is_bounded_in_bytes() -> None:
-    assert not reasons("//" + "x" * (MAX_TEXT_BYTES - 2))
-    assert reasons("//" + "x" * (MAX_TEXT_BYTES - 1)) == [(None, "must be at most 8192 bytes")]
-    assert reasons("//" + "é" * (MAX_TEXT_BYTES // 2)) == [(None, "must be at most 8192 bytes")]
+    assert not reasons("//" + "x" * (MAX_CVAR_BYTES - 2))
+    assert reasons("//" + "x" * (MAX_CVAR_BYTES - 1)) == [(None, "must be at most 8192 bytes")]
+    assert reasons("//" + "é" * (MAX_CVAR_BYTES // 2)) == [(None, "must be at most 8192 bytes")]
     assert read_custom_cvars("// \ud800").settings == ()
 
 
 def test_text_length_is_bounded_in_lines() -> None:
-    assert len(read_custom_cvars("mp_buytime 5\n" * MAX_LINES).settings) == MAX_LINES
-    assert reasons("mp_buytime 5\n" * MAX_LINES + "\n") == [(None, "must be at most 200 lines")]
-    assert reasons("\n" * (MAX_LINES + 1)) == [(None, "must be at most 200 lines")]
+    assert len(read_custom_cvars("mp_buytime 5\n" * MAX_CVAR_LINES).settings) == MAX_CVAR_LINES
+    assert reasons("mp_buytime 5\n" * MAX_CVAR_LINES + "\n") == [(None, "must be at most 200 lines")]
+    assert reasons("\n" * (MAX_CVAR_LINES + 1)) == [(None, "must be at most 200 lines")]
 
 
 def test_only_the_first_faults_have_a_suggestion() -> None:
-    suggested = [reason for _, reason in reasons("mp_maxroundz 1\n" * MAX_LINES) if "did you mean" in reason]
+    suggested = [reason for _, reason in reasons("mp_maxroundz 1\n" * MAX_CVAR_LINES) if "did you mean" in reason]
     assert len(suggested) == MAX_SUGGESTIONS
 
 

@@ -12,14 +12,23 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.faults import FieldPath
 from matchpod.core.iso_dates import read_date
+from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SIZE, server_id_fault
-from matchpod.core.requests.json_fields import Faults, Fields
+from matchpod.core.requests.json_fields import Faults, Fields, RequestField
 from matchpod.core.requests.query_fields import QueryFields
 
 CALLBACK_ID: Final = r"[0-9A-Za-z_-]{1,64}"
 """Pattern of callback ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
+
+SINCE: Final = RequestField(
+    name="since",
+    rule=rules.date(),
+    meaning="Only callbacks created at this time or later, in ISO 8601.",
+    is_required=True,
+)
+"""The only field of the body that sends given-up callbacks again."""
 
 _NAMES: Final = ("page", "pageSize", "state", "serverId", "since", "until")
 
@@ -72,8 +81,8 @@ def read_callbacks_query(pairs: Sequence[tuple[str, str]]) -> CallbacksQuery:
 def read_redeliver_request(body: object) -> int:
     """Return the `since` of a decoded body in milliseconds; a date is the beginning of its day."""
     faults = Faults()
-    fields = Fields.of(body, FieldPath(), ("since",), faults)
-    since = None if fields is None else fields.text("since", _date_fault, required=True)
+    fields = Fields.of(body, FieldPath(), (SINCE,), faults)
+    since = None if fields is None else fields.read(SINCE)
     span = None if since is None else read_date(since)
     if span is None or faults:
         raise faults.error()
@@ -83,7 +92,3 @@ def read_redeliver_request(body: object) -> int:
 def read_callback_id(text: str) -> str | None:
     """Return the text if it is a valid callback id, else None."""
     return text if re.fullmatch(CALLBACK_ID, text) else None
-
-
-def _date_fault(text: str) -> Fault | None:
-    return Fault(FaultCode.NOT_A_DATE) if read_date(text) is None else None

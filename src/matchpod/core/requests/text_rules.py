@@ -36,6 +36,18 @@ MAX_QUOTED = 64
 MAX_COMPARED = 10
 """Most known names that an unknown one is compared with in full: those with the most pairs of letters in common."""
 
+PLAYER_ID = "7656119[0-9]{10}"
+"""Pattern of a 64-bit player id."""
+
+MAP = "[a-z0-9_]{1,64}|workshop/[0-9]{1,20}"
+"""Pattern of a map name."""
+
+HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
+"""Pattern of a header value. No whitespace at either end: receivers strip it, and the token would differ."""
+
+NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]+$"
+"""A pattern for schemas of texts without control characters."""
+
 _INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
 """Categories without a mark of their own: also spaces, characters that are not assigned, and marks on others."""
 
@@ -45,10 +57,9 @@ _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
 """Characters that would end or expand a console command: the match plugin executes team names unquoted."""
 
-_PLAYER_ID = re.compile(r"7656119[0-9]{10}")
-_MAP = re.compile(r"[a-z0-9_]{1,64}|workshop/[0-9]{1,20}")
-# No whitespace at either end of a header value: receivers strip it, and the token would differ.
-_HEADER_VALUE = re.compile(r"[!-~](?:[ \t!-~]*[!-~])?")
+_PLAYER_ID = re.compile(PLAYER_ID)
+_MAP = re.compile(MAP)
+_HEADER_VALUE = re.compile(HEADER_VALUE)
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _URL = re.compile(r"(?i:https?)://(?P<authority>[^/?#]*)(?:[/?#].*)?")
 _AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
-from matchpod.core.requests.validation import GAME_TYPE
+from matchpod.core.requests.request_table import GAME_TYPE
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import IsoTime

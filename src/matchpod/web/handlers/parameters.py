@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import audit_query, callback_query, history_query, match_list_query
 from matchpod.core.requests.callback_query import CallbackState
-from matchpod.core.requests.text_rules import MAX_EXTERNAL_ID
+from matchpod.core.requests.field_rules import DATE_SCHEMA
+from matchpod.core.requests.text_rules import MAX_EXTERNAL_ID, NO_CONTROL
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
@@ -20,20 +21,12 @@ from matchpod.web import event_streams
 from matchpod.web.endpoint import Parameter
 from matchpod.web.handlers import ops
 
-NO_CONTROL: Final = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
-"""A pattern for text without control characters."""
-
 _UUID: Final = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 _SERVER_ID: Final[dict[str, object]] = {
     "type": "string",
     "pattern": f"^{history_query.SERVER_ID}$",
     "example": "srv_01hf7yat000000000000000000",
-}
-DATE: Final[dict[str, object]] = {
-    "type": "string",
-    "anyOf": [{"format": "date"}, {"format": "date-time"}],
-    "example": "2026-09-21",
 }
 _DATE_FORMS: Final = (
     "ISO 8601: `2026-09-21`, or with a time, as in `2026-09-21T14:30`, `2026-09-21 14:30:00` or "
@@ -138,17 +131,19 @@ MAP_NAME: Final = _query(
     "`workshop/987654321/de_name`.",
     {"type": "string", "minLength": 1, "maxLength": history_query.MAX_MAP_NAME, "pattern": NO_CONTROL},
 )
-DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", DATE)
+DATE_FROM: Final = _query("dateFrom", f"Only those that started at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 DATE_TO: Final = _query(
     "dateTo",
     "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",
-    DATE,
+    DATE_SCHEMA,
 )
 SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 SERVER_SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, DATE_FROM, DATE_TO)
-CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE)
+CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 CREATED_TO: Final = _query(
-    "dateTo", "Only those created at this time or before, as for `dateFrom`. A date includes its whole day.", DATE
+    "dateTo",
+    "Only those created at this time or before, as for `dateFrom`. A date includes its whole day.",
+    DATE_SCHEMA,
 )
 SERVERS_LIST: Final = (
     PAGE,
@@ -167,9 +162,9 @@ SERVERS_LIST: Final = (
 MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
 
 CALLBACK_STATE: Final = _query("state", "Only those in this state.", {"type": "string", "enum": [*CallbackState]})
-SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE)
+SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 UNTIL: Final = _query(
-    "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE
+    "until", "Only those created at this time or before, as for `since`. A date includes its whole day.", DATE_SCHEMA
 )
 CALLBACKS_LIST: Final = (PAGE, PAGE_SIZE, CALLBACK_STATE, OF_SERVER, SINCE, UNTIL)
 

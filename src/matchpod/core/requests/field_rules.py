@@ -1,0 +1,132 @@
+"""Define the rules of JSON values in requests: each reads a value, and has the JSON Schema of what is allowed.
+
+True and false are not numbers, 30.0 is the integer 30. A `format` in a schema names a rule that no pattern can express.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.iso_dates import read_date
+from matchpod.core.requests.json_fields import AnyField, Faults, FieldRule, Fields, Schema
+
+DATE_SCHEMA: Final[Schema] = {
+    "type": "string",
+    "anyOf": [{"format": "date"}, {"format": "date-time"}],
+    "example": "2026-09-21",
+}
+
+TextCheck = Callable[[str], Fault | None]
+"""A function that returns None for a valid text, else a fault without a path."""
+
+Texts = tuple[tuple[FieldPath, str], ...]
+"""The valid strings of an array, each with its path."""
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def schema_ref(name: str) -> Schema:
+    """Return a reference to the schema with this published name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def text(check: TextCheck | None = None, *, longest: int | None = None, **schema: object) -> FieldRule[str]:
+    """A string that passes a check. With `longest`, its schema has 1 to this many characters."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> str | None:
+        if not isinstance(value, str):
+            faults.add(Fault(FaultCode.NOT_A_STRING, path=path))
+            return None
+        fault = check(value) if check else None
+        if fault is not None:
+            faults.add(fault.at(path))
+            return None
+        return value
+
+    lengths: Schema = {} if longest is None else {"minLength": 1, "maxLength": longest}
+    return FieldRule({"type": "string", **lengths, **schema}, read)
+
+
+def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
+    """An array of strings; the valid ones are read."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> Texts | None:
+        if not isinstance(value, list | tuple):
+            faults.add(Fault(FaultCode.NOT_STRINGS, path=path))
+            return None
+        items = ((path / at, item.read(one, path / at, faults)) for at, one in enumerate(value))
+        return tuple((place, found) for place, found in items if found is not None)
+
+    return FieldRule({"type": "array", "items": item.schema, **schema}, read)
+
+
+def choice(values: type[E]) -> FieldRule[E]:
+    """A member of an enum."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> E | None:
+        member = next((member for member in values if member.value == value), None)
+        if member is None:
+            faults.add(not_a_choice(values).at(path))
+        return member
+
+    return FieldRule({"type": "string", "enum": [member.value for member in values]}, read)
+
+
+def not_a_choice(values: type[StrEnum]) -> Fault:
+    """Return the fault of a value that is not one of these."""
+    return Fault(FaultCode.NOT_A_CHOICE, {"choices": tuple(values)})
+
+
+def integer(minimum: int, maximum: int) -> FieldRule[int]:
+    """An integer within its bounds."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> int | None:
+        found = _read_number(value, minimum, maximum, is_whole=True)
+        if isinstance(found, Fault):
+            faults.add(found.at(path))
+            return None
+        return int(found)
+
+    return FieldRule({"type": "integer", "minimum": minimum, "maximum": maximum}, read)
+
+
+def number(minimum: int, maximum: int) -> FieldRule[float]:
+    """A number within its bounds; it may have a fraction."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> float | None:
+        found = _read_number(value, minimum, maximum, is_whole=False)
+        if isinstance(found, Fault):
+            faults.add(found.at(path))
+            return None
+        return float(found)
+
+    return FieldRule({"type": "number", "minimum": minimum, "maximum": maximum}, read)
+
+
+def date() -> FieldRule[str]:
+    """An ISO 8601 date or date-time."""
+    rule = text(lambda value: Fault(FaultCode.NOT_A_DATE) if read_date(value) is None else None)
+    return FieldRule(DATE_SCHEMA, rule.read)
+
+
+def nested(schema: str, known: Sequence[AnyField]) -> FieldRule[Fields]:
+    """An object with these fields, which has a schema of its own."""
+    return FieldRule(schema_ref(schema), lambda value, path, faults: Fields.of(value, path, known, faults))
+
+
+def _read_number(value: object, minimum: int, maximum: int, *, is_whole: bool) -> float | Fault:
+    # bool is a subclass of int in Python, not in JSON.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return Fault(FaultCode.NOT_A_NUMBER)
+    if isinstance(value, float) and not math.isfinite(value):
+        return Fault(FaultCode.NOT_FINITE)
+    if is_whole and isinstance(value, float) and not value.is_integer():
+        return Fault(FaultCode.NOT_WHOLE)
+    # The value is not converted before it is compared: float() of an integer with 400 digits raises.
+    if value < minimum:
+        return Fault(FaultCode.TOO_LOW, {"minimum": minimum})
+    return Fault(FaultCode.TOO_HIGH, {"maximum": maximum}) if value > maximum else value

@@ -1,0 +1,47 @@
+"""The tables of request fields: complete, and each with what its users need."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from matchpod.core.faults import FieldPath
+from matchpod.core.model import GameSettings, MatchRequest
+from matchpod.core.requests import request_table as table
+from matchpod.core.requests.json_fields import AnyField, Faults
+
+OBJECTS = (table.BODY, table.SETTINGS, tuple(table.LISTED_TEAMS.values()), table.TEAM)
+
+
+def names(fields: tuple[AnyField, ...]) -> set[str]:
+    return {field.name for field in fields}
+
+
+def encoded(shape: type[msgspec.Struct]) -> set[str]:
+    """Return the names of a struct's fields, spelled as in the API."""
+    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name) for name in shape.__struct_fields__}
+
+
+@pytest.mark.parametrize("fields", OBJECTS)
+def test_names_are_unique(fields: tuple[AnyField, ...]) -> None:
+    assert len(names(fields)) == len(fields)
+
+
+def test_every_value_of_a_request_has_a_field() -> None:
+    assert names(table.BODY) == encoded(MatchRequest)
+    assert encoded(GameSettings) - names(table.SETTINGS) == {"team1", "team2"}
+    assert names(table.SETTINGS) - encoded(GameSettings) == {"map", "teams"}
+
+
+def test_every_field_of_a_form_has_a_label() -> None:
+    without = {field.name for fields in OBJECTS for field in fields if not field.label}
+    assert without == {"gameType", "gameSettings", "team1", "team2"}
+
+
+@pytest.mark.parametrize("field", [field for fields in OBJECTS for field in fields if field.example])
+def test_example_satisfies_its_rule(field: AnyField) -> None:
+    faults = Faults()
+    assert field.rule.read(field.example, FieldPath(), faults) == field.example
+    assert not faults
