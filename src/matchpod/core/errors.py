@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import ClassVar
+
 from matchpod.core.faults import Fault, FaultCode
+
+
+class ErrorCode(StrEnum):
+    """What is wrong, for programs. Codes may be added: treat an unknown one as its status says."""
+
+    INVALID_PARAMS = "INVALID_PARAMS"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    FORBIDDEN = "FORBIDDEN"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
+    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
+    CALLBACK_WAITING = "CALLBACK_WAITING"
+    GONE = "GONE"
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
+    RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
+    SERVER_ERROR = "SERVER_ERROR"
+    SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
 
 
 class MatchpodError(Exception):
     """Base class of all error responses. The message is one sentence that the caller can act on."""
 
-    code = "SERVER_ERROR"
-    status = 500
+    code: ClassVar[ErrorCode] = ErrorCode.SERVER_ERROR
+    status: ClassVar[int] = 500
 
 
 class InvalidParamsError(MatchpodError):
     """The body or query failed validation; `faults` lists the validation errors."""
 
-    code = "INVALID_PARAMS"
+    code = ErrorCode.INVALID_PARAMS
     status = 400
 
     def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
@@ -46,28 +67,28 @@ class InvalidFieldsError(InvalidParamsError):
 class UnauthorizedError(MatchpodError):
     """The API key is missing or invalid."""
 
-    code = "UNAUTHORIZED"
+    code = ErrorCode.UNAUTHORIZED
     status = 401
 
 
 class ForbiddenError(MatchpodError):
     """The API key is valid but lacks permission for this request."""
 
-    code = "FORBIDDEN"
+    code = ErrorCode.FORBIDDEN
     status = 403
 
 
 class NotFoundError(MatchpodError):
     """The requested resource does not exist."""
 
-    code = "NOT_FOUND"
+    code = ErrorCode.NOT_FOUND
     status = 404
 
 
 class MethodNotAllowedError(MatchpodError):
     """The path exists but does not support the method."""
 
-    code = "METHOD_NOT_ALLOWED"
+    code = ErrorCode.METHOD_NOT_ALLOWED
     status = 405
 
     def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
@@ -78,35 +99,35 @@ class MethodNotAllowedError(MatchpodError):
 class ServerNotRunningError(MatchpodError):
     """The match on this server has already ended in a way that conflicts with the request."""
 
-    code = "SERVER_NOT_RUNNING"
+    code = ErrorCode.SERVER_NOT_RUNNING
     status = 409
 
 
 class IdempotencyConflictError(MatchpodError):
     """The idempotency key was already used with a different body."""
 
-    code = "IDEMPOTENCY_CONFLICT"
+    code = ErrorCode.IDEMPOTENCY_CONFLICT
     status = 409
 
 
 class CallbackWaitingError(MatchpodError):
     """An attempt to deliver the callback is under way or scheduled, so no other one is requested."""
 
-    code = "CALLBACK_WAITING"
+    code = ErrorCode.CALLBACK_WAITING
     status = 409
 
 
 class PayloadTooLargeError(MatchpodError):
     """The body exceeds the size limit."""
 
-    code = "PAYLOAD_TOO_LARGE"
+    code = ErrorCode.PAYLOAD_TOO_LARGE
     status = 413
 
 
 class RateLimitError(MatchpodError):
     """Too many requests; `retry_after_s` is the time until the next one is allowed."""
 
-    code = "RATE_LIMIT_EXCEEDED"
+    code = ErrorCode.RATE_LIMIT_EXCEEDED
     status = 429
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
@@ -117,7 +138,7 @@ class RateLimitError(MatchpodError):
 class UnavailableError(MatchpodError):
     """The service is starting, draining or overloaded, or cannot reach its database."""
 
-    code = "SERVICE_UNAVAILABLE"
+    code = ErrorCode.SERVICE_UNAVAILABLE
     status = 503
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:

@@ -18,19 +18,22 @@ from matchpod.cs2.cvar_names import CVAR_NAMES
 MAX_SUGGESTIONS = 3
 """Faults after which suggestions stop. Finding the nearest of 500 names takes up to three milliseconds."""
 
+FORBIDDEN_NAMES = (
+    "sv_cheats", "sv_password", "sv_setsteamaccount", "quit", "exit", "alias", "map", "changelevel", "tv_record",
+)  # fmt: skip
+FORBIDDEN_PREFIXES = (
+    "rcon_", "exec", "log", "host_", "plugin", "meta", "css_", "matchzy_", "get5_", "kick", "say",
+)  # fmt: skip
+"""Names that give access to the server, its secrets, its logs or its plugins, so no list of names can allow them, not
+even an operator's. The console ignores their case."""
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
 _BLANKS = re.compile(r"[ \t]+")
 _QUOTED = re.compile(r'"(?P<value>[^"]*)"[ \t]*(?://.*)?')
 _COMMENT_AFTER_VALUE = re.compile(r"[ \t]+//.*")
 _SIMULATOR_NAME = re.compile(r"sim_[a-z0-9_]{1,60}")
-# The console ignores the case of names. These give access to the server, its secrets, its logs or its plugins, so no
-# list of names can allow them, not even an operator's.
-_NEVER = re.compile(
-    r"sv_cheats|sv_password|sv_setsteamaccount|quit|exit|alias|map|changelevel|tv_record"
-    r"|(?:rcon_|exec|log|host_|plugin|meta|css_|matchzy_|get5_|kick|say).*",
-    re.IGNORECASE,
-)
+_NEVER = re.compile("|".join((*FORBIDDEN_NAMES, *(f"{prefix}.*" for prefix in FORBIDDEN_PREFIXES))), re.IGNORECASE)
 
 
 def read_custom_cvars(

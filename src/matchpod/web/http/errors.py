@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.errors import (
+    ErrorCode,
     ForbiddenError,
     InvalidParamsError,
     MatchpodError,
@@ -44,7 +45,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The body of every error; `details` only if there are faults to list."""
 
     status_code: Annotated[int, Meta(description="The HTTP status.")]
-    error: Annotated[str, Meta(description="The error code.")]
+    error: Annotated[ErrorCode, Meta(description="The error code.")]
     message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
     details: Annotated[
         tuple[FaultDetail, ...] | msgspec.UnsetType,
@@ -58,7 +59,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class GoneError(MatchpodError):
     """The match has ended or does not exist; a game server stops sending when it gets this status."""
 
-    code = "GONE"
+    code = ErrorCode.GONE
     status = 410
 
 

@@ -12,6 +12,7 @@ from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.handlers.parameters import IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
+from matchpod.web.openapi.error_guide import ERROR_GUIDE
 from matchpod.web.openapi.examples import Examples, read_examples
 from matchpod.web.openapi.published_schemas import Schema, published_schemas, referenced, schema_ref
 
@@ -39,23 +40,6 @@ _LINKED = {
     "getMapRounds": ("getMapRounds", "mapId", "id"),
 }
 """Links: the operation, its parameter, and the field of the response to use for it."""
-
-_MEANINGS = {
-    "INVALID_PARAMS": "The body or a parameter breaks a rule, or a parameter is unknown; `details` lists every fault.",
-    "UNAUTHORIZED": "The key or token is missing or not valid.",
-    "FORBIDDEN": "The key lacks the scope or role, or this belongs to another organization.",
-    "NOT_FOUND": "It does not exist.",
-    "SERVER_NOT_RUNNING": "The match has already ended in another way.",
-    "IDEMPOTENCY_CONFLICT": "The Idempotency-Key was used with another body.",
-    "CALLBACK_WAITING": "An attempt is under way or scheduled.",
-    "GONE": "The match has ended or does not exist: stop sending.",
-    "PAYLOAD_TOO_LARGE": "The body exceeds the limit.",
-    "RATE_LIMIT_EXCEEDED": "Too many requests, live matches, open streams or failed log-ins; `Retry-After` is the "
-    "seconds to wait.",
-    "SERVER_ERROR": "An internal error; the request id identifies it in the service's log.",
-    "SERVICE_UNAVAILABLE": "Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
-}
-"""The description of each error code."""
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -200,7 +184,7 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
 
 
 def _failure(errors: Sequence[type[MatchpodError]], examples: Schema) -> Schema:
-    meanings = [f"`{error.code}`: {_MEANINGS[error.code]}" for error in errors]
+    meanings = [f"`{error.code}`: {ERROR_GUIDE[error.code].meaning}" for error in errors]
     response = _content(JSON, schema_ref("Error"), examples)
     return {"description": " ".join(meanings), "headers": _headers(errors), **response}
 

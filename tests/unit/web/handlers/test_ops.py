@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.errors import ErrorCode
 from matchpod.core.model import MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.service.callback_bodies import callback_body
@@ -122,6 +123,13 @@ def test_schemas_have_published_names_only(site: Site) -> None:
     assert {"Server", "Match", "Region", "Error", "CreateMatch", "LiveMatch", "SeriesResult"} <= set(schemas)
     assert not {"ServerView", "MatchView", "ErrorBody"} & set(schemas)
     assert '"title"' not in msgspec.json.encode(schemas).decode()
+
+
+@pytest.mark.parametrize("path", [CALLERS, INTERNAL])
+def test_codes_of_errors_are_an_enum(site: Site, path: str) -> None:
+    schemas = site.request("GET", path).json()["components"]["schemas"]
+    assert schemas["Error"]["properties"]["error"]["$ref"] == "#/components/schemas/ErrorCode"
+    assert sorted(schemas["ErrorCode"]["enum"]) == sorted(ErrorCode)
 
 
 def test_path_parameters_of_every_endpoint_are_documented() -> None:
