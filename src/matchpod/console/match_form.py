@@ -15,11 +15,10 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
-from matchpod.core.model import MatchType, SeriesFormat
+from matchpod.core.model import DmSubMode, MatchType, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
 
-MATCH_TYPES: Final = tuple((one.value, one.value) for one in MatchType)
 MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(one.length for one in SeriesFormat) + 1))
 KNOWN_MAPS: Final = (
     "de_ancient", "de_anubis", "de_cache", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
@@ -30,6 +29,12 @@ SCENARIO_CVAR: Final = "sim_scenario"
 
 _SETTINGS: Final = {field.name: field for field in table.SETTINGS}
 _NUMBERS: Final = tuple(field.name for field in table.SETTINGS if "minimum" in field.rule.schema)
+_SHOWN: Final = {
+    **{one.value: f"best of {one.length}" for one in SeriesFormat},
+    DmSubMode.FFA.value: "ffa: free for all",
+    DmSubMode.TEAM.value: "team: two teams",
+}
+"""Choices that are shown in other words than their values."""
 _ROSTER_HELP: Final = f"One player per line: {FORMATS}."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
@@ -37,13 +42,13 @@ _MAX_NUMBER_CHARS: Final = 20
 
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of the form, with the rules of the field of the request."""
+    """One field of the form, with the rules of the field of the request; choices have a value and a text."""
 
     name: str
     label: str
     help: str = ""
     max_length: int | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 class FormFaults(msgspec.Struct, frozen=True):
@@ -56,12 +61,13 @@ class FormFaults(msgspec.Struct, frozen=True):
 def _field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
     """Return a field of the form, by default with the name, label and meaning of the field of the request."""
     schema = field.rule.schema
+    values = msgspec.convert(schema.get("enum", ()), tuple[str, ...])
     return FormField(
         name=name or field.name,
         label=label or field.label,
         help=field.meaning if help_text is None else help_text,
         max_length=msgspec.convert(schema.get("maxLength"), int | None),
-        choices=msgspec.convert(schema.get("enum", ()), tuple[str, ...]),
+        choices=tuple((value, _SHOWN.get(value, value)) for value in values),
     )
 
 

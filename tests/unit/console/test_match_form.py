@@ -59,11 +59,12 @@ def test_new_form_of_other_regions_lists_no_made_up_players() -> None:
     assert settings_of(empty()) == {"matchType": "competitive", "map": "de_dust2", "seriesFormat": "bo1"}
 
 
-def test_limits_and_texts_are_those_of_the_schema() -> None:
+def test_limits_choices_and_texts_are_those_of_the_request() -> None:
     assert FIELDS["team1Name"].max_length == text_rules.MAX_TEAM_NAME
     assert FIELDS["serverPassword"].max_length == text_rules.MAX_PASSWORD
     assert "From 0 to 60." in FIELDS["freezeTime"].help
-    assert FIELDS["seriesFormat"].choices == ("bo1", "bo3", "bo5")
+    assert FIELDS["seriesFormat"].choices == (("bo1", "best of 1"), ("bo3", "best of 3"), ("bo5", "best of 5"))
+    assert [value for value, _ in FIELDS["matchType"].choices] == list(MatchType)
     assert FIELDS["externalMatchId"].help == "Your own id for the match; need not be unique."
     assert match_form.match_types_of("teams") == ["competitive", "wingman"]
     assert match_form.match_types_of("players") == ["deathmatch"]

@@ -107,6 +107,10 @@ def test_unknown_parameter_is_reported_with_the_nearest_name(name: str, message:
     assert faults(fields((name, "1"))) == [(name, message)]
 
 
+def test_address_without_parameters_says_so() -> None:
+    assert faults(QueryFields([("x", "1")], ())) == [("x", "is not a known parameter; this address has none")]
+
+
 @pytest.mark.parametrize("name", ["", " ", " page", "\t"])
 def test_blank_or_padded_name_is_quoted(name: str) -> None:
     with pytest.raises(InvalidParamsError, match=r'^"[^"]*" is not a known parameter; ') as caught:
