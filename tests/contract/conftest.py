@@ -11,13 +11,20 @@ from tests.contract.databases import Harness, Replicas
 
 
 @pytest.fixture
-async def replicas(harness: Harness) -> AsyncIterator[Replicas]:
-    """Provide two handles to an empty, migrated database."""
-    async with harness.open_replicas() as handles:
-        yield handles
+async def db(harness: Harness) -> AsyncIterator[Database]:
+    """Provide an empty, migrated database."""
+    async with harness.open_migrated() as opened:
+        yield opened
 
 
 @pytest.fixture
-def db(replicas: Replicas) -> Database:
-    """Provide an empty, migrated database."""
-    return replicas[0]
+async def replicas(harness: Harness, db: Database) -> AsyncIterator[Replicas]:
+    """Provide two handles to the database, like those of two replicas; the same handle twice if it is not shared."""
+    if not db.is_shared:
+        yield db, db
+        return
+    other = await harness.open()
+    try:
+        yield db, other
+    finally:
+        await other.close()

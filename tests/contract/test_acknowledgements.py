@@ -149,7 +149,7 @@ async def test_members_may_not_acknowledge(world: World) -> None:
 
 async def test_matches_that_ended_before_the_migration_are_not_shown(harness: databases.Harness) -> None:
     """As an upgrade finds them: the columns and the index are removed, and the migration is applied again."""
-    async with harness.open_replicas() as (db, _):
+    async with harness.open_migrated() as db:
         world = World(db)
         ended, finished = await world.end_matches(CancelReason.SERVER_LOST, None)
         await db.write(

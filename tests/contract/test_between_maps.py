@@ -39,7 +39,7 @@ from tests.contract.test_matches import OWNER, World
 from tests.contract.test_remote_matches import remote_matches, store
 from tests.unit.service.match_log.test_fold import recorded, row_of
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 GAME = "00000000-0000-0000-0000-000000000001"
 MAPS = ("de_vertigo", "de_nuke", "de_inferno")
@@ -115,6 +115,7 @@ class Series:
         return found
 
 
+@databases.on_both
 @pytest.mark.parametrize("phase", [PublicPhase.BETWEEN_MAPS, PublicPhase.STARTING])
 async def test_server_and_list_show_the_next_map(db: Database, phase: PublicPhase) -> None:
     series, world = Series(db), World(db)

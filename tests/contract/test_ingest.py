@@ -42,7 +42,7 @@ from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.vaults import VAULT, stored_tokens
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 NOW_MS = 1_790_000_000_000
 LINE = b'09/21/2026 - 14:13:20.000 - World triggered "Round_Start"\n'
@@ -389,6 +389,7 @@ async def test_end_of_a_match_is_cached_forever(world: World) -> None:
     assert world.db.reads == 1
 
 
+@databases.on_both
 async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
     assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     await world.db.write([servers.change("srv_1", 0, log_token_hash=servers.token_hash("another"))])

@@ -11,7 +11,7 @@ from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
 from tests.contract.driven_matches import open_world
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 ORG = "org_1"
 
@@ -85,6 +85,7 @@ async def test_canceled_match_ends_with_its_reason_and_nothing_follows(db: Datab
     assert (last["type"], last["outcome"], last["reason"]) == ("match_ended", "match_canceled", "canceled_by_user")
 
 
+@databases.on_both
 async def test_match_whose_server_never_starts_only_ends(db: Database) -> None:
     async with open_world(db) as world:
         world.start()

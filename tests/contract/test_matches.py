@@ -60,7 +60,7 @@ from tests.contract import databases
 from tests.operations import free_disk
 from tests.vaults import VAULT, tokens_of
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -377,6 +377,7 @@ async def test_idempotency_key_must_be_visible_ascii(world: World, key: str) -> 
     assert [str(fault.path) for fault in caught.value.faults] == ["Idempotency-Key"]
 
 
+@databases.on_both
 async def test_same_key_and_body_return_the_current_state_of_the_same_server(world: World) -> None:
     key = "k" * 255
     first = await world.create(key)
@@ -420,6 +421,7 @@ async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world
     assert len({first.server_id, others.server_id, later.server_id}) == 3
 
 
+@databases.on_both
 async def test_concurrent_equal_requests_get_the_same_server(replicas: databases.Replicas) -> None:
     first, second = replicas
     worlds = [World(first), World(second)]
@@ -465,6 +467,7 @@ async def test_duplicate_server_id_is_an_internal_error(db: Database) -> None:
 # --- get ----------------------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_server_has_no_address_and_no_match_until_it_runs(world: World) -> None:
     created = await world.create()
     await world.change(created.server_id, ip="10.0.0.1", port=27015)
@@ -485,6 +488,7 @@ async def test_running_server_contains_the_live_view_of_a_match_driven_by_this_p
     assert b'"team1":9' in live.state().match
 
 
+@databases.on_both
 async def test_ended_server_says_why_it_ended_and_who_was_missing(world: World) -> None:
     server_id = (await world.create(externalMatchId="m")).server_id
     outcome = Outcome(at_ms=NOW_MS + 1, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=(PLAYER,))
@@ -551,6 +555,7 @@ async def test_server_of_another_organization_is_forbidden(world: World) -> None
 # --- cancel -------------------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
 async def test_match_can_be_canceled_in_every_open_phase(world: World, phase: ServerPhase) -> None:
     created = await world.create(
@@ -582,6 +587,7 @@ async def test_cancellation_is_logged_once(world: World, caplog: pytest.LogCaptu
     assert vars(record)["server_id"] == server_id
 
 
+@databases.on_both
 async def test_repeated_cancellation_succeeds_and_sends_one_callback(world: World) -> None:
     server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
     for _ in range(3):
@@ -614,6 +620,7 @@ async def test_match_that_ends_during_a_cancellation_keeps_its_result(world: Wor
     assert late.notified == []
 
 
+@databases.on_both
 async def test_concurrent_cancellations_succeed_and_end_the_match_once(replicas: databases.Replicas) -> None:
     first, second = replicas
     worlds = [World(first), World(second)]

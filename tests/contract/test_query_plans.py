@@ -56,7 +56,7 @@ def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     filled = databases.create_harness(request, tmp_path_factory.mktemp("plans"))
 
     async def fill_database() -> None:
-        async with filled.open_replicas() as (db, _):
+        async with filled.open_migrated() as db:
             await fill(db)
 
     asyncio.run(fill_database())

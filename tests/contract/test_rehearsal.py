@@ -24,7 +24,7 @@ from tests.contract.driven_matches import open_world
 from tests.contract.test_remote_matches import create_match, store
 from tests.unit.service.match_log.test_fold import recorded
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 
 async def test_rehearsal_sets_aside_all_entries_that_raise(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +135,7 @@ async def test_deaths_for_other_reasons_cost_no_entry(db: Database) -> None:
     assert await set_aside(db) == []
 
 
+@databases.on_both
 async def test_match_survives_an_entry_that_kills_every_process_that_resumes_it(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
