@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
-from schemathesis import APIOperation, Case, GenerationMode, Response
-from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType, SeriesFormat, StartSides
 from matchpod.core.requests import text_rules
@@ -31,7 +28,11 @@ from tests.unit.web import histories
 from tests.unit.web.sites import NOW_MS, Site
 from tests.vaults import tokens_of
 
-Operation = APIOperation[Any, Any, Any, Any]
+if TYPE_CHECKING:  # every worker collects this module, and importing schemathesis takes half a second
+    from schemathesis import APIOperation, Case, Response
+    from schemathesis.specs.openapi.schemas import OpenApiSchema
+
+    Operation = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.law
 
@@ -72,6 +73,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def document(site: Site) -> OpenApiSchema:
     """The OpenAPI document as served."""
+    import schemathesis
+
     for name, strategy in FORMATS.items():
         schemathesis.openapi.format(name, strategy)
     return schemathesis.openapi.from_asgi("/openapi.json", site.app)
@@ -80,6 +83,8 @@ def document(site: Site) -> OpenApiSchema:
 @pytest.fixture(scope="module")
 def internal(site: Site) -> OpenApiSchema:
     """The OpenAPI document for game servers and operators, as served."""
+    import schemathesis
+
     return schemathesis.openapi.from_asgi("/openapi-internal.json", site.app)
 
 
@@ -96,6 +101,18 @@ ENDLESS = "/api/v1/stream"
 
 def of_tag(tag: Tag) -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.tag is tag and endpoint.path != ENDLESS]
+
+
+def valid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
+    from schemathesis import GenerationMode
+
+    return document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE)
+
+
+def invalid_cases(document: OpenApiSchema, endpoint: Endpoint) -> st.SearchStrategy[Case[Operation]]:
+    from schemathesis import GenerationMode
+
+    return document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE)
 
 
 def follows_unwritten_rules(case: Case[Operation]) -> bool:
@@ -130,7 +147,7 @@ def fitting_sides(game_settings: Mapping[str, object], *, may_use_knife: bool) -
 @pytest.mark.parametrize("endpoint", of_tag(Tag.API), ids=lambda endpoint: endpoint.name)
 def test_valid_requests_are_answered_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @QUICK
-    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(valid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         assume(follows_unwritten_rules(case))
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
@@ -143,7 +160,7 @@ def test_valid_requests_are_answered_as_documented(document: OpenApiSchema, site
 )
 def test_invalid_requests_are_rejected_as_documented(document: OpenApiSchema, site: Site, endpoint: Endpoint) -> None:
     @settings(QUICK, max_examples=WRONG_BODIES if endpoint.body else EXAMPLES)
-    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    @given(invalid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {site.key}"})
 
@@ -156,7 +173,7 @@ def test_ingest_requests_are_answered_as_documented(internal: OpenApiSchema, sit
     token = tokens_of(row).log if "logs" in endpoint.path else tokens_of(row).report
 
     @QUICK
-    @given(internal[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(valid_cases(internal, endpoint))
     def check(case: Case[Operation]) -> None:
         if "token" in case.path_parameters:
             case.path_parameters["token"] = token
@@ -168,7 +185,7 @@ def test_ingest_requests_are_answered_as_documented(internal: OpenApiSchema, sit
 @pytest.mark.parametrize("endpoint", of_tag(Tag.OPERATIONS), ids=lambda endpoint: endpoint.name)
 def test_operations_requests_are_answered_as_documented(internal: OpenApiSchema, endpoint: Endpoint) -> None:
     @QUICK
-    @given(internal[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(valid_cases(internal, endpoint))
     def check(case: Case[Operation]) -> None:
         case.call_and_validate()
 
@@ -246,6 +263,8 @@ def call_in_any_order(document: OpenApiSchema, site: Site, names: list[str]) -> 
 
     Valid requests for a list are for its first page without filters: random filters would leave no links to follow.
     """
+    from schemathesis import GenerationMode
+
     reached: Counter[tuple[str, int]] = Counter()
     base = document.include(operation_id=names).as_state_machine()
 
@@ -304,7 +323,7 @@ def test_played_series_is_as_documented(
     document: OpenApiSchema, site: Site, played: dict[str, str], endpoint: Endpoint
 ) -> None:
     @QUICK
-    @given(document[endpoint.path][endpoint.method].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(valid_cases(document, endpoint))
     def check(case: Case[Operation]) -> None:
         assume(follows_unwritten_rules(case))
         case.path_parameters.update({name: played[name] for name in case.path_parameters})

@@ -18,6 +18,7 @@ from matchpod.service.streams import map_streams as streams_module
 from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
+from tests import effort
 from tests.contract import databases
 from tests.contract.match_histories import MapState, create_server, map_id, match_history
 
@@ -105,7 +106,7 @@ class Match:
         return await streams.open_map(rows[number], after[0] if after else 0)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", effort.seeds(2))
 async def test_readers_get_every_item_once_and_in_order(
     replicas: databases.Replicas, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
