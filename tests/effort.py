@@ -13,11 +13,13 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
-_TEST_EXAMPLES = 50
+_TEST_EXAMPLES = 25
 """Examples of a property in `make test`, unless it says how many."""
 
 SOAK_FACTOR = 5
 """A round of `make soak` tries this many times as many cases as `make test`."""
+EXAMPLES_FACTOR = 10
+"""The same for examples of a property, which are cheap."""
 
 _SEED = os.environ.get("MATCHPOD_SOAK_SEED")
 
@@ -36,7 +38,7 @@ def sized(test: int, soak: int) -> int:
 
 def examples(count: int) -> settings:
     """Return the hypothesis settings for a property that `make test` tries on `count` examples."""
-    return settings(max_examples=times(count))
+    return settings(max_examples=count * EXAMPLES_FACTOR if IS_SOAK else count)
 
 
 def seeds(count: int) -> list[int]:
@@ -54,7 +56,7 @@ def seeded_random(name: str) -> Random:
 def register_profiles() -> None:
     """Register the hypothesis profiles, without a deadline: deterministic in `make test`, random in `make soak`."""
     settings.register_profile("test", derandomize=True, database=None, deadline=None, max_examples=_TEST_EXAMPLES)
-    settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=times(100))
+    settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=500)
     settings.load_profile("soak" if IS_SOAK else "test")
     if not IS_SOAK:
         # Hypothesis reads the constants in our sources: half a second in each process, two without its cache.

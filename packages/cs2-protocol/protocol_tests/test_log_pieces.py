@@ -40,7 +40,7 @@ def test_piece_without_a_line_end_is_cut_at_the_limit() -> None:
 
 
 @given(body=bodies, begin=st.sampled_from([None, "0", " 7 ", "x", "9" * 16]))
-@examples(100)
+@examples(50)
 def test_pieces_read_like_the_post(body: bytes, begin: str | None) -> None:
     headers = {"x-game-map": "de_nuke"} | ({} if begin is None else {"x-logbytes-beginoffset": begin})
     pieces = [(dict(piece_headers), piece) for piece_headers, piece in split_post(headers, body)]

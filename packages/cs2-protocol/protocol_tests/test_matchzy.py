@@ -258,7 +258,7 @@ def test_arbitrary_body_never_raises(body: bytes) -> None:
     assert report_key(report) == report_key(read_report(body))
 
 
-@examples(40)
+@examples(20)
 @given(st.dictionaries(words, values, max_size=4))
 def test_damaged_round_end_never_raises(changes: dict[str, object]) -> None:
     report_key(read_report(msgspec.json.encode(round_end(**changes))))

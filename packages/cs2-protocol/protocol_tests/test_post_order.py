@@ -77,7 +77,7 @@ def loads(draw: st.DrawFn) -> list[list[LogPost]]:
     return drawn
 
 
-@examples(60)
+@examples(30)
 @given(loads(), st.data())
 def test_posts_of_a_load_in_any_order_within_the_wait_give_the_same_lines(
     sent: list[list[LogPost]], data: st.DataObject
@@ -97,7 +97,7 @@ def test_posts_of_a_load_in_any_order_within_the_wait_give_the_same_lines(
     assert not any(isinstance(notice, Gap) for notice in notices_of(found))
 
 
-@examples(40)
+@examples(20)
 @given(loads(), st.data())
 def test_no_post_is_held_for_longer_than_the_wait(sent: list[list[LogPost]], data: st.DataObject) -> None:
     """Neither if posts are lost, nor if the clock is set back."""

@@ -21,7 +21,7 @@ def filled(pieces: int, size: int) -> tuple[KeptBytes, bytes]:
     return buffer, bytes(whole)
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_any_range_is_read_as_it_was_written(data: st.DataObject) -> None:
     buffer, whole = filled(pieces=12, size=data.draw(st.sampled_from([800, 16_000, 40_000])))

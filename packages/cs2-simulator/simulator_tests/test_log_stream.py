@@ -599,7 +599,7 @@ steps = st.lists(
 )
 
 
-@examples(120)
+@examples(60)
 @given(steps)
 def test_reader_receives_each_line_at_most_once_and_in_order_for_any_responses(steps: list[tuple[object, ...]]) -> None:
     server = FlakyServer()

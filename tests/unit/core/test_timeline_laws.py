@@ -125,7 +125,7 @@ class Folded(msgspec.Struct):
     timeline: Timeline
 
 
-@examples(300)
+@examples(150)
 @given(match_settings, event_batches, st.integers(0, 30), st.booleans())
 def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
     settings: GameSettings, batches: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool
@@ -327,7 +327,7 @@ def read_at_once(name: str) -> list[MapItem]:
     return read(name, [])
 
 
-@examples(40)
+@examples(20)
 @given(st.sampled_from(["series", "restored", "deathmatch"]), st.data())
 def test_same_bytes_give_the_same_items_regardless_of_cuts_snapshots_and_draining(
     name: str, data: st.DataObject

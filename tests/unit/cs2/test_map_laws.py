@@ -101,7 +101,7 @@ def played(script: list[str | tuple[str, int]], *, roster: bool) -> Server:
     return server
 
 
-@examples(150)
+@examples(75)
 @given(steps, st.booleans())
 def test_score_is_by_team_and_the_map_ends_once(script: list[str | tuple[str, int]], roster: bool) -> None:
     server = played(script, roster=roster)
@@ -109,7 +109,7 @@ def test_score_is_by_team_and_the_map_ends_once(script: list[str | tuple[str, in
     assert (ended.team1_score, ended.team2_score) == server.true_scores[-1]
 
 
-@examples(100)
+@examples(50)
 @given(steps)
 def test_every_kept_round_is_counted_once(script: list[str | tuple[str, int]]) -> None:
     server = played(script, roster=True)

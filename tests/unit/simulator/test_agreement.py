@@ -20,8 +20,8 @@ from matchpod.replay import open_recording, replay
 from tests.effort import seeds
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 
-SEEDS = 15
-"""Number of matches: `make test` plays half of VARIANTS, a round of `make soak` most of them, with random seeds."""
+SEEDS = 9
+"""Number of matches: `make test` plays a third of VARIANTS, a round of `make soak` most of them, with random seeds."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
 _PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))

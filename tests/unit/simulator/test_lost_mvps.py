@@ -12,12 +12,12 @@ from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoste
 from matchpod.core.views.result import build_result
 from matchpod.core.views.result_shapes import SeriesResult
 from matchpod.cs2.match_reader import MatchReader
-from tests.effort import seeds, times
+from tests.effort import seeds, sized
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
 from tests.unit.simulator.played_match import mode_settings
 
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
-CASES = times(2)
+CASES = sized(1, 10)
 """Outages tried per match, in three forms each."""
 
 

@@ -28,7 +28,7 @@ def play(harness: PluginHarness, team_size: int, scores: list[tuple[int, int]]) 
         harness.wait(30)
 
 
-@examples(60)
+@examples(30)
 @given(st.data(), st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_series_ends_once_with_the_score_of_its_maps(
     data: st.DataObject, num_maps: int, team_size: int, can_clinch: bool
@@ -48,7 +48,7 @@ def test_series_ends_once_with_the_score_of_its_maps(
     assert not any(isinstance(report, matchzy.Malformed | matchzy.OtherReport) for report in reports)
 
 
-@examples(30)
+@examples(15)
 @given(st.integers(1, 5), st.lists(ROUNDS, min_size=5, max_size=5))
 def test_events_are_in_the_order_of_the_match(num_maps: int, scores: list[tuple[int, int]]) -> None:
     harness = PluginHarness()
@@ -62,7 +62,7 @@ def test_events_are_in_the_order_of_the_match(num_maps: int, scores: list[tuple[
     assert harness.outside.events == [*expected, "series_end"]
 
 
-@examples(60)
+@examples(30)
 @given(st.integers(1, 5), st.lists(st.integers(1, 110), max_size=20, unique=True))
 def test_only_listed_players_stay_on_the_server(team_size: int, accounts: list[int]) -> None:
     harness = PluginHarness()
@@ -73,7 +73,7 @@ def test_only_listed_players_stay_on_the_server(team_size: int, accounts: list[i
     assert all((player.team == Side.CT) == (player.person.account <= team_size) for player in harness.arena.players)
 
 
-@examples(40)
+@examples(20)
 @given(st.integers(1, 33), st.integers(0, 10**6))
 def test_faults_only_lose_duplicate_or_delay_events(faults: int, seed: int) -> None:
     harnesses = PluginHarness(), PluginHarness()

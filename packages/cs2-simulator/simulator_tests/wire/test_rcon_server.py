@@ -303,7 +303,7 @@ def test_new_connection_over_the_limit_replaces_an_unauthenticated_one(harness: 
         idle_client.socket.close()
 
 
-@examples(60)
+@examples(30)
 @given(data=st.binary(max_size=300), is_authenticated=st.booleans(), cuts=st.lists(st.integers(1, 300), max_size=5))
 def test_server_survives_any_input(data: bytes, is_authenticated: bool, cuts: list[int]) -> None:
     with contextlib.closing(RconHarness(ban_s=0.0)) as harness:

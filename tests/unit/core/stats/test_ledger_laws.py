@@ -59,7 +59,7 @@ EVENT_LISTS = st.lists(COMBAT | FLOW, max_size=40).map(lambda events: [*EventBui
 FIGHTS = st.lists(COMBAT, max_size=25)
 
 
-@examples(150)
+@examples(75)
 @given(events=EVENT_LISTS, cut=st.integers(0, 42), is_free_for_all=st.booleans())
 def test_ledger_round_trips_at_any_point(events: list[ev.Event], cut: int, is_free_for_all: bool) -> None:
     whole = fold(events, is_free_for_all=is_free_for_all)
@@ -72,7 +72,7 @@ def test_ledger_round_trips_at_any_point(events: list[ev.Event], cut: int, is_fr
     assert resumed.lines() == whole.lines()
 
 
-@examples(60)
+@examples(30)
 @given(events=EVENT_LISTS)
 def test_reading_does_not_modify_the_ledger(events: list[ev.Event]) -> None:
     ledger = fold(events)
@@ -82,7 +82,7 @@ def test_reading_does_not_modify_the_ledger(events: list[ev.Event]) -> None:
     assert msgspec.msgpack.encode(ledger) == before
 
 
-@examples(60)
+@examples(30)
 @given(events=EVENT_LISTS)
 def test_live_counts_agree_with_the_player_lines(events: list[ev.Event]) -> None:
     ledger = fold(events)
@@ -90,7 +90,7 @@ def test_live_counts_agree_with_the_player_lines(events: list[ev.Event]) -> None
     assert counts == {line.player_id: (line.kills, line.deaths, line.all_assists) for line in ledger.lines()}
 
 
-@examples(100)
+@examples(50)
 @given(events=EVENT_LISTS)
 def test_counters_are_not_negative_and_parts_do_not_exceed_totals(events: list[ev.Event]) -> None:
     for line in fold(events).lines():
@@ -102,7 +102,7 @@ def test_counters_are_not_negative_and_parts_do_not_exceed_totals(events: list[e
         assert sum(line.weapon_kills.values()) == line.kills
 
 
-@examples(60)
+@examples(30)
 @given(kept=FIGHTS, dropped=FIGHTS, replayed=FIGHTS)
 def test_round_dropped_by_a_restore_leaves_no_trace(
     kept: list[ev.Event], dropped: list[ev.Event], replayed: list[ev.Event]
@@ -125,7 +125,7 @@ def test_round_dropped_by_a_restore_leaves_no_trace(
     assert fold([*until_2, *dropped_2, *again]).lines() == fold([*until_2, *again]).lines()
 
 
-@examples(60)
+@examples(30)
 @given(hits=st.lists(st.integers(1, 150), max_size=12))
 def test_total_damage_equals_the_lost_health(hits: list[int]) -> None:
     builder, health = EventBuilder().live().start(1), 100

@@ -122,7 +122,7 @@ def test_reports_of_rounds_that_are_played_again_are_dropped() -> None:
     assert reports == MvpReports({1: {ANNA: 1}}, {1: {ANNA: 1}})
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_known_totals_are_right_no_matter_which_reports_are_lost(data: st.DataObject) -> None:
     """Each round has at most one MVP, on the team that won. Any report may be lost, early or without some players."""

@@ -129,7 +129,7 @@ def test_bots_are_left_out_and_missing_names_are_replaced_by_ids() -> None:
     assert [row.name for row in rows] == [XENA]
 
 
-@examples(30)
+@examples(15)
 @given(limit=st.integers(-3, 50), players=st.integers(0, 50))
 def test_rows_are_limited_by_the_request_and_the_maximum(limit: int, players: int) -> None:
     lines = [PlayerLine(player_id=str(number)) for number in range(players)]

@@ -104,7 +104,7 @@ def test_connection_of_a_game_server_does_not_count_for_its_address() -> None:
 
 
 @given(st.integers(2, 24), st.none() | st.integers(1, 8), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99))))
-@effort.examples(150)
+@effort.examples(75)
 def test_counts_agree_with_the_open_connections(
     total: int, per_address: int | None, steps: list[tuple[int, int]]
 ) -> None:
