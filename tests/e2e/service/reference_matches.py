@@ -6,14 +6,14 @@ The reference has the same seeds and settings. It is played once, at its own spe
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from difflib import unified_diff
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,9 +30,6 @@ from tests.effort import IS_SOAK
 REFERENCE_SPEED = 200
 """Speed of the reference matches. With `sim_lockstep`, game time waits until the log is acknowledged, so nothing
 happens while the service is down. In `make soak`, without it, the games continue."""
-
-_PLAYING = threading.Lock()
-"""Held while the reference is played, which may be in a background thread."""
 
 SERIES: Json = {
     "matchType": "wingman",
@@ -53,7 +50,7 @@ class MatchSpec(NamedTuple):
     def settings_at(self, speed: int) -> Json:
         """Return its `gameSettings` for this speed."""
         custom_cvars = cvars(speed, self.scenario, sim_seed=self.seed, sim_lockstep=int(not IS_SOAK))
-        return short_match(**{"maxRounds": 8, "teams": teams(2), "customCvars": custom_cvars, **(self.settings or {})})
+        return short_match(**{"maxRounds": 6, "teams": teams(2), "customCvars": custom_cvars, **(self.settings or {})})
 
 
 MATCHES = {
@@ -83,13 +80,28 @@ class ReferenceMatch(NamedTuple):
     """The timeline of each map."""
 
 
-def reference() -> dict[str, ReferenceMatch]:
-    """Return each match as played without interruption; the first call plays them."""
-    with _PLAYING:
-        return _play_reference()
+class Reference:
+    """Each match as played without interruption. The first of all test processes plays them and stores them in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "reference.json"
+        self._lock = folder / "reference.lock"
+
+    @cached_property
+    def matches(self) -> dict[str, ReferenceMatch]:
+        """Return the matches by name."""
+        with self._lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not self._file.exists():
+                self._file.write_text(json.dumps(_play_reference()))
+            return {name: ReferenceMatch(*fields) for name, fields in json.loads(self._file.read_text()).items()}
+
+    def assert_same_timelines(self, found: Iterable[list[Json]], name: str) -> None:
+        """The timelines of the maps of this match equal those of the reference."""
+        for items, expected in zip(found, self.matches[name].timelines, strict=True):
+            _assert_same_timeline(items, expected, name)
 
 
-@cache
 def _play_reference() -> dict[str, ReferenceMatch]:
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -106,22 +118,20 @@ def _play_reference() -> dict[str, ReferenceMatch]:
     return {name: ReferenceMatch(bodies[name], timelines[name]) for name in MATCHES}
 
 
-def assert_same_timelines(found: Iterable[list[Json]], name: str) -> None:
-    """The timelines of the maps of this match equal those of the reference."""
-    for items, expected in zip(found, reference()[name].timelines, strict=True):
-        actual, reference_items = ([json.dumps(item) for item in play_items(one)] for one in (items, expected))
-        assert actual == reference_items, "\n".join(
-            unified_diff(reference_items, actual, "reference", "actual", lineterm="")
-        )
-        changes = presence_changes(items)
-        if name != "leaver":
-            assert changes == presence_changes(expected)
-            continue
-        # The console may list a player at the moment they leave.
-        assert changes.keys() == presence_changes(expected).keys()
-        for types in changes.values():
-            assert types == [PRESENCE_TYPES[index % 2] for index in range(len(types))]
-            assert len(types) % 2 == 1, "all players are connected at the end"
+def _assert_same_timeline(items: list[Json], expected: list[Json], name: str) -> None:
+    actual, reference_items = ([json.dumps(item) for item in play_items(one)] for one in (items, expected))
+    assert actual == reference_items, "\n".join(
+        unified_diff(reference_items, actual, "reference", "actual", lineterm="")
+    )
+    changes = presence_changes(items)
+    if name != "leaver":
+        assert changes == presence_changes(expected)
+        return
+    # The console may list a player at the moment they leave.
+    assert changes.keys() == presence_changes(expected).keys()
+    for types in changes.values():
+        assert types == [PRESENCE_TYPES[index % 2] for index in range(len(types))]
+        assert len(types) % 2 == 1, "all players are connected at the end"
 
 
 def read_rows(service: RunningService, database_url: str | None, sql: str) -> list[Row]:

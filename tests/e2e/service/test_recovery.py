@@ -22,12 +22,11 @@ from tests.e2e.service.game_server import execute
 from tests.e2e.service.read_history import History, check_counts, is_end_lost, read_history
 from tests.e2e.service.reference_matches import (
     MATCHES,
+    Reference,
     assert_nothing_is_left,
-    assert_same_timelines,
     blocked_writes,
     comparable,
     read_rows,
-    reference,
 )
 from tests.e2e.service.running_service import (
     Json,
@@ -40,6 +39,7 @@ from tests.e2e.service.running_service import (
     slow_command,
     wait_until,
 )
+from tests.effort import sized
 
 SPEEDS = {"sqlite": 15, "postgres": 9}
 """Speed of the matches that are live when the service is killed, so that they are still live when they are resumed.
@@ -51,7 +51,7 @@ FAST = 40
 CALM_SPEED = 5
 """Speed of regions where players have a minute to join: longer than the lease of a dead process lasts."""
 
-KILLS = 3
+KILLS = sized(2, 3)
 UPTIME_S = 2.0
 """How long the service runs after it is ready, before it is killed again."""
 
@@ -79,7 +79,9 @@ class RecoveryRun(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def run(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecoveryRun]:
+def run(
+    database_url: str | None, tmp_path_factory: pytest.TempPathFactory, reference: Reference
+) -> Iterator[RecoveryRun]:
     """Play all matches from creation to release."""
     ports = free_port_range(4)
     regions = "".join(
@@ -91,7 +93,7 @@ def run(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> I
     )
     service = RunningService(tmp_path_factory.mktemp("recovery"), database_url=database_url, regions=regions)
     with ThreadPoolExecutor(1) as executor, CallbackReceiver() as receiver, service, EventReaders() as readers:
-        executor.submit(reference)
+        executor.submit(lambda: reference.matches)
         matches = _Matches(service, receiver, readers, SPEEDS["postgres" if database_url else "sqlite"])
         matches.bring_to_every_stage()
         phases = _kill_during_write(service, database_url, matches)
@@ -195,8 +197,8 @@ def _has_complete_log(run: RecoveryRun, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
-    actual, expected = comparable(run.callbacks[name][0].json), reference()[name].callback
+def test_result_equals_that_of_an_uninterrupted_match(run: RecoveryRun, reference: Reference, name: str) -> None:
+    actual, expected = comparable(run.callbacks[name][0].json), reference.matches[name].callback
     if _has_complete_log(run, name):
         assert_same_match(actual, expected)
     else:
@@ -210,10 +212,10 @@ def _series_result(callback: Json) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", MATCHES)
-def test_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, name: str) -> None:
+def test_timelines_equal_those_of_an_uninterrupted_match(run: RecoveryRun, reference: Reference, name: str) -> None:
     if not _has_complete_log(run, name):
         pytest.skip("one of its maps ended while the service was down")
-    assert_same_timelines(run.histories[name].timelines, name)
+    reference.assert_same_timelines(run.histories[name].timelines, name)
 
 
 @pytest.mark.parametrize("name", [*MATCHES, "canceled", "no_show"])
@@ -246,7 +248,7 @@ def test_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
 def test_broken_streams_are_resumed_and_end_once(run: RecoveryRun) -> None:
     for name in LIVE:
         followed = run.followed[name]
-        assert 1 < followed.breaks <= KILLS
+        assert 1 <= followed.breaks <= KILLS
         assert followed.ends == 1
 
 

@@ -16,15 +16,14 @@ from tests.e2e.service.event_readers import EventReaders, FollowedMatch
 from tests.e2e.service.read_history import read_timelines
 from tests.e2e.service.reference_matches import (
     MATCHES,
+    Reference,
     assert_nothing_is_left,
-    assert_same_timelines,
     comparable,
     read_rows,
-    reference,
 )
 from tests.e2e.service.running_service import Json, RunningService, default_regions, wait_until
 
-NAMES = ("live", "leaver", "restored", "starting", "fresh", "delivering")
+NAMES = ("live", "leaver", "restored", "starting")
 SPEED = 12
 """Speed at which the matches last longer than the leases of the killed replica."""
 CALLBACK_S = 900.0
@@ -48,9 +47,11 @@ class ReplicaRun(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaRun]:
+def run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, reference: Reference
+) -> Iterator[ReplicaRun]:
     """Play all matches from creation to release."""
-    reference()
+    assert reference.matches
     url = create_postgres_schema(request)
     folder = tmp_path_factory.mktemp("replicas")
     with CallbackReceiver() as receiver, _Replicas(folder, url) as (killed, survivor), EventReaders() as readers:
@@ -157,15 +158,17 @@ def test_other_replica_shows_the_same_live_view(run: ReplicaRun, name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_result_equals_that_of_an_uninterrupted_match(run: ReplicaRun, name: str) -> None:
-    assert_same_match(comparable(run.callbacks[name][0].json), reference()[name].callback)
+def test_result_equals_that_of_an_uninterrupted_match(run: ReplicaRun, reference: Reference, name: str) -> None:
+    assert_same_match(comparable(run.callbacks[name][0].json), reference.matches[name].callback)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_readers_at_the_other_replica_get_every_event_once_and_in_order(run: ReplicaRun, name: str) -> None:
+def test_readers_at_the_other_replica_get_every_event_once_and_in_order(
+    run: ReplicaRun, reference: Reference, name: str
+) -> None:
     followed = run.followed[name]
     followed.assert_received(run.timelines[name])
-    assert_same_timelines(run.timelines[name].values(), name)
+    reference.assert_same_timelines(run.timelines[name].values(), name)
     assert followed.breaks == (1 if run.drivers[name] == "survivor" else 0)
     assert followed.ends == 1
 
