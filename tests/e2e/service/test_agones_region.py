@@ -182,6 +182,7 @@ async def test_match_for_a_region_whose_cluster_fails_waits_and_starts_when_it_i
             await until(lambda: is_free(pods.api), "both pods are free")
 
 
+@pytest.mark.soak  # `make test` tries the fleet alone: tests/contract/test_agones_passwords.py
 async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_given(tmp_path: Path) -> None:
     secret, previous = secret_file(tmp_path), tmp_path / "previous"
     fitting = secret.read_bytes()
@@ -201,6 +202,7 @@ async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_
             assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="previous"}') == 3
 
 
+@pytest.mark.soak  # `make test` tries the sweep alone: tests/contract/test_sweep.py, test_agones_fleet.py
 async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:
     async with agones_cluster(tmp_path, replicas=2) as pods:
         regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=PATIENT_SPEED)

@@ -13,6 +13,9 @@ import pytest
 
 from tests.e2e.service.running_service import Json, RunningService, cvars, short_match
 
+pytestmark = pytest.mark.soak
+"""`make test` tries the same views without HTTP: tests/contract/test_between_maps.py."""
+
 MAPS = ["de_nuke", "de_inferno", "de_vertigo"]
 SPEED = 40
 """Fast enough for a test, and slow enough to be seen between two maps."""

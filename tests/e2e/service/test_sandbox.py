@@ -12,9 +12,9 @@ from tests.e2e.service.read_history import History, get_json, read_history
 from tests.e2e.service.running_service import Json, RunningService, free_port_range, region, teams
 from tests.effort import sized
 
-MATCHES = sized(3, 50)
-AT_ONCE = sized(3, 10)
-ROUNDS = sized(6, 16)
+MATCHES = sized(2, 50)
+AT_ONCE = sized(2, 10)
+ROUNDS = sized(4, 16)
 SPEED = 60
 """Players have only seconds to join at a higher speed, which a busy machine may need to start a server."""
 SETTINGS = {"matchType": "competitive", "map": "de_mirage", "maxRounds": ROUNDS, "teams": teams(5)}

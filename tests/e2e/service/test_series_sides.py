@@ -31,7 +31,7 @@ SERIES = [
     *product(SIZES, ("bo3",), ("open", "unnamed"), ("full_match",)),
     *product(("wingman",), ("bo5",), ("open", "unnamed"), ("full_match",)),
 ]
-NUMBERS = list(range(len(SERIES))) if IS_SOAK else [0, 3, 24]
+NUMBERS = list(range(len(SERIES))) if IS_SOAK else [3]
 """The numbers of the series that are played: all 30 in `make soak`."""
 
 
