@@ -22,6 +22,7 @@ from matchpod.core.match.start_sides import decided_by
 from matchpod.core.model import MatchType, Winner
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
+from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.views.result_shapes import (
     AntiCheatEntry,
     DeathmatchPlayer,
@@ -44,6 +45,9 @@ GAME = "cs2"
 
 LAST_MS: Final = 253_402_300_799_999
 """The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
+
+_COPIED: Final = tuple(name for name in ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
+"""The extra statistics that are counters of the same name."""
 
 _Number = TypeVar("_Number", int, float)
 
@@ -292,27 +296,10 @@ def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> Dea
 
 def _extra_stats(line: PlayerLine) -> ExtraStats:
     return ExtraStats(
-        pistol_kills=line.pistol_kills,
-        sniper_kills=line.sniper_kills,
-        knife_kills=line.knife_kills,
-        chicken_kills=line.chicken_kills,
+        **{name: getattr(line, name) for name in _COPIED},
         entry_kills=line.first_kills,
         entry_deaths=line.first_deaths,
-        trade_kills=line.trade_kills,
-        clutch1v1=line.clutch1v1,
-        clutch1v2=line.clutch1v2,
-        clutch1v3=line.clutch1v3,
-        clutch1v4=line.clutch1v4,
-        clutch1v5=line.clutch1v5,
-        double_kills=line.double_kills,
-        triple_kills=line.triple_kills,
-        quad_kills=line.quad_kills,
-        aces=line.aces,
-        flash_assists=line.flash_assists,
-        enemies_flashed=line.enemies_flashed,
         mvps=_measured(line.mvps),
-        bomb_plants=line.bomb_plants,
-        bomb_defuses=line.bomb_defuses,
         shots_fired=_measured(line.shots_fired),
         shots_hit=_measured(line.shots_hit),
         accuracy_percent=_measured(derived.accuracy(line.shots_hit, line.shots_fired)),
