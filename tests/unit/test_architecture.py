@@ -58,7 +58,7 @@ def test_every_package_is_named() -> None:
     assert sorted(packages - named_places(page("ARCHITECTURE.md"))) == []
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "README.md"])
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
 def test_every_path_on_the_page_exists(name: str) -> None:
     assert sorted(path for path in named_paths(page(name)) if not found_at(path)) == []
 
