@@ -26,8 +26,7 @@ from matchpod.web.handlers.stream_access import CHECK_S
 from matchpod.web.http.connection import MAX_PIPELINED
 from matchpod.web.http.connections import MAX_UNREAD_BYTES
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (FOLDER / "security.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text("utf-8")
 TEXT = " ".join(PAGE.split())
 COMMANDS = sorted({line.strip() for line in re.findall(r"^ *matchpod .*", PAGE, re.MULTILINE)})
 
@@ -49,13 +48,6 @@ def test_command_on_the_page_has_known_options(command: str, tmp_path: Path) -> 
 
 def test_page_has_commands() -> None:
     assert len(COMMANDS) > 8
-
-
-def test_links_on_the_page_lead_to_headings() -> None:
-    for target, _, heading in re.findall(r"\]\(([\w./-]+)(#([\w-]+))?\)", PAGE):
-        text = (FOLDER / target).read_text("utf-8")
-        anchors = [title.lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.MULTILINE)]
-        assert not heading or heading in anchors
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""Links on all pages lead to files and headings that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/README.md")])
+_LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
+_CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def broken_links(page: Path) -> list[str]:
+    """Return the links of a page that lead nowhere."""
+    text = _CODE.sub("", page.read_text("utf-8"))
+    return [f"{path}#{anchor}" for path, anchor in _LINK.findall(text) if not leads_somewhere(page, path, anchor)]
+
+
+def leads_somewhere(page: Path, path: str, anchor: str) -> bool:
+    target = page.parent / path if path else page
+    if not anchor or not target.exists():
+        return target.exists()
+    return anchor in anchors(target.read_text("utf-8"))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", _CODE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b`, c\n[1](#a-b-c) [2](#a) [3](no.md) [4](page.md#x) [5](https://example.org)\n```\n# x\n```\n"
+    )
+    assert broken_links(page) == ["#a", "no.md#", "page.md#x"]
