@@ -8,12 +8,12 @@ from __future__ import annotations
 import random
 
 from cs2_protocol.game import Side
+from cs2_protocol.log_clock import format_stamp
 from cs2_protocol.log_lines import player_lines as pl
 from cs2_protocol.log_lines import world_lines as wl
 from cs2_protocol.log_lines.player_token import PlayerToken, player_token
 from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
-from protocol_tests.log_lines.line_format import format_file_line
 
 MAP = "de_inferno"
 ROUNDS = 20
@@ -56,7 +56,7 @@ class _Server:
         return ("\n".join(self.log) + "\n").encode()
 
     def write(self, *lines: Line) -> None:
-        self.log += [format_file_line(self.now_ms, line) for line in lines]
+        self.log += [f"L {format_stamp(self.now_ms, millis=False)}: {line.text()}" for line in lines]
 
     def wait(self, seconds: int = 1) -> None:
         self.now_ms += seconds * 1000
