@@ -1,4 +1,4 @@
-"""Accumulate the statistics of a map from events, one record per round.
+"""Accumulate the statistics of a map from events, one record per round; combat is counted in `combat_counts`.
 
 Play counts only while the map is live. A restore drops rounds, so every number is stored per round and summed on
 demand. Missing data is recorded, never estimated. The ledger is plain data, which can be serialized at any point.
@@ -13,15 +13,12 @@ from typing import Any
 import msgspec
 
 from cs2_protocol.game import PlayerId
-from cs2_protocol.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 from matchpod.core import events as ev
-from matchpod.core.stats import crosscheck
+from matchpod.core.stats import combat_counts, crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
-from matchpod.core.stats.health import FULL_HEALTH, health_lost
 from matchpod.core.stats.mvps import MvpReports
 from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, rows_of, sum_rounds
-from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord, Shots
+from matchpod.core.stats.round_record import RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
 # Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
@@ -30,9 +27,6 @@ MAX_ROUND_NUMBER = 500
 # Suicides this shortly before a restore do not count: the restore itself kills all players in the same tick, before it
 # is logged. Log files have timestamps in whole seconds, and the tick may span two of them.
 RESTORE_MOMENT_MS = 1000
-
-_THROWN = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
-"""The counter of each grenade type."""
 
 
 class RoundPhase(StrEnum):
@@ -108,6 +102,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def records(self) -> list[RoundRecord]:
         """Return the records of all rounds, the open one last."""
         return self.rounds if self.open_round is None else [*self.rounds, self.open_round]
+
+    def record(self) -> RoundRecord:
+        """Return the open round, or open one (in a deathmatch, or if the round start was lost)."""
+        return self.open_round or self._open(self._last_number() + 1)
 
     # --- the flow of a map --------------------------------------------------------------------------------------
 
@@ -219,111 +217,6 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             self.torn_rounds.append(number)
         self.mvps.forget()
 
-    # --- combat -------------------------------------------------------------------------------------------------
-
-    def _record(self) -> RoundRecord:
-        """Return the open round, or open one (in a deathmatch, or if the round start was lost)."""
-        return self.open_round or self._open(self._last_number() + 1)
-
-    def _counts(self, player_id: PlayerId) -> PlayerRound:
-        return self._record().counts(player_id)
-
-    def _damage(self, event: ev.Damage) -> None:
-        victim = event.victim
-        before = self.health.get(victim, FULL_HEALTH)
-        # A hit on a dead player at the time of death is a late pellet; otherwise the player has respawned.
-        if before <= 0 and (event.health > 0 or event.at_ms != self.died_at_ms.get(victim)):
-            before = FULL_HEALTH
-        self.health[victim] = event.health
-        if event.health <= 0:
-            self.died_at_ms[victim] = event.at_ms
-        if not event.is_enemy:
-            return
-        record, attacker = self._record(), event.attacker
-        counts = record.counts(attacker)
-        lost = health_lost(event.damage, before, event.health)
-        counts.damage += lost
-        if lost and not self.has_respawns:
-            record.add_damage(attacker, victim, lost)
-        if event.weapon in UTILITY:
-            counts.utility_damage += lost
-
-    def _kill(self, event: ev.Kill) -> None:
-        record, killer, weapon = self._record(), event.killer, event.weapon
-        self.health[event.victim] = 0
-        self.died_at_ms[event.victim] = event.at_ms
-        record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))
-        counts = record.counts(killer)
-        if not event.is_enemy:
-            counts.team_kills += 1
-            return
-        counts.kills += 1
-        counts.headshots += event.is_headshot
-        counts.pistol_kills += weapon in PISTOLS
-        counts.sniper_kills += weapon in SNIPERS
-        counts.knife_kills += is_knife(weapon)
-        weapons = record.weapon_kills.setdefault(killer, {})
-        weapons[weapon] = weapons.get(weapon, 0) + 1
-
-    def _death(self, event: ev.Death) -> None:
-        # Deaths in freeze time do not count: a change of sides is logged as a suicide. A death by the bomb is logged
-        # twice, by the bomb and as a suicide; after the decision the game does not count it (4 of 4 real cases).
-        record, player_id = self.open_round, event.player_id
-        if record is None:
-            return
-        if record.is_out(player_id):
-            record.kill_leaver(event.at_ms, player_id, event.cause)
-            return
-        self.health[player_id] = 0
-        self.died_at_ms[player_id] = event.at_ms
-        helper = record.helper_against(player_id) if event.cause in UTILITY else None
-        is_death = not (event.cause == ev.BOMB and record.is_decided)
-        record.add_fall(Fall(event.at_ms, player_id, is_death=is_death, weapon=event.cause, helper=helper))
-        if helper is not None:
-            record.counts(helper).assists += 1
-
-    def _player_gone(self, event: ev.PlayerGone) -> None:
-        record = self.open_round
-        self.health.pop(event.player_id, None)  # a player who rejoins has full health
-        if record is not None and not record.is_out(event.player_id):
-            record.add_fall(Fall(event.at_ms, event.player_id, is_death=False, has_left=True))
-
-    def _assist(self, event: ev.Assist) -> None:
-        if not event.is_enemy:
-            return
-        counts = self._counts(event.player_id)
-        counts.flash_assists += event.is_flash
-        counts.assists += not event.is_flash
-
-    def _blinded(self, event: ev.Blinded) -> None:
-        # The log includes blinded dead players (4 of 20 enemies in a real match); the game does not count them.
-        if event.is_enemy and not self._record().is_out(event.victim):
-            self._counts(event.thrower).enemies_flashed += 1
-
-    def _grenade_thrown(self, event: ev.GrenadeThrown) -> None:
-        counts, name = self._counts(event.player_id), _THROWN[event.kind]
-        setattr(counts, name, getattr(counts, name) + 1)
-
-    def _chicken_killed(self, event: ev.ChickenKilled) -> None:
-        self._counts(event.player_id).chicken_kills += 1
-
-    def _bomb_planted(self, event: ev.BombPlanted) -> None:
-        record = self._record()
-        record.counts(event.player_id).bomb_plants += 1
-        record.plant = Plant(event.at_ms, event.player_id, event.site)
-
-    def _bomb_defused(self, event: ev.BombDefused) -> None:
-        record, player_id = self.open_round, event.player_id
-        if player_id is not None:
-            record = self._record()
-            record.counts(player_id).bomb_defuses += 1
-        if record is not None:
-            record.defuse = Defuse(event.at_ms, player_id)
-
-    def _economy_counted(self, event: ev.EconomyCounted) -> None:
-        if self.open_round is not None and self.open_round.number == event.round_number:
-            self.open_round.count_economy(event)
-
     # --- reports of the game and its plugins --------------------------------------------------------------------
 
     def _game_counted(self, event: ev.GameCounted) -> None:
@@ -377,17 +270,17 @@ _WHILE_LIVE: _Handlers = {
     ev.MapEnded: Ledger._map_ended,
     ev.LogGap: Ledger._log_lost,
     ev.ServerRestarted: Ledger._log_lost,
-    ev.Damage: Ledger._damage,
-    ev.Kill: Ledger._kill,
-    ev.Death: Ledger._death,
-    ev.PlayerGone: Ledger._player_gone,
-    ev.Assist: Ledger._assist,
-    ev.Blinded: Ledger._blinded,
-    ev.GrenadeThrown: Ledger._grenade_thrown,
-    ev.ChickenKilled: Ledger._chicken_killed,
-    ev.BombPlanted: Ledger._bomb_planted,
-    ev.BombDefused: Ledger._bomb_defused,
-    ev.EconomyCounted: Ledger._economy_counted,
+    ev.Damage: combat_counts.count_damage,
+    ev.Kill: combat_counts.count_kill,
+    ev.Death: combat_counts.count_death,
+    ev.PlayerGone: combat_counts.count_departure,
+    ev.Assist: combat_counts.count_assist,
+    ev.Blinded: combat_counts.count_blinded,
+    ev.GrenadeThrown: combat_counts.count_grenade,
+    ev.ChickenKilled: combat_counts.count_chicken,
+    ev.BombPlanted: combat_counts.count_plant,
+    ev.BombDefused: combat_counts.count_defuse,
+    ev.EconomyCounted: combat_counts.count_economy,
     ev.GameCounted: Ledger._game_counted,
     ev.MvpNamed: Ledger._mvp_named,
     ev.ShotsCounted: Ledger._shots_counted,

@@ -1,0 +1,153 @@
+"""Count combat in the open round of a map: damage, kills, deaths, assists, grenades and the bomb.
+
+Only the log is counted, never estimated; what the game itself does not count is left out here too.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from cs2_protocol.game import PlayerId
+from cs2_protocol.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
+from matchpod.core import events as ev
+from matchpod.core.stats.health import FULL_HEALTH, health_lost
+from matchpod.core.stats.player_round import PlayerRound
+from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord
+
+_THROWN: Final = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
+"""The counter of each grenade type."""
+
+
+class Play(Protocol):
+    """What combat changes: the open round, and the health of its players."""
+
+    has_respawns: bool
+    open_round: RoundRecord | None
+    health: dict[PlayerId, int]
+    died_at_ms: dict[PlayerId, int]
+
+    def record(self) -> RoundRecord:
+        """Return the open round, or open one."""
+        ...
+
+
+def count_damage(play: Play, event: ev.Damage) -> None:
+    """Count the damage of a hit, and follow the health of its victim."""
+    victim = event.victim
+    before = play.health.get(victim, FULL_HEALTH)
+    # A hit on a dead player at the time of death is a late pellet; otherwise the player has respawned.
+    if before <= 0 and (event.health > 0 or event.at_ms != play.died_at_ms.get(victim)):
+        before = FULL_HEALTH
+    play.health[victim] = event.health
+    if event.health <= 0:
+        play.died_at_ms[victim] = event.at_ms
+    if not event.is_enemy:
+        return
+    record, attacker = play.record(), event.attacker
+    counts = record.counts(attacker)
+    lost = health_lost(event.damage, before, event.health)
+    counts.damage += lost
+    if lost and not play.has_respawns:
+        record.add_damage(attacker, victim, lost)
+    if event.weapon in UTILITY:
+        counts.utility_damage += lost
+
+
+def count_kill(play: Play, event: ev.Kill) -> None:
+    """Count a kill."""
+    record, killer, weapon = play.record(), event.killer, event.weapon
+    play.health[event.victim] = 0
+    play.died_at_ms[event.victim] = event.at_ms
+    record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))
+    counts = record.counts(killer)
+    if not event.is_enemy:
+        counts.team_kills += 1
+        return
+    counts.kills += 1
+    counts.headshots += event.is_headshot
+    counts.pistol_kills += weapon in PISTOLS
+    counts.sniper_kills += weapon in SNIPERS
+    counts.knife_kills += is_knife(weapon)
+    weapons = record.weapon_kills.setdefault(killer, {})
+    weapons[weapon] = weapons.get(weapon, 0) + 1
+
+
+def count_death(play: Play, event: ev.Death) -> None:
+    """Count a death without a killer."""
+    # Deaths in freeze time do not count: a change of sides is logged as a suicide. A death by the bomb is logged
+    # twice, by the bomb and as a suicide; after the decision the game does not count it (4 of 4 real cases).
+    record, player_id = play.open_round, event.player_id
+    if record is None:
+        return
+    if record.is_out(player_id):
+        record.kill_leaver(event.at_ms, player_id, event.cause)
+        return
+    play.health[player_id] = 0
+    play.died_at_ms[player_id] = event.at_ms
+    helper = record.helper_against(player_id) if event.cause in UTILITY else None
+    is_death = not (event.cause == ev.BOMB and record.is_decided)
+    record.add_fall(Fall(event.at_ms, player_id, is_death=is_death, weapon=event.cause, helper=helper))
+    if helper is not None:
+        record.counts(helper).assists += 1
+
+
+def count_departure(play: Play, event: ev.PlayerGone) -> None:
+    """Count a player who leaves as out of the round."""
+    record = play.open_round
+    play.health.pop(event.player_id, None)  # a player who rejoins has full health
+    if record is not None and not record.is_out(event.player_id):
+        record.add_fall(Fall(event.at_ms, event.player_id, is_death=False, has_left=True))
+
+
+def count_assist(play: Play, event: ev.Assist) -> None:
+    """Count an assist against an enemy."""
+    if not event.is_enemy:
+        return
+    counts = _counts(play, event.player_id)
+    counts.flash_assists += event.is_flash
+    counts.assists += not event.is_flash
+
+
+def count_blinded(play: Play, event: ev.Blinded) -> None:
+    """Count a blinded enemy."""
+    # The log includes blinded dead players (4 of 20 enemies in a real match); the game does not count them.
+    if event.is_enemy and not play.record().is_out(event.victim):
+        _counts(play, event.thrower).enemies_flashed += 1
+
+
+def count_grenade(play: Play, event: ev.GrenadeThrown) -> None:
+    """Count a grenade by its type."""
+    counts, name = _counts(play, event.player_id), _THROWN[event.kind]
+    setattr(counts, name, getattr(counts, name) + 1)
+
+
+def count_chicken(play: Play, event: ev.ChickenKilled) -> None:
+    """Count a killed chicken."""
+    _counts(play, event.player_id).chicken_kills += 1
+
+
+def count_plant(play: Play, event: ev.BombPlanted) -> None:
+    """Count a plant."""
+    record = play.record()
+    record.counts(event.player_id).bomb_plants += 1
+    record.plant = Plant(event.at_ms, event.player_id, event.site)
+
+
+def count_defuse(play: Play, event: ev.BombDefused) -> None:
+    """Count a defuse; the player may be unknown."""
+    record, player_id = play.open_round, event.player_id
+    if player_id is not None:
+        record = play.record()
+        record.counts(player_id).bomb_defuses += 1
+    if record is not None:
+        record.defuse = Defuse(event.at_ms, player_id)
+
+
+def count_economy(play: Play, event: ev.EconomyCounted) -> None:
+    """Record what the teams carry in the open round."""
+    if play.open_round is not None and play.open_round.number == event.round_number:
+        play.open_round.count_economy(event)
+
+
+def _counts(play: Play, player_id: PlayerId) -> PlayerRound:
+    return play.record().counts(player_id)
