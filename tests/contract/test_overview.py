@@ -133,7 +133,7 @@ async def test_match_of_another_replica_is_read_from_its_log(world: World) -> No
     await store(world.db, entries, row.id)
     world.clock.at_ms = entries[-1].received_ms
     (found,) = await world.matches(row.org_id)
-    expected = expected_state(entries).progress
+    expected = expected_state(entries)
     assert (found.progress.phase, found.progress.round, found.is_followed) == (expected.phase, expected.round, True)
 
 

@@ -66,11 +66,6 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Deadline(waiting_for=self.waiting_for, until=iso_time(self.until_ms))
 
-    @property
-    def last_heard_at(self) -> str | None:
-        """When the server last sent something, as text."""
-        return None if self.heard_ms is None else iso_time(self.heard_ms)
-
 
 def progress_of(
     match: Match, stays: Stays, signals: Signals, *, heard_ms: int | None, deadline: tuple[int, WaitingFor] | None

@@ -27,8 +27,8 @@ from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.match_progress import MatchProgress, progress_of
-from matchpod.core.views.progress import Stays, WaitingFor, next_deadline
-from matchpod.core.views.result import build_result, live_match
+from matchpod.core.views.progress import PublicPhase, Stays, WaitingFor, next_deadline
+from matchpod.core.views.result import build_result, iso_time, live_match
 from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import KillItem, TimelineItem
 from matchpod.cs2.anticheat_reports import read_detections
@@ -108,10 +108,30 @@ def fold_fingerprint() -> bytes:
 
 
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """What callers see of a match while its server is running: where it stands, and its live view as JSON."""
+    """What callers see of where a match stands, encoded once for all of them; the fields with bytes are JSON."""
 
-    progress: MatchProgress
+    phase: PublicPhase
     match: bytes
+    """The live view; null unless the server is running."""
+    deadline: bytes
+    round: int | None
+    sides: bytes
+    roster: bytes
+    last_heard_at: str | None
+
+    @classmethod
+    def of(cls, progress: MatchProgress, match: bytes = b"null") -> LiveState:
+        """Encode where a match stands; `match` is the JSON of its live view."""
+        encode = msgspec.json.encode
+        return cls(
+            phase=progress.phase,
+            match=match,
+            deadline=encode(progress.deadline),
+            round=progress.round,
+            sides=encode(progress.sides),
+            roster=encode(progress.roster),
+            last_heard_at=None if progress.heard_ms is None else iso_time(progress.heard_ms),
+        )
 
 
 class Fold(msgspec.Struct):
@@ -298,7 +318,7 @@ class Fold(msgspec.Struct):
 
     def state(self) -> LiveState:
         """What callers see of the match."""
-        return LiveState(progress=self.progress(), match=msgspec.json.encode(live_match(self.match)))
+        return LiveState.of(self.progress(), msgspec.json.encode(live_match(self.match)))
 
     def progress(self) -> MatchProgress:
         """Where the match stands."""

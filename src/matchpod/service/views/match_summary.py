@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
-
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.result import iso_time
-from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import IN_PROGRESS, Ending
 from matchpod.storage.servers import ServerSummary
 
@@ -37,14 +34,25 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS) -> MatchSummary:
     """The summary of a match. Its `error` is the one for callers, not that of the row."""
     was_running = row.running_at_ms is not None
-    return view_of(
-        MatchSummary,
-        row,
+    return MatchSummary(
         server_id=row.id,
+        game_id=row.game_id,
+        external_match_id=row.external_match_id,
+        region=row.region,
+        status=row.status,
         phase=phase_of(row),
         ip=row.ip if was_running else None,
         port=row.port if was_running else None,
-        **asdict(ending),
+        callback_url=row.callback_url,
+        created_at_ms=row.created_at_ms,
+        running_at_ms=row.running_at_ms,
+        reason=ending.reason,
+        ended_at_ms=ending.ended_at_ms,
+        missing_players=ending.missing_players,
+        connected_players=ending.connected_players,
+        absent_players=ending.absent_players,
+        log_complete=ending.log_complete,
+        error=ending.error,
     )
 
 

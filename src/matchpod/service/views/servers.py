@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -13,7 +12,7 @@ from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.request_table import GAME_TYPE
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.progress import Deadline, PlayerState, PublicPhase, RosterPlayer, Sides
+from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.service.common.row_views import view_of
 from matchpod.service.match_log.fold import LiveState
@@ -29,7 +28,7 @@ from matchpod.service.views.endings import (
     Reason,
 )
 from matchpod.service.views.match_summary import has_ended, summarize
-from matchpod.service.views.stored_progress import listed_players, stored_progress
+from matchpod.service.views.stored_progress import listed_players, stored_state
 from matchpod.storage.servers import ServerSummary
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -83,7 +82,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     match: Annotated[
-        msgspec.Raw | msgspec.UnsetType | None,
+        msgspec.Raw | msgspec.UnsetType,
         Meta(
             description="The current state of the match; null unless the server is running. "
             "Left out when a match is created."
@@ -158,23 +157,37 @@ def server_view(
     connect: str | None = None,
 ) -> ServerView:
     """The view of a server, with the live state of its match while it is running."""
-    progress = stored_progress(row) if live is None else live.progress
-    return view_of(
-        ServerView,
-        progress,
-        summarize(row, ending),
+    found, state = summarize(row, ending), stored_state(row) if live is None else live
+    roster = final_roster(row.settings, ending) if live is None and has_ended(row) else state.roster
+    # Field by field: this is the most frequent request, and `view_of` takes three times as long.
+    return ServerView(
+        server_id=found.server_id,
+        game_id=found.game_id,
+        region=found.region,
+        status=found.status,
+        phase=state.phase,
+        ip=found.ip,
+        port=found.port,
+        callback_url=found.callback_url,
+        external_match_id=found.external_match_id,
         game_type=GAME_TYPE,
+        created_at=found.created_at,
         rcon_password=rcon_password,
-        match=None if live is None else msgspec.Raw(live.match),
-        deadline=_json(progress.deadline),
-        sides=_json(progress.sides),
-        roster=_json(final_roster(row.settings, ending) if live is None and has_ended(row) else progress.roster),
+        reason=found.reason,
+        ended_at=found.ended_at,
+        missing_players=found.missing_players,
+        connected_players=found.connected_players,
+        absent_players=found.absent_players,
+        log_complete=found.log_complete,
+        error=found.error,
+        match=msgspec.Raw(state.match),
+        deadline=msgspec.Raw(state.deadline),
+        round=state.round,
+        sides=msgspec.Raw(state.sides),
+        roster=msgspec.Raw(roster),
+        last_heard_at=state.last_heard_at,
         connect=connect,
     )
-
-
-def _json(value: Deadline | Sides | Sequence[RosterPlayer] | None) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:
@@ -188,17 +201,16 @@ def connect_command(row: ServerSummary, password: str | None) -> str | None:
     return f"{address}; password {password if _PLAIN.fullmatch(password) else quoted(password)}"
 
 
-def final_roster(settings: bytes, ending: Ending) -> tuple[RosterPlayer, ...] | None:
-    """The roster of an ended match; None unless its outcome says who joined."""
+def final_roster(settings: bytes, ending: Ending) -> bytes:
+    """The roster of an ended match as JSON; null unless its outcome says who joined."""
     joined = ending.connected_players
     if ending.reason is CancelReason.NO_PLAYERS_JOINED:
         joined = ()
     if joined is None:
-        return None
-    return tuple(
-        msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one
-        for one in listed_players(settings)
-    )
+        return b"null"
+    players = listed_players(settings)
+    left = [msgspec.structs.replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
+    return msgspec.json.encode(left)
 
 
 def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:

@@ -9,33 +9,54 @@ from matchpod.core.model import GameSettings
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.match_progress import MatchProgress
-from matchpod.core.views.progress import RosterPlayer, WaitingFor, expected_roster
+from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
+from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.match_summary import phase_of
 from matchpod.storage.servers import ServerSummary
 
-MAX_DECODED: Final = 2_000
-"""Cached settings and rosters, a few kilobytes each: callers poll a match until it is running, the wall always."""
+MAX_STORED: Final = 2_000
+"""Cached matches, a few kilobytes each: callers poll a match until it is running, and the wall reads all of them."""
 
 
 def stored_progress(row: ServerSummary) -> MatchProgress:
     """Where a match stands, as stored. No listed player has joined, as far as the row says."""
+    return _progress(*_key(row))
+
+
+def stored_state(row: ServerSummary) -> LiveState:
+    """The same as callers see it."""
+    return _state(*_key(row))
+
+
+def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
+    """All of a row that says where its match stands."""
     is_pending = row.phase is ServerPhase.PENDING
+    return row.settings, phase_of(row), is_pending, row.pending_until_ms if is_pending else None
+
+
+@lru_cache(MAX_STORED)
+def _progress(settings: bytes, phase: PublicPhase, is_pending: bool, until_ms: int | None) -> MatchProgress:
     return MatchProgress(
-        phase=phase_of(row),
-        map_name=next(iter(decoded_settings(row.settings).maps), None),
+        phase=phase,
+        map_name=next(iter(decoded_settings(settings).maps), None),
         waiting_for=WaitingFor.FREE_SERVER if is_pending else None,
-        until_ms=row.pending_until_ms if is_pending else None,
-        roster=listed_players(row.settings),
+        until_ms=until_ms,
+        roster=listed_players(settings),
     )
 
 
-@lru_cache(MAX_DECODED)
+@lru_cache(MAX_STORED)
+def _state(settings: bytes, phase: PublicPhase, is_pending: bool, until_ms: int | None) -> LiveState:
+    return LiveState.of(_progress(settings, phase, is_pending, until_ms))
+
+
+@lru_cache(MAX_STORED)
 def decoded_settings(settings: bytes) -> GameSettings:
     """The stored settings of a match."""
     return read_settings(settings)
 
 
-@lru_cache(MAX_DECODED)
+@lru_cache(MAX_STORED)
 def listed_players(settings: bytes) -> tuple[RosterPlayer, ...]:
     """The listed players of a match, none of whom has joined."""
     return expected_roster(decoded_settings(settings))

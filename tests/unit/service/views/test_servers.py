@@ -31,9 +31,8 @@ SETTINGS = GameSettings(
     team1=TeamRoster("Reds", (ANN,)),
     team2=TeamRoster("Blues", (BEN,)),
 )
-LIVE = LiveState(
-    match=b'{ "map" : null }',
-    progress=MatchProgress(
+LIVE = LiveState.of(
+    MatchProgress(
         phase=PublicPhase.PAUSED,
         waiting_for=WaitingFor.PLAYERS_TO_RETURN,
         until_ms=1_790_000_600_000,
@@ -42,6 +41,7 @@ LIVE = LiveState(
         round=7,
         heard_ms=1_790_000_000_123,
     ),
+    match=b'{ "map" : null }',
 )
 ROW = ServerRow(
     id="srv_1",
@@ -65,7 +65,8 @@ ROW = ServerRow(
 
 def test_server_that_never_ran_has_no_address() -> None:
     view = server_view(ROW, rcon_password=None)
-    assert (view.ip, view.port, view.rcon_password, view.match, view.connect) == (None, None, None, None, None)
+    assert (view.ip, view.port, view.rcon_password, view.connect) == (None, None, None, None)
+    assert as_json(view)["match"] is None
 
 
 def test_response_to_a_creation_has_neither_match_nor_roster() -> None:
