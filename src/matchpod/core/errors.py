@@ -45,9 +45,9 @@ class InvalidParamsError(MatchpodError):
 
 
 class InvalidFieldsError(InvalidParamsError):
-    """Fields of a request break rules. The message is made of the faults when it is shown.
+    """Fields of a request break rules. The message is made from the faults when it is shown.
 
-    With `unlisted`, this many further faults are only counted, in place of the last one.
+    There may be `unlisted` faults more: then their number replaces the last one that is listed.
     """
 
     def __init__(self, faults: tuple[Fault, ...], *, request: str = "the request body", unlisted: int = 0) -> None:

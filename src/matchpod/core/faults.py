@@ -100,7 +100,7 @@ class FaultCode(Enum):
     MISSPELLED_CVAR = "{name} is not a console variable that a match may set; did you mean {meant}?"
 
     STATED = "{text}"
-    """A rule that only its author can put into words."""
+    """A rule whose text is made where it is checked."""
 
 
 class FieldPath(msgspec.Struct, frozen=True):
@@ -150,5 +150,5 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def stated_fault(name: str, text: str) -> Fault:
-    """Return a fault of a field whose rule only its author can put into words."""
+    """Return a fault of a field with its own text."""
     return Fault(FaultCode.STATED, {"text": text}, FieldPath((name,)))

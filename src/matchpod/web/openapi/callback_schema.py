@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.requests.field_rules import schema_ref
+from matchpod.core.requests.json_fields import Schema
 from matchpod.core.views.result import GAME
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.web.openapi.examples import Examples
 
-Schema = dict[str, object]
-
-_AT: Final = "#/components/schemas/"
 _PLAYERS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
 _HEADERS: Final = {
     "Authorization": "The `callbackAuthToken` given at creation; left out if there was none.",
@@ -27,7 +26,7 @@ _HEADERS: Final = {
 def callback_schemas() -> dict[str, Schema]:
     """Return the schemas of both callback bodies, by name."""
     result: Schema = {
-        "$ref": f"{_AT}MatchResult",
+        **schema_ref("MatchResult"),
         "description": "The full result, the same as when getting the match by external id.",
     }
     reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
@@ -65,7 +64,7 @@ def webhooks(examples: Examples) -> dict[str, Schema]:
 
 
 def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema:
-    content: Schema = {"schema": {"$ref": f"{_AT}{schema}"}, "examples": examples.webhook(name)}
+    content: Schema = {"schema": schema_ref(schema), "examples": examples.webhook(name)}
     return {
         "post": {
             "operationId": name,

@@ -8,13 +8,15 @@ from http import HTTPStatus
 import msgspec
 
 from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedError, UnavailableError
+from matchpod.core.requests.field_rules import schema_ref
+from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.handlers.parameters import IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
 from matchpod.web.openapi.examples import Examples, read_examples
-from matchpod.web.openapi.published_schemas import Schema, published_schemas, referenced, schema_ref
+from matchpod.web.openapi.published_schemas import published_schemas, referenced
 
 _SCHEME = "apiKey"
 _TAGS = {

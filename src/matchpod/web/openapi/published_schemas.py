@@ -13,6 +13,8 @@ from typing import Final, get_args
 import msgspec
 
 from matchpod.core.model import MatchType
+from matchpod.core.requests.field_rules import schema_ref
+from matchpod.core.requests.json_fields import Schema
 from matchpod.core.views.organization_events import OrganizationEvent
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
@@ -24,8 +26,6 @@ from matchpod.web.http.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
 from matchpod.web.openapi.request_schema import create_match_schemas, redelivery_schemas
-
-Schema = dict[str, object]
 
 _AT: Final = "#/components/schemas/"
 _NAMES: Final = {
@@ -83,11 +83,6 @@ def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[st
     components.update(written)
     named = {_NAMES.get(name, name): _published(schema) for name, schema in components.items()}
     return [_published(schema) for schema in schemas[: len(returned)]], named
-
-
-def schema_ref(name: str) -> Schema:
-    """Return a reference to the schema with this published name."""
-    return {"$ref": _AT + name}
 
 
 def referenced(value: object, components: Mapping[str, Schema], kind: str = "schemas") -> dict[str, Schema]:
