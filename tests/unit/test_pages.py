@@ -1,8 +1,9 @@
-"""Links on all pages lead to files and headings that exist."""
+"""Links on all pages lead to files and headings that exist, and the changelog begins with the current version."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,13 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
         "# A `b`, c\n[1](#a-b-c) [2](#a) [3](no.md) [4](page.md#x) [5](https://example.org)\n```\n# x\n```\n"
     )
     assert broken_links(page) == ["#a", "no.md#", "page.md#x"]
+
+
+def test_newest_release_in_the_changelog_is_the_version_of_all_packages() -> None:
+    projects = [ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml")]
+    versions = {tomllib.loads(project.read_text("utf-8"))["project"]["version"] for project in projects}
+    releases = re.findall(
+        r"^## (\d+\.\d+\.\d+) \(\d{4}-\d{2}-\d{2}\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+    )
+    assert len(projects) > 1
+    assert versions == {releases[0]}
