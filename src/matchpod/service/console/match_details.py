@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
@@ -21,7 +21,6 @@ from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import Principal, require_own
-from matchpod.service.common.row_views import view_of
 from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
@@ -121,11 +120,9 @@ class MatchDetails:
         is_canceled = has_ended(row) and row.reason is not None
         situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
-        summary = summarize(row, await ending_of(self._db, row.id, row))
-        return view_of(
-            MatchDetail,
-            summary,
-            phase=summary.phase if progress is None else progress.phase,
+        summary = summarize(row, await ending_of(self._db, row.id, row), progress=progress)
+        return MatchDetail(
+            **asdict(summary),
             is_fast=region is not None and region.speed != 1.0,
             settings=read_settings(row.settings),
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from matchpod.core.model import MatchType
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
@@ -22,7 +22,6 @@ from matchpod.core.views.progress import WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.row_views import view_of
 from matchpod.service.console.match_details import read_progress, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
@@ -196,9 +195,8 @@ class Overview:
         return await read_progress(row, live=self._live, remote=self._remote) if is_known else None
 
     def _ended_match(self, row: ServerSummary, item: MatchItem) -> EndedMatch:
-        return view_of(
-            EndedMatch,
-            item,
+        return EndedMatch(
+            **asdict(item),
             is_fast=self._is_fast(row.region),
             players=tuple(player.steam_id for player in listed_players(row.settings)),
             is_final=row.phase is ServerPhase.RELEASED,
@@ -213,10 +211,8 @@ class Overview:
         settings = decoded_settings(row.settings)
         shown = _with_maps(stored_progress(row), maps) if live is None else live
         attention = attention_of(situation_of(row, live, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
-        return view_of(
-            WallMatch,
-            summarize(row),
-            phase=shown.phase,
+        return WallMatch(
+            **asdict(summarize(row, progress=shown)),
             is_fast=self._is_fast(row.region),
             match_type=settings.match_type,
             map_count=settings.series_format.length,

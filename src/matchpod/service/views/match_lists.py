@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from matchpod.core.match import series as series_rules
 from matchpod.core.match.played_map import MapStatus
@@ -86,9 +87,8 @@ async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[Matc
 def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
     durations = [one.duration_s for one in maps if one.duration_s is not None]
     first = maps[0] if maps else None
-    return view_of(
-        MatchItem,
-        summarize(row, ending),
+    return MatchItem(
+        **asdict(summarize(row, ending)),
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
+from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.result import iso_time
 from matchpod.service.views.endings import IN_PROGRESS, Ending
@@ -31,8 +32,13 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
         return iso_time(self.created_at_ms)
 
 
-def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS) -> MatchSummary:
-    """The summary of a match. Its `error` is the one for callers, not that of the row."""
+def summarize(
+    row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None
+) -> MatchSummary:
+    """The summary of a match, with the phase of its progress if that is known.
+
+    Its `error` is the one for callers, not that of the row.
+    """
     was_running = row.running_at_ms is not None
     return MatchSummary(
         server_id=row.id,
@@ -40,7 +46,7 @@ def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS) -> MatchSummary:
         external_match_id=row.external_match_id,
         region=row.region,
         status=row.status,
-        phase=phase_of(row),
+        phase=phase_of(row) if progress is None else progress.phase,
         ip=row.ip if was_running else None,
         port=row.port if was_running else None,
         callback_url=row.callback_url,
