@@ -30,17 +30,19 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
     """Return the spans of a match, in order."""
     ended_ms = match.ended_at_ms
     spans = [_server_span(match)]
-    started = [one for one in match.maps if one.started_ms is not None]
-    first_ms = started[0].started_ms if started else None
+    started = [one for one in match.maps if one.started_at_ms is not None]
+    first_ms = started[0].started_at_ms if started else None
     if match.running_at_ms is not None:
         spans.append(LifeStage(name="warmup", start_ms=match.running_at_ms, end_ms=first_ms or ended_ms))
     for one in started:
-        if one.started_ms is not None:
+        if one.started_at_ms is not None:
             is_canceled = one.status is MapStatus.CANCELLED
             score = f"{one.team1_score}:{one.team2_score}" + (", canceled" if is_canceled else "")
-            end_ms = one.finished_ms or ended_ms
-            name = f"map {one.number}, {one.name}"
-            spans.append(LifeStage(name=name, start_ms=one.started_ms, end_ms=end_ms, note=score, is_bad=is_canceled))
+            end_ms = one.finished_at_ms or ended_ms
+            name = f"map {one.map_number}, {one.name}"
+            spans.append(
+                LifeStage(name=name, start_ms=one.started_at_ms, end_ms=end_ms, note=score, is_bad=is_canceled)
+            )
     if ended_ms is not None:
         spans += [
             LifeStage(name="outcome", start_ms=ended_ms, end_ms=ended_ms, note=_outcome(match), is_bad=_failed(match))

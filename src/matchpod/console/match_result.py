@@ -28,8 +28,9 @@ from matchpod.core.views.progress import expected_roster
 from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
-from matchpod.service.console.match_details import MatchDetail, OrderedMap
+from matchpod.service.console.match_details import MatchDetail
 from matchpod.service.views.history import MapDetail
+from matchpod.service.views.match_summary import MatchMap
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetec
 async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     """Return the maps of an ended match that were played, its leads, and who was on the server when."""
     items = {one.id: await _items(visit, one.id) for one in match.maps if one.is_needed}
-    maps = [await _map_result(visit, match, one, items[one.id]) for one in match.maps if one.started_ms is not None]
+    maps = [await _map_result(visit, match, one, items[one.id]) for one in match.maps if one.started_at_ms is not None]
     team1, team2 = team_names(match)
     presence = presence_lanes(
         [item for one in items.values() for item in one],
@@ -105,7 +106,7 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     return MatchResult(maps=maps, detections=detections, presence=presence)
 
 
-async def _map_result(visit: Visit, match: MatchDetail, one: OrderedMap, items: list[TimelineItem]) -> MapResult:
+async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> MapResult:
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     detail = await history.map(principal, one.id)
     rounds = ROUNDS.read((await history.rounds(principal, one.id)).rounds)

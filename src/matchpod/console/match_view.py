@@ -34,9 +34,10 @@ from matchpod.core.views.timeline_items import (
     TimelineItem,
 )
 from matchpod.service.common.principals import Principal
-from matchpod.service.console.match_details import MatchDetail, MatchDetails, OrderedMap
+from matchpod.service.console.match_details import MatchDetail, MatchDetails
 from matchpod.service.history.reading import History
 from matchpod.service.matches import Matches
+from matchpod.service.views.match_summary import MatchMap
 from matchpod.service.views.servers import ServerView
 
 PARTS: Final = "match_parts.html"
@@ -151,14 +152,14 @@ class MatchScreen:
         begun = _last_begun(match)
         shown = current_map(match) or next(iter(match.maps), None)
         if shown is not None:
-            self._map_id, self.map_number = shown.id, shown.number
+            self._map_id, self.map_number = shown.id, shown.map_number
         for one in _readable(match):
             if one.id in self._complete:
                 continue
             found = await self._read_map(one.id)
-            new += [(one.number, item) for item in found]
-            is_passed = begun is not None and begun.number > one.number
-            if one.finished_ms is not None and is_passed and not found:
+            new += [(one.map_number, item) for item in found]
+            is_passed = begun is not None and begun.map_number > one.map_number
+            if one.finished_at_ms is not None and is_passed and not found:
                 self._complete.add(one.id)
         self._items += new
         return new
@@ -287,7 +288,7 @@ def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterT
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     """Return the score to show: of the current map while one is played, else of the series or its only map."""
-    played = [one for one in match.maps if one.started_ms is not None]
+    played = [one for one in match.maps if one.started_at_ms is not None]
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return "–", "–"
     is_over = match.phase is PublicPhase.ENDED
@@ -299,22 +300,22 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     return played[-1].team1_score, played[-1].team2_score
 
 
-def current_map(match: MatchDetail) -> OrderedMap | None:
+def current_map(match: MatchDetail) -> MatchMap | None:
     """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
     if match.progress is not None:
-        return next((one for one in match.maps if one.number == match.progress.map_number), None)
+        return next((one for one in match.maps if one.map_number == match.progress.map_number), None)
     return _last_begun(match)
 
 
-def _last_begun(match: MatchDetail) -> OrderedMap | None:
-    begun = [one for one in match.maps if one.started_ms is not None]
+def _last_begun(match: MatchDetail) -> MatchMap | None:
+    begun = [one for one in match.maps if one.started_at_ms is not None]
     return begun[-1] if begun else None
 
 
-def _readable(match: MatchDetail) -> list[OrderedMap]:
+def _readable(match: MatchDetail) -> list[MatchMap]:
     """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
     number = 1 if match.progress is None else match.progress.map_number
-    return [one for one in match.maps if one.started_ms is not None or one.number <= number]
+    return [one for one in match.maps if one.started_at_ms is not None or one.map_number <= number]
 
 
 def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, StoredPlayer]) -> list[RosterPlayer]:

@@ -74,7 +74,7 @@ class OverlayView:
         progress, names, strip = match.progress, team_names(match), Markup("")
         playing = current_map(match)
         has_rounds = match.settings.match_type is not MatchType.DEATHMATCH
-        if playing is not None and playing.started_ms is not None and has_rounds:
+        if playing is not None and playing.started_at_ms is not None and has_rounds:
             rounds = ROUNDS.read((await self._services.history.rounds(self._principal, playing.id)).rounds)
             strip = round_strip(rounds, *names, is_linked=False, is_over=match.has_ended)
         return Board(
@@ -92,7 +92,7 @@ def _text(match: MatchDetail) -> str:
     playing = current_map(match)
     parts = [
         playing.name if playing else "",
-        f"map {playing.number} of {len(match.maps)}" if playing and len(match.maps) > 1 else "",
+        f"map {playing.map_number} of {len(match.maps)}" if playing and len(match.maps) > 1 else "",
     ]
     round_number = match.progress.round if match.progress else None
     parts.append(_TEXTS.get(match.phase, f"round {round_number}" if round_number else "live"))

@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import GameSettings
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
@@ -28,7 +27,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.regions.regions import Regions
 from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.endings import ending_of
-from matchpod.service.views.match_summary import MatchSummary, has_ended, phase_of, summarize
+from matchpod.service.views.match_summary import MatchMap, MatchSummary, has_ended, match_map, phase_of, summarize
 from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
@@ -41,21 +40,6 @@ MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
 
 
-class OrderedMap(msgspec.Struct, frozen=True, kw_only=True):
-    """One map of a match."""
-
-    id: str
-    number: int
-    name: str
-    status: MapStatus
-    team1_score: int
-    team2_score: int
-    winner: str | None
-    started_ms: int | None
-    finished_ms: int | None
-    is_needed: bool
-
-
 class MatchDetail(MatchSummary, frozen=True, kw_only=True):
     """A match, from its creation to its callback."""
 
@@ -66,7 +50,7 @@ class MatchDetail(MatchSummary, frozen=True, kw_only=True):
     tries: int
     progress: MatchProgress | None
     """Where it stands; None unless its server is running."""
-    maps: tuple[OrderedMap, ...]
+    maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
     has_result: bool
@@ -128,7 +112,7 @@ class MatchDetails:
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             tries=row.tries,
             progress=progress,
-            maps=tuple(_match_map(one) for one in maps),
+            maps=tuple(match_map(one) for one in maps),
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
@@ -225,19 +209,4 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         tries=row.tries,
         lost_rounds=progress.lost_rounds,
         detections=progress.detections,
-    )
-
-
-def _match_map(row: history.MapRow) -> OrderedMap:
-    return OrderedMap(
-        id=row.id,
-        number=row.map_number,
-        name=row.played_map_name or row.map_name,
-        status=row.status,
-        team1_score=row.team1_score,
-        team2_score=row.team2_score,
-        winner=row.winner,
-        started_ms=row.started_at_ms,
-        finished_ms=row.finished_at_ms,
-        is_needed=row.is_needed,
     )

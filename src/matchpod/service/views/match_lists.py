@@ -9,33 +9,15 @@ import msgspec
 from msgspec.structs import asdict
 
 from matchpod.core.match import series as series_rules
-from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.ports import Database
-from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import Ending, endings_of
-from matchpod.service.views.match_summary import MatchSummary, summarize
+from matchpod.service.views.match_summary import MatchMap, MatchSummary, match_map, summarize
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerSummary
-
-
-class ListedMatchMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map of a match in a list."""
-
-    map_number: int
-    map_name: str
-    team1_score: int
-    team2_score: int
-    winner: str | None
-    status: MapStatus
-
-    @property
-    def has_score(self) -> bool:
-        """True once it is or was played."""
-        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
 
 
 class MatchItem(MatchSummary, frozen=True, kw_only=True):
@@ -44,7 +26,7 @@ class MatchItem(MatchSummary, frozen=True, kw_only=True):
     game_mode: str
     team1: str | None
     team2: str | None
-    maps: tuple[ListedMatchMap, ...]
+    maps: tuple[MatchMap, ...]
     """The maps that were played or may be played, in order; not those that were no longer needed."""
     played_s: int | None
     """How long its maps took together; None before the first of them has ended."""
@@ -92,6 +74,6 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,
-        maps=tuple(view_of(ListedMatchMap, one) for one in maps if one.is_needed),
+        maps=tuple(match_map(one) for one in maps if one.is_needed),
         played_s=sum(durations) if durations else None,
     )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.result import iso_time
+from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import IN_PROGRESS, Ending
+from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerSummary
 
 
@@ -30,6 +35,37 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
     def created_at(self) -> str:
         """When it was created, as text."""
         return iso_time(self.created_at_ms)
+
+
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A map of a match, as requested and as played."""
+
+    id: str
+    map_number: int
+    map_name: str
+    played_map_name: str | None
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    is_needed: bool
+
+    @property
+    def name(self) -> str:
+        """The name on the server, if it was played."""
+        return self.played_map_name or self.map_name
+
+    @property
+    def has_score(self) -> bool:
+        """True once it is or was played."""
+        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
+
+
+def match_map(row: MapRow) -> MatchMap:
+    """The map of a row."""
+    return view_of(MatchMap, row)
 
 
 def summarize(
