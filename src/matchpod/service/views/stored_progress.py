@@ -11,7 +11,7 @@ from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
 from matchpod.service.match_log.fold import LiveState
-from matchpod.service.views.match_summary import phase_of
+from matchpod.service.views.match_summary import has_ended, phase_of
 from matchpod.storage.servers import ServerSummary
 
 MAX_STORED: Final = 2_000
@@ -19,7 +19,7 @@ MAX_STORED: Final = 2_000
 
 
 def stored_progress(row: ServerSummary) -> MatchProgress:
-    """Where a match stands, as stored. No listed player has joined, as far as the row says."""
+    """Where a match stands, as stored. Before its end, no listed player has joined, as far as the row says."""
     return _progress(*_key(row))
 
 
@@ -29,13 +29,16 @@ def stored_state(row: ServerSummary) -> LiveState:
 
 
 def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
-    """All of a row that says where its match stands."""
+    """All of a row that says where its match stands; the settings are not needed once it has ended."""
     is_pending = row.phase is ServerPhase.PENDING
-    return row.settings, phase_of(row), is_pending, row.pending_until_ms if is_pending else None
+    settings = b"" if has_ended(row) else row.settings
+    return settings, phase_of(row), is_pending, row.pending_until_ms if is_pending else None
 
 
 @lru_cache(MAX_STORED)
 def _progress(settings: bytes, phase: PublicPhase, is_pending: bool, until_ms: int | None) -> MatchProgress:
+    if not settings:
+        return MatchProgress(phase=phase)
     return MatchProgress(
         phase=phase,
         map_name=next(iter(decoded_settings(settings).maps), None),

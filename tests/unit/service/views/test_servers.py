@@ -147,6 +147,12 @@ def test_roster_of_an_ended_match_is_known_only_if_its_outcome_says_who_joined(
     assert (shown["phase"], shown["roster"]) == ("ended", roster)
 
 
+def test_ended_match_is_shown_even_if_its_settings_are_unreadable() -> None:
+    ended = msgspec.structs.replace(ROW, phase=ServerPhase.RELEASED, settings=b"[]")
+    shown = as_json(server_view(ended, rcon_password=None))
+    assert (shown["phase"], shown["roster"], shown["deadline"]) == ("ended", None, None)
+
+
 @pytest.mark.parametrize(
     ("password", "command"),
     [
