@@ -57,7 +57,7 @@ ErrorPage = Callable[[Scope, MatchpodError], Response | None]
 def create_web(
     services: Services,
     *,
-    endpoints: Sequence[Endpoint] = ENDPOINTS,
+    endpoints: tuple[Endpoint, ...] = ENDPOINTS,
     more_endpoints: Sequence[Endpoint] = (),
     error_page: ErrorPage | None = None,
     metrics: HttpMetrics | None = None,
@@ -70,8 +70,8 @@ def create_web(
     """
     site = Site(
         services=services,
-        openapi=functools.cache(functools.partial(describe, endpoints, services.version)),
-        internal_openapi=functools.cache(functools.partial(describe_internal, endpoints, services.version)),
+        openapi=functools.partial(describe, endpoints, services.version),
+        internal_openapi=functools.partial(describe_internal, endpoints, services.version),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
         metrics_pace=Pacer(

@@ -125,7 +125,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """True for a second name of another parameter."""
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One method of one path: its permissions, parameters, response and errors."""
 
     method: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 
@@ -57,8 +58,9 @@ _ETAG: Schema = {
 }
 
 
-def describe(endpoints: Sequence[Endpoint], version: str) -> bytes:
-    """Return the document for callers as JSON."""
+@functools.cache
+def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
+    """Return the document for callers as JSON, which is built once."""
     document = _document(
         [endpoint for endpoint in endpoints if endpoint.tag is Tag.API],
         {
@@ -71,8 +73,9 @@ def describe(endpoints: Sequence[Endpoint], version: str) -> bytes:
     return msgspec.json.encode(document)
 
 
-def describe_internal(endpoints: Sequence[Endpoint], version: str) -> bytes:
-    """Return the document for game servers and operators as JSON."""
+@functools.cache
+def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
+    """Return the document for game servers and operators as JSON, which is built once."""
     document = _document(
         [endpoint for endpoint in endpoints if endpoint.tag is not Tag.API],
         {

@@ -91,8 +91,8 @@ def schemas_of(site: Site) -> dict[str, Any]:
 
 
 def test_each_endpoint_is_in_the_document_of_its_audience_with_its_errors(site: Site) -> None:
+    paths = {name: site.request("GET", name).json()["paths"] for name in (CALLERS, INTERNAL)}
     for endpoint in ENDPOINTS:
-        paths = {name: site.request("GET", name).json()["paths"] for name in (CALLERS, INTERNAL)}
         own, other = (CALLERS, INTERNAL) if endpoint.tag is Tag.API else (INTERNAL, CALLERS)
         assert endpoint.path not in paths[other]
         operation = paths[own][endpoint.path][endpoint.method.lower()]
