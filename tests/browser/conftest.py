@@ -1,4 +1,4 @@
-"""One service and one browser for the tests of a module; pages fail their test on anything that is not clean."""
+"""One service and one browser for all tests of this folder; pages fail their test on anything that is not clean."""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ def keys(service: ConsoleService) -> Mapping[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def browser(service: ConsoleService) -> Iterator[Browser]:
-    """A browser. Not for the whole session: its event loop would be in the way of asynchronous tests."""
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """A browser for this folder. Not for the whole session: its event loop would be in the way of asynchronous tests."""
+    if chromium.executable() is None:
+        pytest.skip(chromium.MISSING)
     with chromium.launched() as launched:
         yield launched
 
