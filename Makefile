@@ -62,12 +62,13 @@ test: $(READY)
 endif
 
 unit-tests: $(READY)
-	@echo "unit tests"
-	@$(PYTEST) -n 2 $(UNIT) --ignore=$(WAITING) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
 	@echo "unit tests of core and cs2, with coverage"
-	@$(PYTEST) -n 2 $(PURE) -m "not (soak or $(MANY_CASES))" \
+	@# In one process: with workers, measuring takes twice the CPU time.
+	@$(PYTEST) -n 0 $(PURE) -m "not (soak or $(MANY_CASES))" \
 		--cov=matchpod.core --cov=matchpod.cs2 --cov=cs2_protocol --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+	@echo "unit tests"
+	@$(PYTEST) -n 2 $(UNIT) --ignore=$(WAITING) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
 
 browser-tests: $(READY)
 	@echo "tests of the console in a browser"
