@@ -118,14 +118,16 @@ async def open_old(folder: Path, cells: list[Cell] | None = None) -> AsyncIterat
 async def failures_of(folder: Path, cells: list[Cell]) -> dict[str, int]:
     """Return the addresses that cannot be read if these cells of the stored database were changed.
 
-    Those that other tables are read for are left out in `make test`: they are half of all.
+    Those that other tables are read for, and pages of rounds, are left out in `make test`: they are most of all.
     """
     async with open_old(folder, cells) as old:
         found = await old.failures(LISTS)
         for external_id, server_id in (await old.matches()).items():
             tables = {cell.table for cell in cells if cell.server_id == server_id}
             if IS_SOAK or tables - {"callbacks", "callback_attempts"}:
-                found |= await old.failures(await old.match_addresses(external_id, server_id))
+                addresses = await old.match_addresses(external_id, server_id)
+                # The page of a round has only lines that the page of the match has too.
+                found |= await old.failures(one for one in addresses if IS_SOAK or "?round=" not in one)
             if IS_SOAK or tables & {"callbacks", "callback_attempts"}:
                 found |= await old.failures(await old.callback_addresses(server_id))
             if IS_SOAK or tables - {"callbacks", "callback_attempts", "outcomes"}:
