@@ -14,8 +14,8 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.views import timeline_items as items
 from matchpod.core.views.result_shapes import Score
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import TimelineItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.cs2.match_reader import MatchReader
 from tests.corpus.real_logs import COMPETITIVE, INFERNO, read_log
 from tests.corpus.test_posts import RECEIVED_MS, post

@@ -22,8 +22,9 @@ from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.views import timeline_items as items
 from matchpod.core.views.rounds import build_rounds
-from matchpod.core.views.timeline import MapItem, Timeline
+from matchpod.core.views.timeline import Timeline
 from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import examples
 from tests.unit.core.match_driver import ANN, BEN

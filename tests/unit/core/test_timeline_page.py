@@ -11,8 +11,8 @@ import pytest
 
 from cs2_protocol.game import RoundEndReason
 from matchpod.core.views.persons import MAX_TEXT_CHARS
-from matchpod.core.views.timeline import MAX_ITEMS
 from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
+from matchpod.core.views.timeline_writer import MAX_ITEMS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))

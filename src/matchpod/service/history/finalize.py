@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import MapEndItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database
 from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
 from matchpod.service.history.rows import history_of

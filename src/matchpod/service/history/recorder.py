@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.views.timeline import MapItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Statement
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.fold import Fold

@@ -29,8 +29,8 @@ from matchpod.core.views.attention import Signals
 from matchpod.core.views.match_progress import MatchProgress, progress_of
 from matchpod.core.views.progress import PublicPhase, Stays, WaitingFor, next_deadline
 from matchpod.core.views.result import build_result, iso_time, live_match
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import KillItem, TimelineItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult

@@ -24,8 +24,8 @@ from matchpod.core.views.organization_events import (
 from matchpod.core.views.result import iso_time
 from matchpod.core.views.result_shapes import MapState, SeriesScore
 from matchpod.core.views.series_maps import map_states_at, series_score_at, state_then
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.service.views.naming import map_id
 from matchpod.storage.servers import ServerRow
 

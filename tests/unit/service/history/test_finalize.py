@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import MapEndItem, PausedItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.service.history.finalize import _items_after
 
 END = MapEndItem(seq=1, timestamp="", round_number=None, status=MapStatus.CANCELLED, winner=None, score=None)

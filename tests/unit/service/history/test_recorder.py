@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.core.views.timeline import MapItem
 from matchpod.core.views.timeline_items import PausedItem
+from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Row, Statement, Value
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry

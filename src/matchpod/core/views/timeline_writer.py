@@ -1,0 +1,157 @@
+"""Number, date and collect the items of timelines, and name the people in them.
+
+Items are numbered from 1 on each map, and never removed: a restored backup adds an item.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+import msgspec
+
+from cs2_protocol.game import PlayerId, Side, Team
+from matchpod.core import events as ev
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import PlayedMap
+from matchpod.core.views import timeline_items as items
+from matchpod.core.views.persons import person_of
+from matchpod.core.views.result import LAST_MS, iso_time, player_name
+from matchpod.core.views.result_shapes import Score
+from matchpod.core.views.timeline_items import Person, TimelineItem
+
+MAX_ITEMS: Final = 100_000
+"""Most items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
+
+MAX_PEOPLE: Final = 256
+"""Size limit of the cache of persons: four full servers."""
+
+_MINUTE_MS: Final = 60_000
+
+
+class MapItem(msgspec.Struct, frozen=True, gc=False):
+    """A timeline item with the number of its map."""
+
+    map_number: int
+    item: TimelineItem
+
+
+class Stamp(msgspec.Struct):
+    """Formats timestamps. Caches the current minute, since consecutive items usually share it."""
+
+    minute_ms: int = 0
+    minute: str = "1970-01-01T00:00:"
+
+    def text(self, at_ms: int) -> str:
+        """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
+        within_ms = at_ms - self.minute_ms
+        if not 0 <= within_ms < _MINUTE_MS:
+            self.minute_ms, within_ms = divmod(min(max(at_ms, 0), LAST_MS), _MINUTE_MS)
+            self.minute_ms *= _MINUTE_MS
+            self.minute = iso_time(self.minute_ms)[: len(self.minute)]
+        return f"{self.minute}{within_ms / 1000:06.3f}Z"
+
+
+class Head(TypedDict):
+    """The fields that all items have."""
+
+    seq: int
+    timestamp: str
+    round_number: int | None
+
+
+class TimelineWriter(msgspec.Struct):
+    """The pending items of a match, and the state needed to build the next ones.
+
+    `here` maps each player with a connected item and no later disconnected item to their name; a map change keeps it.
+    """
+
+    seqs: dict[int, int] = {}
+    """The last sequence number of each map."""
+    waiting: list[MapItem] = []
+    here: dict[PlayerId, str] = {}
+    detections: int = 0
+    """The number of the match's detections already added."""
+    ended_map: int = 0
+    """The number of the last map whose end was added."""
+    is_paused: bool = False
+    last_death: tuple[int, PlayerId] = (0, "")
+    """Time and player of the last death item: a death by the bomb is logged twice."""
+    people: dict[PlayerId, Person] = {}
+    """Cache of persons in combat items; cleared by any event that may change a name or team."""
+    stamp: Stamp = msgspec.field(default_factory=Stamp)
+
+    def drain(self) -> list[MapItem]:
+        """Return the pending items and clear the list."""
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def renumber(self, map_number: int, shift: int) -> None:
+        """Shift the numbers of a map's pending and future items, to continue a timeline that was numbered otherwise."""
+        self.seqs[map_number] = self.seqs.get(map_number, 0) + shift
+        self.waiting = [
+            MapItem(map_number, msgspec.structs.replace(one.item, seq=one.item.seq + shift))
+            if one.map_number == map_number
+            else one
+            for one in self.waiting
+        ]
+
+    def head_now(self, event: ev.Event, match: Match) -> tuple[int, Head]:
+        """Return the number of the current or next map, and the common fields of its next item."""
+        number = match.map_number
+        is_next = number != match.current_map.number
+        return (number, self.head(match, number, event.at_ms, None)) if is_next else self.head_in_play(event, match)
+
+    def head_in_play(self, event: ev.Event, match: Match) -> tuple[int, Head]:
+        """Return the number of the last map, and the common fields of its next item."""
+        played = match.maps[-1]
+        number = played.number
+        return number, self.head(match, number, event.at_ms, played.round_number or played.latest_round)
+
+    def head(self, match: Match, map_number: int, at_ms: int, round_number: int | None) -> Head:
+        """Return the common fields of the next item of a map."""
+        seq = self.seqs.get(map_number, 0) + 1
+        return {"seq": seq, "timestamp": self.stamp.text(match.times.ours(at_ms)), "round_number": round_number}
+
+    def fighter(self, match: Match, player_id: PlayerId) -> Person:
+        """Return a player of a live map, from the cache if possible."""
+        person = self.people.get(player_id)
+        if person is None:
+            if len(self.people) >= MAX_PEOPLE:
+                self.people.clear()
+            person = self.people[player_id] = named_person(match, player_id, player_name(match, player_id))
+        return person
+
+    def add(self, map_number: int, item: TimelineItem) -> None:
+        """Add an item, unless its map has too many."""
+        if item.seq <= MAX_ITEMS or type(item) is items.MapEndItem:
+            self.seqs[map_number] = item.seq
+            self.waiting.append(MapItem(map_number, item))
+
+
+def score_of(played: PlayedMap) -> Score | None:
+    """Return the score of a map; None in a deathmatch."""
+    return Score(played.team1_score, played.team2_score) if played.is_scored else None
+
+
+def team1_side_of(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
+    """Return the side of the first team in an event; None without teams."""
+    return None if match.settings.is_free_for_all else event.team1_side
+
+
+def named_person(match: Match, player_id: PlayerId, name: str) -> Person:
+    """Return a player with this name, and the team of the moment."""
+    return person_of(match, player_id, name, _team(match, player_id))
+
+
+def _team(match: Match, player_id: PlayerId) -> Team | None:
+    """Return the team from the roster, else from the line-up of the round, else from the game."""
+    settings = match.settings
+    if settings.is_free_for_all:
+        return None
+    listed = settings.team_of(player_id)
+    if listed is not None:
+        return listed
+    ledger = match.current_map.ledger
+    record = ledger.open_round or (ledger.rounds[-1] if ledger.rounds else None)
+    in_line_up = None if record is None else record.team_of(player_id)
+    return in_line_up or match.presence.teams.get(player_id)

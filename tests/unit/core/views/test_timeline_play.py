@@ -1,0 +1,399 @@
+"""Items of play: each event appears once, on its map and in its round."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cs2_protocol.game import RoundEndReason, Side, Team
+from matchpod.core import events as ev
+from matchpod.core.effects import CancelReason
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import DmSubMode, MatchType, SeriesFormat, Winner
+from matchpod.core.views import timeline_items as items
+from matchpod.core.views.result_shapes import Score
+from matchpod.core.views.timeline_items import Person
+from tests.unit.core.match_driver import ANN, BEN, CAT, EVE, MAPS, START_MS, deathmatch, open_match
+from tests.unit.core.timeline_driver import TimelineDriver, seqs, timeline_duel
+
+ANN_PERSON = Person(steam_id=ANN, name="name of 1", team=Team.TEAM1)
+BEN_PERSON = Person(steam_id=BEN, name="name of 2", team=Team.TEAM2)
+ANONYMOUS = Person(steam_id=None, name="", team=None)
+
+
+# --- the flow of a map --------------------------------------------------------------------------------------------
+
+
+def test_timeline_covers_a_whole_map_with_consecutive_numbers() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.kill()
+    driver.decide()
+    driver.end_map()
+    assert driver.types() == [
+        "player_connected", "player_connected", "map_live", "round_start", "kill", "round_end", "map_end",
+    ]  # fmt: skip
+    assert seqs(driver) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_map_live_item_has_map_name_side_and_score() -> None:
+    (live,) = timeline_duel().of(items.MapLiveItem)
+    assert (live.map_name, live.team1_side, live.score, live.round_number) == (MAPS[0], Side.CT, Score(0, 0), None)
+
+
+def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
+    driver.apply(ev.MapLive(START_MS, MAPS[0], START_MS, Side.T, rounds_played=7, team1_score=4, team2_score=3))
+    (live,) = driver.of(items.MapLiveItem)
+    assert (live.score, live.round_number, live.team1_side) == (Score(4, 3), 7, Side.T)
+
+
+def test_restarted_map_has_a_second_map_live_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.live()
+    assert driver.types()[-3:] == ["map_live", "round_start", "map_live"]
+    assert driver.of(items.MapLiveItem)[-1].round_number is None
+
+
+def test_round_items_have_number_reason_winner_and_score() -> None:
+    driver = timeline_duel()
+    driver.start_round(1)
+    driver.decide(1)
+    driver.start_round(2)
+    (first, second) = driver.of(items.RoundStartItem)
+    assert (first.round_number, second.round_number, second.team1_side) == (1, 2, Side.CT)
+    (end,) = driver.of(items.RoundEndItem)
+    assert (end.round_number, end.winner, end.winner_side) == (1, Team.TEAM1, Side.CT)
+    assert (end.reason, end.score) == (RoundEndReason.CTS_WIN, Score(1, 0))
+
+
+def test_round_end_has_the_right_number_if_the_start_was_lost() -> None:
+    driver = timeline_duel()
+    driver.decide(3, 2, 1)
+    assert driver.of(items.RoundEndItem)[0].round_number == 3
+
+
+def test_side_swap_has_the_new_side() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.SidesSwapped(driver.now_ms, Side.T))
+    assert driver.of(items.SideSwapItem)[0].team1_side is Side.T
+
+
+def test_repeated_pause_lines_add_one_paused_and_one_unpaused_item() -> None:
+    driver = timeline_duel()
+    for event in (ev.Unpaused, ev.Paused, ev.Paused, ev.Unpaused, ev.Unpaused):
+        driver.apply(event(driver.now_ms, "mp_pause_match"))
+    assert driver.types()[3:] == ["paused", "unpaused"]
+    assert driver.of(items.PausedItem)[0].by == "mp_pause_match"
+    assert driver.of(items.UnpausedItem)[0].by == "mp_pause_match"
+
+
+def test_timeout_names_the_player_who_called_it() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Paused(driver.now_ms, "TimeOutCTs", ANN))
+    called_by = driver.of(items.PausedItem)[0].called_by
+    assert called_by is not None
+    assert called_by.steam_id == ANN
+
+
+def test_restart_resets_the_pause() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Paused(driver.now_ms, "x"))
+    driver.live()
+    driver.apply(ev.Paused(driver.now_ms, "x"))
+    assert len(driver.of(items.PausedItem)) == 2
+
+
+def test_finished_map_ends_with_winner_score_and_end_time() -> None:
+    driver = timeline_duel()
+    driver.start_round(18)
+    driver.end_map(13, 5)
+    (end,) = driver.of(items.MapEndItem)
+    assert (end.status, end.winner, end.score) == (MapStatus.FINISHED, Winner.TEAM1, Score(13, 5))
+    assert (end.round_number, end.timestamp) == (18, "2023-11-14T22:13:20.000Z")
+
+
+def test_cancelled_map_ends_once_with_its_current_score() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.decide()
+    driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
+    driver.add_map_ends()
+    driver.add_map_ends()
+    (end,) = driver.of(items.MapEndItem)
+    assert (end.status, end.winner, end.score) == (MapStatus.CANCELLED, None, Score(1, 0))
+
+
+def test_map_that_was_never_live_has_no_end_item() -> None:
+    driver = TimelineDriver(open_match())
+    driver.join(ANN)
+    driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
+    driver.add_map_ends()
+    assert driver.types() == ["player_connected"]
+
+
+def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> None:
+    driver = TimelineDriver(deathmatch(ANN, BEN))
+    driver.join(ANN, BEN)
+    driver.live()
+    driver.kill()
+    driver.wait(900)
+    assert driver.match.phase is MatchPhase.OVER
+    assert driver.types()[-3:] == ["map_live", "kill", "map_end"]
+    (end,) = driver.of(items.MapEndItem)
+    assert (end.status, end.winner, end.score) == (MapStatus.FINISHED, None, None)
+    assert driver.of(items.KillItem)[0].killer == Person(steam_id=ANN, name="name of 1", team=None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "side", "winner"), [(DmSubMode.FFA, None, None), (DmSubMode.TEAM, Side.CT, Team.TEAM1)]
+)
+def test_items_have_neither_side_of_team1_nor_winner_in_free_for_all(
+    mode: DmSubMode, side: Side | None, winner: Team | None
+) -> None:
+    driver = TimelineDriver(msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=mode))
+    driver.join(ANN, BEN)
+    driver.live()
+    driver.start_round()
+    driver.decide()
+    driver.apply(ev.SidesSwapped(driver.now_ms, Side.CT))
+    (live,), (start,) = driver.of(items.MapLiveItem), driver.of(items.RoundStartItem)
+    (end,), (swap,) = driver.of(items.RoundEndItem), driver.of(items.SideSwapItem)
+    assert (live.team1_side, start.team1_side, swap.team1_side) == (side, side, side)
+    assert (end.winner, end.winner_side, end.score) == (winner, Side.CT, None)
+
+
+# --- restored rounds ----------------------------------------------------------------------------------------------
+
+
+def test_restored_round_adds_an_item_and_removes_none() -> None:
+    driver = timeline_duel()
+    driver.start_round(1)
+    driver.decide(1)
+    driver.restore(0, 0, 0)
+    driver.start_round(1)
+    assert driver.types()[3:] == ["round_start", "round_end", "round_restored", "round_start"]
+    (restored,) = driver.of(items.RoundRestoredItem)
+    assert (restored.rounds_kept, restored.score, restored.round_number) == (0, Score(0, 0), None)
+    assert seqs(driver) == list(range(1, 8))
+
+
+def test_reopened_map_has_a_second_end_item() -> None:
+    driver = timeline_duel(SeriesFormat.BO3)
+    driver.end_map(13, 5)
+    driver.restore(10, 6, 4)
+    driver.end_map(13, 11)
+    assert driver.types()[3:] == ["map_end", "round_restored", "map_end"]
+    assert [end.score for end in driver.of(items.MapEndItem)] == [Score(13, 5), Score(13, 11)]
+    assert driver.maps.keys() == {1}
+
+
+def test_restore_before_the_first_map_adds_no_item() -> None:
+    driver = TimelineDriver(open_match())
+    driver.restore()
+    assert driver.maps == {}
+
+
+# --- combat and the bomb ------------------------------------------------------------------------------------------
+
+
+def test_kill_item_has_killer_victim_weapon_and_round() -> None:
+    driver = timeline_duel()
+    driver.start_round(4)
+    driver.kill()
+    (kill,) = driver.of(items.KillItem)
+    assert (kill.killer, kill.victim, kill.weapon, kill.distance) == (ANN_PERSON, BEN_PERSON, "ak47", 512.5)
+    assert (kill.headshot, kill.wallbang, kill.team_kill, kill.round_number) == (True, False, False, 4)
+
+
+def test_each_kill_flag_has_its_own_field() -> None:
+    driver = timeline_duel()
+    flags = {
+        "is_wallbang": "wallbang",
+        "is_through_smoke": "through_smoke",
+        "is_blind": "attacker_blind",
+        "is_noscope": "noscope",
+        "is_in_air": "in_air",
+        "is_headshot": "headshot",
+    }
+    for flag in flags:
+        driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "awp", True, **{flag: True}))
+    for kill, field in zip(driver.of(items.KillItem), flags.values(), strict=True):
+        assert [name for name in flags.values() if getattr(kill, name)] == [field]
+        assert kill.distance is None
+
+
+def test_kill_after_the_decision_belongs_to_the_decided_round() -> None:
+    driver = timeline_duel()
+    driver.start_round(1)
+    driver.decide(1)
+    driver.kill()
+    assert driver.of(items.KillItem)[0].round_number == 1
+
+
+def test_kill_of_a_teammate_is_a_team_kill() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", False))
+    assert driver.of(items.KillItem)[0].team_kill
+
+
+def test_combat_before_a_map_is_live_adds_no_items() -> None:
+    driver = TimelineDriver(open_match())
+    driver.join(ANN, BEN)
+    driver.kill()
+    driver.apply(ev.BombExploded(driver.now_ms))
+    driver.apply(ev.SidesSwapped(driver.now_ms, Side.T))
+    driver.start_round()
+    assert driver.types() == ["player_connected", "player_connected"]
+
+
+def test_bot_has_a_name_and_a_team_but_no_id() -> None:
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
+    driver.join(ANN)
+    driver.live()
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), ("BOT:Han",), Side.CT))
+    driver.kill(ANN, "BOT:Han")
+    (kill,) = driver.of(items.KillItem)
+    assert kill.victim == Person(steam_id=None, name="Han", team=Team.TEAM2)
+    assert kill.killer == ANN_PERSON
+
+
+def test_without_rosters_the_team_comes_from_the_line_up_or_the_game() -> None:
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
+    driver.join(ANN, BEN)
+    driver.join_side(CAT, Side.T, Team.TEAM2)
+    driver.live()
+    driver.kill(CAT, ANN)
+    driver.start_round()
+    driver.kill(ANN, CAT)
+    first, second = driver.of(items.KillItem)
+    assert (first.killer.team, first.victim.team) == (Team.TEAM2, None)
+    assert (second.killer.team, second.victim.team) == (Team.TEAM1, Team.TEAM2)
+
+
+def test_player_who_changes_teams_has_the_new_team_in_the_next_round() -> None:
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
+    driver.join(ANN, BEN)
+    driver.live()
+    line_ups = [((ANN,), (BEN,)), ((ANN,), (BEN,)), ((BEN,), (ANN,))]
+    for number, (team1, team2) in enumerate(line_ups, 1):
+        driver.apply(ev.RoundStarted(driver.now_ms, number, team1, team2, Side.CT))
+        driver.kill()
+        driver.decide(number, number, 0)
+    assert [kill.killer.team for kill in driver.of(items.KillItem)] == [Team.TEAM1, Team.TEAM1, Team.TEAM2]
+
+
+def test_unlisted_player_is_anonymous() -> None:
+    driver = timeline_duel()
+    driver.connect(EVE)
+    driver.kill(EVE, BEN)
+    driver.chat(EVE)
+    driver.leave(EVE)
+    driver.kill("", BEN)
+    first, second = driver.of(items.KillItem)
+    assert (first.killer, first.victim, second.killer) == (ANONYMOUS, BEN_PERSON, ANONYMOUS)
+    assert driver.types()[3:] == ["kill", "kill"]
+
+
+def test_death_without_a_killer_has_an_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))
+    (death,) = driver.of(items.DeathItem)
+    assert (death.player, death.cause, death.round_number) == (BEN_PERSON, "world", 1)
+
+
+def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.Damage(driver.now_ms, ANN, BEN, "ak47", "chest", 40, 60, is_enemy=True))
+    driver.apply(ev.Death(driver.now_ms, BEN, "hegrenade"))
+    (assist,) = driver.of(items.AssistItem)
+    assert (assist.player.steam_id, assist.victim, assist.flash) == (ANN, BEN_PERSON, False)
+    assert driver.types()[-2:] == ["death", "assist"]
+    assert seqs(driver) == list(range(1, len(seqs(driver)) + 1))
+
+
+def test_death_that_does_not_count_has_no_item() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # in freeze time
+    driver.start_round()
+    driver.kill()
+    driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # already dead
+    driver.apply(ev.PlayerGone(driver.now_ms, ANN))
+    driver.apply(ev.Death(driver.now_ms + 1, ANN, "world"))  # already gone
+    assert driver.of(items.DeathItem) == []
+
+
+def test_living_player_who_leaves_has_a_death_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.apply(ev.PlayerGone(driver.now_ms, ANN))
+    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
+    assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "world")]
+
+
+def test_death_by_the_bomb_after_the_decision_has_no_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.decide()
+    driver.apply(ev.Death(driver.now_ms, ANN, ev.BOMB))
+    driver.apply(ev.Death(driver.now_ms, ANN, "world"))
+    assert driver.of(items.DeathItem) == []
+
+
+def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    for player in (ANN, BEN):
+        driver.apply(ev.Death(driver.now_ms, player, "bomb"))
+    for player in (ANN, BEN):
+        driver.apply(ev.Death(driver.now_ms, player, "world"))
+    assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "bomb"), (BEN, "bomb")]
+
+
+def test_every_death_without_a_killer_in_a_deathmatch_has_an_item() -> None:
+    driver = TimelineDriver(deathmatch())
+    driver.join(ANN, BEN)
+    driver.live()
+    driver.kill()
+    for _ in range(2):
+        driver.now_ms += 1000
+        driver.apply(ev.Death(driver.now_ms, ANN, "world"))
+    assert len(driver.of(items.DeathItem)) == 2
+
+
+def test_only_assists_on_enemies_add_an_item() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.Assist(driver.now_ms, ANN, BEN, True, True))
+    driver.apply(ev.Assist(driver.now_ms, ANN, BEN, False, False))
+    (assist,) = driver.of(items.AssistItem)
+    assert (assist.player, assist.victim, assist.flash) == (ANN_PERSON, BEN_PERSON, True)
+
+
+def test_bomb_events_have_items_with_player_and_site() -> None:
+    driver = timeline_duel()
+    for event in (
+        ev.BombPlanted(driver.now_ms, ANN, "A"),
+        ev.BombDefused(driver.now_ms, BEN),
+        ev.BombPlanted(driver.now_ms, ANN, None),
+        ev.BombExploded(driver.now_ms),
+        ev.BombDefused(driver.now_ms, None),
+    ):
+        driver.apply(event)
+    assert driver.types()[3:] == ["bomb_planted", "bomb_defused", "bomb_planted", "bomb_exploded", "bomb_defused"]
+    assert [(one.player, one.site) for one in driver.of(items.BombPlantedItem)] == [
+        (ANN_PERSON, "A"), (ANN_PERSON, None),
+    ]  # fmt: skip
+    assert [one.player for one in driver.of(items.BombDefusedItem)] == [BEN_PERSON, None]
+
+
+def test_player_renamed_during_a_round_has_the_new_name_in_later_kills() -> None:
+    driver = timeline_duel()
+    driver.start_round()
+    driver.kill()
+    driver.apply(ev.PlayerRenamed(driver.now_ms, ANN, "Anna"))
+    driver.kill()
+    assert [kill.killer.name for kill in driver.of(items.KillItem)] == ["name of 1", "Anna"]
