@@ -40,12 +40,12 @@ from matchpod.core.events import (
     ShotsCounted,
     WarmupBegan,
 )
+from matchpod.core.match.alarms import Alarm, MatchAlarms
 from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
 from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unknown_maps
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
-from matchpod.core.match.state import MatchState
-from matchpod.core.match.timers import Alarm, Timers, to_ms
+from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
 from matchpod.core.outcome import Outcome
 
@@ -55,7 +55,7 @@ ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """Kick reason shown to the players who joined."""
 
 
-class Match(MatchState, kw_only=True):
+class Match(MatchAlarms, kw_only=True):
     """A match as a fold over events and time."""
 
     @classmethod

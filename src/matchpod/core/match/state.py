@@ -1,11 +1,9 @@
-"""Hold the state of a match, and answer questions about it: its current map, its score, and the alarms that are set.
+"""Hold the state of a match, and answer questions about it: its current map, its score, its teams.
 
-The rules that change the state are in `match`.
+The rules that change the state are in `match`, the times at which they act by themselves in `alarms`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import msgspec
 
@@ -19,7 +17,7 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.played_map import PlayedMap, unknown_maps, winners_of
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import ReportedSeries
-from matchpod.core.match.timers import SERIES_END_GRACE_MS, Alarm, Timers, to_ms
+from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, Winner
 from matchpod.core.outcome import Outcome
 
@@ -87,51 +85,3 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     def _are_all_maps_over(self) -> bool:
         return self.map_number > self.settings.series_format.length
-
-    def _ready_at_ms(self) -> int | None:
-        if self.phase not in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) or self._are_all_maps_over():
-            return None
-        complete_ms = self.presence.complete_since_ms()
-        if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():
-            return complete_ms
-        return complete_ms + to_ms(self.timers.team_choice_s)
-
-    def next_deadline_ms(self) -> int | None:
-        """Return when `tick` must be called next; None if the match is over."""
-        return None if self.phase is MatchPhase.OVER else min(self.alarms())[0]
-
-    def alarms(self) -> Iterator[tuple[int, Alarm]]:
-        """Yield the alarms that are set, and when they are due."""
-        timers, minutes = self.timers, self.settings.deathmatch_minutes
-        since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
-        # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
-        requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
-        yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
-        if not self.presence.ever_connected:
-            yield (since_ms if self.was_pending else self.created_at_ms) + to_ms(timers.join_s), Alarm.JOIN
-        elif self.first_live_at_ms is None and self.presence.missing():
-            yield since_ms + to_ms(timers.join_s), Alarm.JOIN
-        elif self.roster_broken_ms is not None and not self.presence.is_doubtful:
-            yield self._after_map_change(self.roster_broken_ms + to_ms(timers.join_s)), Alarm.JOIN
-        if self.presence.empty_since_ms is not None:
-            yield self._empty_alarm(self.presence.empty_since_ms)
-        if self.asked_at_ms is not None:
-            yield self.asked_at_ms + to_ms(timers.ask_again_s), Alarm.ASK_AGAIN
-        ready_at_ms = self._ready_at_ms()
-        if ready_at_ms is not None:
-            yield ready_at_ms, Alarm.READY
-        if self.reported.over_since_ms is not None:
-            yield self.reported.over_since_ms + SERIES_END_GRACE_MS, Alarm.SERIES_OVER
-        if self.phase is MatchPhase.LIVE and self.live_at_ms is not None and minutes is not None:
-            lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
-            yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
-
-    def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
-        timers, was_live = self.timers, self.first_live_at_ms is not None
-        until_ms = since_ms + to_ms(timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE))
-        return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
-
-    def _after_map_change(self, due_ms: int) -> int:
-        """Return a time that leaves players enough time to return after a map change."""
-        changed_ms = self.presence.map_change_at_ms
-        return due_ms if changed_ms is None else max(due_ms, changed_ms + to_ms(self.timers.map_change_grace_s))

@@ -2,26 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
-
-SERIES_END_GRACE_MS = 20_000
-"""Time for missing log lines and reports to arrive after a series is reported over, or won with unknown maps.
-Not scaled by `at_speed`: network delay does not depend on the game's speed."""
-
-
-class Alarm(StrEnum):
-    """The timeouts of a match, by name."""
-
-    ALL_LEFT = "all_left"
-    ASK_AGAIN = "ask_again"
-    IDLE = "idle"
-    JOIN = "join"
-    MAX_DURATION = "max_duration"
-    READY = "ready"
-    SERIES_OVER = "series_over"
-    TIME_UP = "time_up"
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from cs2_protocol.game import RoundEndReason, Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, LoadMap, StartPlay
 from matchpod.core.match import series
+from matchpod.core.match.alarms import SERIES_END_GRACE_MS
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.match.timers import SERIES_END_GRACE_MS
 from matchpod.core.model import MatchType, SeriesFormat, Winner
 from matchpod.core.views.result import build_result
 from matchpod.core.views.result_shapes import Score, SeriesResult

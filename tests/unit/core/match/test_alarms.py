@@ -1,4 +1,4 @@
-"""Timeouts of a match."""
+"""The alarms of a match: when they are due, and what they do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, LoadMap
+from matchpod.core.match.alarms import Alarm
 from matchpod.core.match.match import ROSTER_INCOMPLETE, MatchPhase
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.match.timers import Timers
@@ -486,3 +487,14 @@ def test_timeouts_are_shorter_with_accelerated_time() -> None:
     driver.live()
     assert driver.wait(20.9) == []
     assert driver.wait(0.1) == [EndMatch()]
+
+
+def test_alarms_are_those_of_the_current_phase() -> None:
+    driver = MatchDriver(duel())
+    assert {alarm for _, alarm in driver.match.alarms()} == {Alarm.JOIN, Alarm.MAX_DURATION}
+    driver.join(ANN, BEN)
+    assert {alarm for _, alarm in driver.match.alarms()} == {Alarm.ASK_AGAIN, Alarm.MAX_DURATION}
+    driver.live()
+    assert driver.match.next_deadline_ms() == START_MS + 6 * 3_600_000
+    driver.end_map()
+    assert driver.match.next_deadline_ms() is None
