@@ -10,9 +10,10 @@ from typing import Final, Protocol
 from cs2_protocol.game import PlayerId
 from cs2_protocol.weapons import PISTOLS, SNIPERS, UTILITY, is_knife
 from matchpod.core import events as ev
-from matchpod.core.stats.health import FULL_HEALTH, health_lost
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord
+
+FULL_HEALTH: Final = 100
 
 _THROWN: Final = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
 """The counter of each grenade type."""
@@ -147,6 +148,18 @@ def count_economy(play: Play, event: ev.EconomyCounted) -> None:
     """Record what the teams carry in the open round."""
     if play.open_round is not None and play.open_round.number == event.round_number:
         play.open_round.count_economy(event)
+
+
+def health_lost(damage: int, before: int, after: int) -> int:
+    """Return the health that a hit actually removed.
+
+    The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
+    equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
+    logged damage plus 1 remains the limit: fall damage must not be credited to the next attacker.
+    """
+    if after > before:  # the victim had more health than recorded; only the logged damage is known
+        return damage
+    return min(damage + 1, before - after)
 
 
 def _counts(play: Play, player_id: PlayerId) -> PlayerRound:
