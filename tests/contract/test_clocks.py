@@ -19,7 +19,7 @@ from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.settings import load_settings
 from matchpod.storage import outbox, servers
-from matchpod.storage.time_check import database_ms
+from matchpod.storage.database_checks import database_ms
 from tests.contract import databases
 from tests.contract.databases import postgres_url as postgres_url
 from tests.contract.driven_matches import PENDING_MS, World, open_world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from matchpod.ports import Database
-from matchpod.storage.time_check import database_ms
+from matchpod.storage.database_checks import database_ms
 from tests.contract import databases
 
 harness = databases.harness

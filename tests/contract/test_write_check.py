@@ -17,9 +17,9 @@ from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
 from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.storage.database_checks import check_write
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
-from matchpod.storage.write_check import check_write
 from tests.contract import databases
 from tests.contract.driven_matches import World, callback_fields, open_world, play_undisturbed
 from tests.contract.test_matches import ManualClock

@@ -15,9 +15,9 @@ from matchpod.ports import Clock, Database, DatabaseError, Vault
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings
 from matchpod.storage import organizations
+from matchpod.storage.database_checks import database_ms
 from matchpod.storage.installation_id import installation_id
 from matchpod.storage.migrate import NewerSchemaError, migrate
-from matchpod.storage.time_check import database_ms
 
 _log = logging.getLogger(__name__)
 

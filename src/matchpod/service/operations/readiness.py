@@ -13,9 +13,8 @@ from typing import Final
 from matchpod.ports import Clock, Database, DatabaseError
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.regions.regions import Regions
+from matchpod.storage.database_checks import check_write, database_ms
 from matchpod.storage.migrate import current_version
-from matchpod.storage.time_check import database_ms
-from matchpod.storage.write_check import check_write
 
 CHECK_S: Final = 2.0
 """Timeout of the database check, shorter than that of a usual probe."""

@@ -1,13 +1,17 @@
-"""Check that the database can be written."""
+"""Check that the database can be written, and read the time of a shared one."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from matchpod.ports import Database, Statement
+from matchpod.storage.rows import read_number
 
 _BYTES: Final = 16_384
 """Size of the row: more than a page, so that a database without free pages has to grow."""
+
+_NOW: Final = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
+"""PostgreSQL only: SQLite databases are not shared."""
 
 
 async def check_write(db: Database) -> None:
@@ -18,3 +22,8 @@ async def check_write(db: Database) -> None:
             Statement("DELETE FROM write_checks WHERE id = 'check'"),
         ]
     )
+
+
+async def database_ms(db: Database) -> int | None:
+    """Return the database's time in milliseconds since the epoch, to compare clocks; None if it is not shared."""
+    return await read_number(db, _NOW) if db.is_shared else None
