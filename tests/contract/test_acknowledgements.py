@@ -19,7 +19,7 @@ from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_audited_acts import PERSON, PROGRAM
-from tests.contract.test_open_servers import end
+from tests.contract.test_storage_open_matches import end
 from tests.contract.test_storage_servers import create, server
 from tests.vaults import VAULT
 

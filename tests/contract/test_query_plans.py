@@ -27,7 +27,7 @@ from matchpod.storage import (
     callback_lists,
     history,
     map_events,
-    open_servers,
+    match_lists,
     organization_events,
     outbox,
     region_statistics,
@@ -442,8 +442,8 @@ async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(
 
 
 async def test_open_servers_are_read_by_the_index_of_live_matches(harness: databases.Harness, db: Database) -> None:
-    assert 0 < len(await open_servers.open_of(db, ORG)) <= OPEN_SERVERS
-    cost = await cost_of(harness, partial(open_servers.open_of, org_id=ORG))(db)
+    assert 0 < len(await match_lists.open_of(db, ORG)) <= OPEN_SERVERS
+    cost = await cost_of(harness, partial(match_lists.open_of, org_id=ORG))(db)
     # PostgreSQL may prefer the index of all servers that are not released; both are without the many released ones.
     assert cost.indexes < {"servers_live", "servers_due"}, cost.plans
     assert "servers_live" in cost.indexes or not harness.is_sqlite
@@ -454,7 +454,7 @@ async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(
     harness: databases.Harness, db: Database
 ) -> None:
     since_ms = (FIRST_DAY + DAYS) * DAY_MS - DAY_MS // 24
-    read = partial(open_servers.finished_ids, org_id=ORG, since_ms=since_ms, limit=100)
+    read = partial(match_lists.finished_ids, org_id=ORG, since_ms=since_ms, limit=100)
     assert await read(db)
     cost = await cost_of(harness, read)(db)
     assert cost.indexes == {"servers_ended"}, cost.plans
@@ -475,7 +475,7 @@ async def test_matches_to_acknowledge_are_found_without_reading_others(
         assert cost.rows <= number, cost.plans
     for call in (
         partial(acknowledgements.still_unacknowledged, org_id=ORG, server_ids=found),
-        partial(open_servers.summaries_of, server_ids=found),
+        partial(match_lists.summaries_of, server_ids=found),
         partial(acknowledgements.of_server, server_id=found[0]),
     ):
         cost = await cost_of(harness, call)(db)

@@ -1,7 +1,8 @@
-"""List the matches of an organization, which are rows of servers, page by page, newest first, ties by id.
+"""List the matches of an organization, which are rows of servers: page by page, newest first, and those in progress.
 
-Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase: the others are few and
-counted when they are listed. So are those with one external match id, which have their own index.
+Ties are ordered by id. Pages and totals work as in `history_lists`. Only ended servers are counted by status and phase:
+the others are few and counted when they are listed. So are those with one external match id, which have their own
+index.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.match_list_query import MatchListQuery
-from matchpod.core.server_status import ServerStatus
+from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
 from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
-from matchpod.storage.servers import ServerSummary
+from matchpod.storage.servers import ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
 """Servers in a list with one external match id; older ones are found with a narrower range of time."""
@@ -30,6 +31,10 @@ _COLUMNS: Final = (
 _BY_STATUS: Final = _COLUMNS.format("status")
 _BY_PHASE: Final = _COLUMNS.format("match_phase")
 """The columns of servers under the names that lists use."""
+
+_OPEN: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
+_IS_OPEN: Final = f"phase IN ({_OPEN}) AND phase <> 'released' AND phase <> 'ending'"
+"""The same twice: the second part is the condition of the index, the first makes databases prefer it to others."""
 
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
@@ -85,6 +90,30 @@ async def list_matches(
     ids, params = await page_of_ids(db, selection, page, deep_offset if is_counted else total)
     rest = f"FROM servers JOIN ({ids}) AS page ON id = page_id ORDER BY created_at_ms DESC, id"
     return total, await read_all(db, ServerSummary, rest, params)
+
+
+async def open_of(db: Database, org_id: str) -> list[ServerRow]:
+    """Return the servers of an organization whose match has no outcome, newest first."""
+    # Sorted here: to avoid sorting, SQLite would read all servers of the organization in the order of another index.
+    rest = f"FROM servers WHERE org_id = :org_id AND {_IS_OPEN}"
+    found = await read_all(db, ServerRow, rest, {"org_id": org_id})
+    return sorted(found, key=lambda row: (-row.created_at_ms, row.id))
+
+
+async def finished_ids(db: Database, org_id: str, since_ms: int, *, limit: int) -> list[str]:
+    """Return the ids of the servers whose matches finished at or after a time, the last first."""
+    found = await db.read(
+        "SELECT id FROM servers WHERE org_id = :org_id AND ended_at_ms >= :since_ms AND reason IS NULL"
+        " ORDER BY ended_at_ms DESC, id LIMIT :limit",
+        {"org_id": org_id, "since_ms": since_ms, "limit": limit},
+    )
+    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
+
+
+async def summaries_of(db: Database, server_ids: Sequence[str]) -> list[ServerSummary]:
+    """Return the servers with these ids, in any order."""
+    listed, params = parameter_list("id", server_ids)
+    return await read_all(db, ServerSummary, f"FROM servers WHERE id IN {listed}", params)
 
 
 def _selection(org_id: str, query: MatchListQuery) -> Selection:

@@ -33,7 +33,7 @@ from matchpod.service.views.match_summary import MatchSummary, summarize
 from matchpod.service.views.stored_progress import decoded_settings, listed_players, stored_progress
 from matchpod.storage import callback_lists
 from matchpod.storage.acknowledgements import unacknowledged_ids
-from matchpod.storage.open_servers import finished_ids, open_of, summaries_of
+from matchpod.storage.match_lists import finished_ids, open_of, summaries_of
 from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000

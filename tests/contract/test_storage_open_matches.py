@@ -10,7 +10,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
-from matchpod.storage import open_servers, servers
+from matchpod.storage import match_lists, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
@@ -40,18 +40,18 @@ async def test_open_servers_are_those_without_an_outcome_newest_first(db: Databa
         server("srv_7", org_id="org_2"),
     ]
     await create(db, *open_rows, *others)
-    found = await open_servers.open_of(db, "org_1")
+    found = await match_lists.open_of(db, "org_1")
     assert [row.id for row in found] == ["srv_2", "srv_3", "srv_4", "srv_1"]
     pending, running, starting, _ = found
     assert (pending.was_pending, running.was_pending) == (True, False)
     assert (running.allocated_at_ms, starting.tries, starting.error) == (2, 2, "connection refused")
-    assert await open_servers.open_of(db, "org_3") == []
+    assert await match_lists.open_of(db, "org_3") == []
 
 
 async def test_match_is_no_longer_open_once_it_has_ended(db: Database) -> None:
     await create(db, server())
     await end(db, server(), Outcome(at_ms=NOW_MS, reason=CancelReason.CANCELED_BY_USER))
-    assert await open_servers.open_of(db, "org_1") == []
+    assert await match_lists.open_of(db, "org_1") == []
 
 
 async def test_finished_matches_are_found_from_a_time_on(db: Database) -> None:
@@ -67,9 +67,9 @@ async def test_finished_matches_are_found_from_a_time_on(db: Database) -> None:
     await create(db, *rows)
     for row, outcome in zip(rows, outcomes, strict=False):
         await end(db, row, outcome)
-    assert await open_servers.finished_ids(db, "org_1", NOW_MS - HOUR_MS, limit=9) == ["srv_2", "srv_1"]
-    assert await open_servers.finished_ids(db, "org_1", 0, limit=2) == ["srv_2", "srv_1"]
-    assert await open_servers.finished_ids(db, "org_3", 0, limit=9) == []
-    assert {row.id for row in await open_servers.summaries_of(db, ["srv_2", "srv_4", "srv_9"])} == {"srv_2", "srv_4"}
-    assert [row.id for row in await open_servers.open_of(db, "org_1")] == ["srv_5"]
+    assert await match_lists.finished_ids(db, "org_1", NOW_MS - HOUR_MS, limit=9) == ["srv_2", "srv_1"]
+    assert await match_lists.finished_ids(db, "org_1", 0, limit=2) == ["srv_2", "srv_1"]
+    assert await match_lists.finished_ids(db, "org_3", 0, limit=9) == []
+    assert {row.id for row in await match_lists.summaries_of(db, ["srv_2", "srv_4", "srv_9"])} == {"srv_2", "srv_4"}
+    assert [row.id for row in await match_lists.open_of(db, "org_1")] == ["srv_5"]
     assert await servers.open_ids(db) == {row.id for row in rows}
