@@ -22,7 +22,7 @@ from matchpod.app.resources import Resources, ResourcesError, open_resources
 from matchpod.ports import Database, Row, Statement
 from matchpod.settings import load_settings
 from matchpod.storage import migrate as migrations
-from matchpod.storage.installation_place import read_place, set_place, store_place
+from matchpod.storage.installation_identity import read_place, set_place, store_place
 from matchpod.storage.schema import MIGRATIONS
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, create_postgres_database, run_postgres_program

@@ -6,7 +6,7 @@ import asyncio
 
 from matchpod.adapters.fleets.agones_options import is_label_value
 from matchpod.ports import Database
-from matchpod.storage.installation_id import installation_id
+from matchpod.storage.installation_identity import installation_id
 from matchpod.storage.rows import write_one
 from tests.contract import databases
 from tests.contract.databases import Replicas

@@ -13,7 +13,7 @@ from typing import Final
 from matchpod.adapters.place_file import BACKUP, PLACE_FILE, PlaceFile, new_token
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.ports import DatabaseError, DatabaseUnavailableError
-from matchpod.storage.installation_place import StoredPlace, postgres_place, read_place, store_place
+from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
 
 RENEW_S: Final = 10 * 60.0
 """How often a running service changes the token of its SQLite database: an older copy that is put in its place later

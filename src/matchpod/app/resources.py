@@ -16,7 +16,7 @@ from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings
 from matchpod.storage import organizations
 from matchpod.storage.database_checks import database_ms
-from matchpod.storage.installation_id import installation_id
+from matchpod.storage.installation_identity import installation_id
 from matchpod.storage.migrate import NewerSchemaError, migrate
 
 _log = logging.getLogger(__name__)

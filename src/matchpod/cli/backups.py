@@ -12,7 +12,7 @@ from matchpod.adapters.backup_file import BackupError, BackupInputError, restore
 from matchpod.app.resources import ResourcesError, make_folder
 from matchpod.cli.resources import fail, load_process_settings
 from matchpod.cli.terminal import print_note
-from matchpod.storage.installation_place import set_place
+from matchpod.storage.installation_identity import set_place
 
 _MB: Final = 1_000_000
 

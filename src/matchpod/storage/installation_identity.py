@@ -1,17 +1,22 @@
-"""Store where this database is, to find out whether it is the original or a copy of it.
+"""Store which installation this database belongs to: its id, and where the database is.
 
-The place of an SQLite database is written by the file in its data folder (`adapters/place_file.py`); that of a
-PostgreSQL database is what PostgreSQL calls it: a copy by dump or template has other numbers, a standby the same.
+The id is made with the database, the same for all replicas, and kept by a restored copy. Servers are labelled with it,
+so that an installation releases only servers that it started itself. The place tells the original from a copy: that of
+an SQLite database is written by the file in its data folder (`adapters/place_file.py`); that of a PostgreSQL database
+is what PostgreSQL calls it: a copy by dump or template has other numbers, a standby the same.
 """
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 
 import msgspec
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Statement
+from matchpod.storage.rows import write_one
 
+_ID: Final = "id"
 _PLACE: Final = "place"
 _EARLIER: Final = "earlier_place"
 
@@ -29,6 +34,22 @@ class StoredPlace(msgspec.Struct, frozen=True):
 
     place: str | None
     earlier: str | None = None
+
+
+async def installation_id(db: Database) -> str:
+    """Return the id of the installation, and make it first if this database has none; it is a valid Kubernetes name."""
+    found = await _read_id(db)
+    if found is None:
+        insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+        await write_one(db, insert, {"name": _ID, "value": f"mp-{secrets.token_hex(8)}"})
+        found = await _read_id(db)  # not what was written: another replica may have been first
+    assert found is not None
+    return found
+
+
+async def _read_id(db: Database) -> str | None:
+    row = await db.read_one("SELECT value FROM installation WHERE name = :name", {"name": _ID})
+    return None if row is None else msgspec.convert(row[0], str)
 
 
 async def read_place(db: Database) -> StoredPlace:
