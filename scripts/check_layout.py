@@ -40,7 +40,6 @@ WITHOUT_OWN_TESTS = {
     "src/matchpod/core/events.py": "declarations without code",
     "src/matchpod/core/effects.py": "declarations without code",
     "src/matchpod/core/errors.py": "declarations; the texts of invalid fields are covered by test_faults.py",
-    "src/matchpod/core/game_count.py": "declarations without code",
     "src/matchpod/core/stats/player_round.py": "declarations without code",
     "src/matchpod/cs2/cvar_names.py": "a list of names",
     "packages/cs2-protocol/src/cs2_protocol/game.py": "value types; covered by every test of lines",

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from matchpod.core.events import GameCounted
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount, GameCounted
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 from tests.corpus.real_logs import CS2_MATCHES, read_log

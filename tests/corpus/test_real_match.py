@@ -9,8 +9,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from cs2_protocol.steam_id import from_account
-from matchpod.core.events import GameCounted, MapEnded, MapLive, RoundStarted
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount, GameCounted, MapEnded, MapLive, RoundStarted
 from matchpod.core.model import GameSettings, MatchType, TeamRoster, Winner
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine

@@ -12,7 +12,6 @@ from enum import StrEnum
 import msgspec
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
-from matchpod.core.game_count import GameCount
 
 
 class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -312,6 +311,30 @@ class EconomyCounted(Event, frozen=True):
 
 
 # --- reports of the game and its plugins ------------------------------------------------------------------------
+
+
+class GameCount(msgspec.Struct, frozen=True, gc=False):
+    """The game's own statistics of one player over the rounds played. Columns with wrong labels are left out."""
+
+    player_id: PlayerId
+    money: int
+    kills: int
+    deaths: int
+    assists: int
+    damage: float
+    hs_percent: float
+    adr: float
+    mvps: int
+    enemies_flashed: int
+    utility_damage: float
+    triple_kills: int
+    quad_kills: int
+    aces: int
+    clutch_kills: int
+    first_kills: int
+    pistol_kills: int
+    sniper_kills: int
+    blind_kills: int
 
 
 class GameCounted(Event, frozen=True):

@@ -12,7 +12,7 @@ from cs2_protocol.game import PlayerId
 from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END
 from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
 from cs2_protocol.steam_id import MAX_ACCOUNT, from_account
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount
 
 COLUMNS_READ = 21
 MAX_ROWS = 128

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_PLAYERS
 from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount
 from matchpod.cs2.stats_block import MAX_ROWS, StatsBlock
 from protocol_tests.log_lines.samples import STATS_ROW
 from tests.unit.cs2.server_log import id64

@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 
 from cs2_protocol.game import PlayerId
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.player_round import PlayerRound
 

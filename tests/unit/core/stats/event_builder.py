@@ -6,7 +6,7 @@ from typing import Any
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.game_count import GameCount
+from matchpod.core.events import GameCount
 from matchpod.core.stats.ledger import Ledger
 from matchpod.core.stats.player_line import PlayerLine
 
