@@ -29,6 +29,7 @@ HEADERS: tuple[Header, ...] = (
     (b"x-frame-options", b"DENY"),
 )
 NOT_STORED: Header = (b"cache-control", b"no-store")
+_TEXTS = "texts.html"
 ASSETS: Mapping[str, bytes] = {
     "console.css": b"text/css; charset=utf-8",
     "charts.css": b"text/css; charset=utf-8",
@@ -91,8 +92,7 @@ def time_tag(at: str | int | None) -> Markup:
     """Return a time as text in UTC, which the page's script shows in the time zone of its reader."""
     if at is None or at == "":
         return Markup("–")
-    exact = utc(at)
-    return Markup('<time class="local" datetime="{}" title="{} UTC">{} UTC</time>').format(iso(at), exact, exact)
+    return macro(_TEXTS, "time", iso(at), utc(at))
 
 
 def utc(at: str | int) -> str:
@@ -104,8 +104,7 @@ def clock(at: str | int) -> Markup:
     """Return the time of day, which the page's script shows in the time zone of its reader; a dash if not stored."""
     if at == "":
         return Markup("–")
-    text = '<time class="clock" datetime="{}" title="{} UTC">{}</time>'
-    return Markup(text).format(iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
+    return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
 
 def iso(at: str | int) -> str:
@@ -129,10 +128,7 @@ def with_page(query: Mapping[str, str], number: int) -> str:
 
 def with_code(text: str) -> Markup:
     """Return a text in which words between backticks are code."""
-    parts = text.split("`")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if at % 2 else Markup("{}").format(part) for at, part in enumerate(parts)
-    )
+    return macro(_TEXTS, "with_code", text.split("`"))
 
 
 def _moment(at: str | int) -> datetime:
