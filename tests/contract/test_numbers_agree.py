@@ -31,7 +31,7 @@ from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_matches import READER, World
-from tests.effort import seeded_random, seeds, sized
+from tests.effort import seeded_random, seeds
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 from tests.vaults import stored_tokens
 
@@ -376,7 +376,7 @@ async def test_numbers_of_a_live_match_agree_at_any_time(game: str, db: Database
     played.configure()
     checks = 0
     while played.reader.match.outcome is None:
-        for _ in range(rng.randint(1, sized(100, 60))):
+        for _ in range(rng.randint(1, 60)):
             played.step()
         await check_now(reader, played)
         checks += 1
