@@ -248,7 +248,7 @@ def test_history_shows_canceled_matches_as_cancelled(run: RecoveryRun) -> None:
 def test_broken_streams_are_resumed_and_end_once(run: RecoveryRun) -> None:
     for name in LIVE:
         followed = run.followed[name]
-        assert 1 <= followed.breaks <= KILLS
+        assert KILLS - 1 <= followed.breaks <= KILLS
         assert followed.ends == 1
 
 
