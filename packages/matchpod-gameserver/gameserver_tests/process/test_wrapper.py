@@ -36,7 +36,7 @@ from simulator_tests.wire.rcon_client import RconClient
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
 QUICK = (
     "import sys; from matchpod_gameserver import game, log, main, usage; "
-    "game.REFUSED_S = log.RETRY_S = usage.LOOK_S = 0.05; sys.exit(main(sys.argv[1:]))"
+    "game.REFUSED_S = log.RETRY_S = 0.05; usage.LOOK_S = 0.2; sys.exit(main(sys.argv[1:]))"
 )
 
 
@@ -350,7 +350,7 @@ def test_it_runs_with_the_oldest_python(place: Place) -> None:
 
 
 def allocated(place: Place, *options: str) -> Wrapper:
-    """Start a stand-in for a game, looked at every 50 ms, whose server is allocated."""
+    """Start a stand-in for a game, looked at every 200 ms, whose server is allocated."""
     place.load_map()
     place.sdk.state_after_ready = "Allocated"
     wrapper = place.stand_in(options=options, start=(sys.executable, "-c", QUICK))
