@@ -14,7 +14,7 @@ from matchpod.ports import Database, Statement
 from matchpod.storage import history
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
-from matchpod.storage.history_lists import ListedMap, list_maps, list_series
+from matchpod.storage.history_lists import HistoryMap, list_maps, list_series
 from tests.contract import databases
 from tests.contract.match_histories import ORG, MapState, match_history
 
@@ -69,9 +69,9 @@ def expected_maps(matches: list[MatchHistory], query: ListQuery) -> list[MapRow]
     return sorted(by_creation, key=lambda row: -(row.started_at_ms or 0))
 
 
-def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple[SeriesRow, list[ListedMap]]]:
+def expected_series(matches: list[MatchHistory], query: ListQuery) -> list[tuple[SeriesRow, list[HistoryMap]]]:
     found = [
-        (match.series, msgspec.convert(match.maps, list[ListedMap], from_attributes=True))
+        (match.series, msgspec.convert(match.maps, list[HistoryMap], from_attributes=True))
         for match in matches
         if match.series and is_selected(match.series, query)
     ]
@@ -96,8 +96,8 @@ async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[Map
     raise AssertionError
 
 
-async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[tuple[SeriesRow, list[ListedMap]]]:
-    rows: list[tuple[SeriesRow, list[ListedMap]]] = []
+async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[tuple[SeriesRow, list[HistoryMap]]]:
+    rows: list[tuple[SeriesRow, list[HistoryMap]]] = []
     for page in itertools.count(1):
         page_query = msgspec.structs.replace(query, page=page)
         total, items = await list_series(db, ORG, page_query, deep_offset=deep_offset)

@@ -12,7 +12,7 @@ import pytest
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.history import recomputing
-from matchpod.service.history.differences import Part
+from matchpod.service.history.differences import DifferencePart
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
 from matchpod.service.views.naming import map_id
 from matchpod.storage import history, map_events, raw_log, stored_matches
@@ -105,13 +105,13 @@ async def test_differences_are_listed_without_writing_them(db: Database) -> None
     finding = await recompute_one(db)
     assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, False, 1)
     score, kills, aces, row = finding.differences
-    assert (score.part, score.map_number, score.field) == (Part.MAP, 1, "team1Score")
+    assert (score.part, score.map_number, score.field) == (DifferencePart.MAP, 1, "team1Score")
     assert msgspec.convert(score.old, int) == msgspec.convert(score.new, int) + 7
-    assert (kills.part, kills.steam_id, kills.name) == (Part.PLAYERS, right["steamId"], right["name"])
+    assert (kills.part, kills.steam_id, kills.name) == (DifferencePart.PLAYERS, right["steamId"], right["name"])
     assert (kills.field, kills.old, kills.new) == ("kills", right["kills"] - 1, right["kills"])
     assert (aces.field, aces.old) == ("extraStats.aces", 99)
     assert (row.part, row.steam_id, row.field, row.old) == (
-        *(Part.LEADERBOARD, right["steamId"]),
+        *(DifferencePart.LEADERBOARD, right["steamId"]),
         *(None, msgspec.UNSET),
     )
     assert await contents(db, (*TABLES, *HISTORY)) == before
@@ -123,7 +123,7 @@ async def test_rounds_are_added_to_a_match_that_ended_before_they_were_stored(db
     await db.write([Statement("DELETE FROM map_rounds")])
     finding = await recompute_one(db, write=True)
     assert (finding.verdict, finding.is_written) == (Verdict.CHANGED, True)
-    assert {(one.part, one.field, one.old) for one in finding.differences} == {(Part.ROUNDS, "count", None)}
+    assert {(one.part, one.field, one.old) for one in finding.differences} == {(DifferencePart.ROUNDS, "count", None)}
     await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
     assert await contents(db, HISTORY) == right
 
@@ -139,7 +139,7 @@ async def test_differences_in_rounds_are_listed_by_round(db: Database) -> None:
     sql = "UPDATE map_rounds SET body = :body WHERE map_id = :id"
     await db.write([Statement(sql, {"body": changed.body, "id": first_map()})])
     (one,) = (await recompute_one(db, write=True)).differences
-    assert (one.part, one.map_number, one.field) == (Part.ROUNDS, 1, "2.team1.survivors")
+    assert (one.part, one.map_number, one.field) == (DifferencePart.ROUNDS, 1, "2.team1.survivors")
     assert (await stats(db)).stats_version == 2
     await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
     assert await contents(db, HISTORY) == right
@@ -180,8 +180,8 @@ async def test_damaged_statistics_are_repaired(db: Database) -> None:
     finding = await recompute_one(db, write=True)
     assert (finding.verdict, finding.is_written, finding.stats_version) == (Verdict.CHANGED, True, 2)
     assert [(one.part, one.field) for one in finding.differences] == [
-        *((Part.PLAYERS, "entries"), (Part.LEADERBOARD, "entries")),
-        (Part.ANTI_CHEAT, "entries"),
+        *((DifferencePart.PLAYERS, "entries"), (DifferencePart.LEADERBOARD, "entries")),
+        (DifferencePart.ANTI_CHEAT, "entries"),
     ]
     await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
     assert await contents(db, HISTORY) == right
@@ -207,7 +207,10 @@ async def test_match_without_history_gets_one(db: Database) -> None:
     await db.write([Statement("UPDATE servers SET region = 'eu'")])
     finding = await recompute_one(db)
     assert (finding.verdict, finding.stats_version) == (Verdict.NEW, None)
-    assert {(one.part, one.field) for one in finding.differences} == {(Part.MAP, None), (Part.SERIES, None)}
+    assert {(one.part, one.field) for one in finding.differences} == {
+        (DifferencePart.MAP, None),
+        (DifferencePart.SERIES, None),
+    }
     assert await history.maps_of(db, "srv_1") == []
 
     finding = await recompute_one(db, write=True)

@@ -46,7 +46,7 @@ STDERR: Final = 2
 _log = logging.getLogger(__name__)
 
 
-class Verdict(Enum):
+class LoopVerdict(Enum):
     """What to do after a look at the loop."""
 
     NOTHING = auto()
@@ -64,21 +64,21 @@ class StallClock:
         self._logged_s: float | None = None
         self._is_logged = False
 
-    def look(self, now_s: float, *, has_answered: bool) -> Verdict:
+    def look(self, now_s: float, *, has_answered: bool) -> LoopVerdict:
         """Return what to do, given whether the loop has answered the last question; never ends with `exit_s` 0."""
         step_s = 0.0 if self._looked_s is None else min(now_s - self._looked_s, MAX_STEP_S)
         self._looked_s = now_s
         if has_answered:
             self.stalled_s, self._is_logged = 0.0, False
-            return Verdict.NOTHING
+            return LoopVerdict.NOTHING
         self.stalled_s += step_s
         if 0 < self._exit_s <= self.stalled_s:
-            return Verdict.EXIT
+            return LoopVerdict.EXIT
         is_recent = self._logged_s is not None and now_s - self._logged_s < LOG_EVERY_S
         if self.stalled_s < STALL_S or self._is_logged or is_recent:
-            return Verdict.NOTHING
+            return LoopVerdict.NOTHING
         self._logged_s, self._is_logged = now_s, True
-        return Verdict.LOG
+        return LoopVerdict.LOG
 
 
 @contextmanager
@@ -128,9 +128,9 @@ class _LoopWatch:
                     self._loop.call_soon_threadsafe(self._answer, stalled_s if stalled_s >= STALL_S else 0.0)
                 except RuntimeError:
                     return  # the loop is closed
-            if verdict is Verdict.LOG:
+            if verdict is LoopVerdict.LOG:
                 self._log_stack("event loop stalled", logging.WARNING)
-            elif verdict is Verdict.EXIT:
+            elif verdict is LoopVerdict.EXIT:
                 self._log_stack("process ends itself: event loop stalled for too long", logging.CRITICAL)
                 os._exit(EXIT_CODE)
 

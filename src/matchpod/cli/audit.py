@@ -19,7 +19,7 @@ MAX_LISTED: Final = 10_000
 """Largest `--limit`: more is not useful in a terminal."""
 
 
-class AuditLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One act, as printed."""
 
     id: str
@@ -31,7 +31,7 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     detail: str
 
 
-_COLUMNS: Final[Columns[AuditLine]] = {
+_COLUMNS: Final[Columns[AuditRecord]] = {
     "at": lambda line: line.at[:19].replace("T", " "),
     "organization": lambda line: line.organization,
     "actor": lambda line: line.actor,
@@ -65,7 +65,7 @@ def audit(
         print_note("no acts are recorded")
 
 
-async def _lines(resources: Resources, org: str | None, *, is_operator: bool, limit: int) -> list[AuditLine]:
+async def _lines(resources: Resources, org: str | None, *, is_operator: bool, limit: int) -> list[AuditRecord]:
     db = resources.db
     access = Access(db=db, clock=resources.clock, vault=resources.vault)
     if org is not None:
@@ -75,4 +75,4 @@ async def _lines(resources: Resources, org: str | None, *, is_operator: bool, li
     else:
         rows = await audit_log.newest(db, limit=limit)
     names = {one.id: one.name for one in await access.organizations()}
-    return [view_of(AuditLine, row, organization=row.org_id and names.get(row.org_id, row.org_id)) for row in rows]
+    return [view_of(AuditRecord, row, organization=row.org_id and names.get(row.org_id, row.org_id)) for row in rows]

@@ -20,7 +20,7 @@ from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import NOTHING, print_note, replace_unencodable
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.text_rules import printable
-from matchpod.service.history.differences import Difference, Part
+from matchpod.service.history.differences import Difference, DifferencePart
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
 from matchpod.storage import stored_matches
 
@@ -170,7 +170,7 @@ def _print_text(finding: Finding) -> None:
 
 def _format_difference(one: Difference) -> str:
     subject = "series" if one.map_number is None else f"map {one.map_number}"
-    if one.part not in (Part.SERIES, Part.MAP):
+    if one.part not in (DifferencePart.SERIES, DifferencePart.MAP):
         subject += f" {one.part}"
     if one.steam_id is not None:
         subject += f", {one.name or NOTHING} ({one.steam_id})"

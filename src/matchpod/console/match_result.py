@@ -70,7 +70,7 @@ BOARD: Final = (
 )
 
 
-class MapResult(msgspec.Struct, frozen=True, kw_only=True):
+class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
     """A map that was played."""
 
     detail: MapDetail
@@ -81,7 +81,7 @@ class MapResult(msgspec.Struct, frozen=True, kw_only=True):
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is known after the end of a match."""
 
-    maps: list[MapResult]
+    maps: list[ShownMap]
     detections: list[StoredDetection]
     presence: Markup
 
@@ -106,7 +106,7 @@ async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     return MatchResult(maps=maps, detections=detections, presence=presence)
 
 
-async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> MapResult:
+async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> ShownMap:
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     detail = await history.map(principal, one.id)
     rounds = ROUNDS.read((await history.rounds(principal, one.id)).rounds)
@@ -114,7 +114,7 @@ async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: li
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))
         await asyncio.sleep(0)  # each takes some milliseconds: log posts and callers go first
-    return MapResult(detail=detail, teams=_by_team(PLAYERS.read(detail.players), names), charts=charts)
+    return ShownMap(detail=detail, teams=_by_team(PLAYERS.read(detail.players), names), charts=charts)
 
 
 async def _items(visit: Visit, map_id: str) -> list[TimelineItem]:

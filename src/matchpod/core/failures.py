@@ -47,7 +47,7 @@ _OF_REASON: Final = {
     CancelReason.LOG_QUOTA_EXCEEDED: "The server sent more log data than a match may have.",
 }
 
-FAILURES: Final = frozenset(_OF_REASON)
+FAILURE_REASONS: Final = frozenset(_OF_REASON)
 """Reasons that are our fault or the server's: the status is `failed`. With any other reason it is `stopped`."""
 
 SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
@@ -56,6 +56,6 @@ SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
 
 def sentence(reason: CancelReason | None, failure: Failure | None) -> str | None:
     """Return what went wrong, for callers; None unless the match failed."""
-    if reason is None or reason not in FAILURES:
+    if reason is None or reason not in FAILURE_REASONS:
         return None
     return _OF_REASON[reason] if failure is None else _OF_FAILURE[failure]

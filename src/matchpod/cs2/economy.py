@@ -23,7 +23,7 @@ _CHARS = len(_PURCHASE)
 _SELLBACK = "acquire: sellback"
 
 
-class Economy(msgspec.Struct):
+class EconomyReader(msgspec.Struct):
     """Money and equipment since the start of freeze time."""
 
     is_known: bool = False

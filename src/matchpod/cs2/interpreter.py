@@ -18,7 +18,7 @@ from matchpod.core import events
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
-from matchpod.cs2.economy import Economy
+from matchpod.cs2.economy import EconomyReader
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
@@ -36,7 +36,7 @@ class Interpreter(msgspec.Struct):
 
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
-    economy: Economy = msgspec.field(default_factory=Economy)
+    economy: EconomyReader = msgspec.field(default_factory=EconomyReader)
     users: dict[PlayerId, int] = {}
     """The user id under which each player entered. A rejoin gets a new id, and the old connection may end later."""
     absent: dict[PlayerId, None] = {}

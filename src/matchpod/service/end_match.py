@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from matchpod.core.failures import FAILURES
+from matchpod.core.failures import FAILURE_REASONS
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
@@ -61,7 +61,7 @@ def end_match(
 
 def final_status(outcome: Outcome) -> ServerStatus:
     """The status of a server whose match has this outcome."""
-    return ServerStatus.FAILED if outcome.reason in FAILURES else ServerStatus.STOPPED
+    return ServerStatus.FAILED if outcome.reason in FAILURE_REASONS else ServerStatus.STOPPED
 
 
 def _kind(outcome: Outcome) -> str:

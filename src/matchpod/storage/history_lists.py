@@ -37,7 +37,7 @@ DEEP_OFFSET: Final = 2_000
 _TABLES: Final = {CountedKind.MAP: "maps", CountedKind.SERIES: "series"}
 
 
-class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryMap(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a map that a list of series shows."""
 
     id: str
@@ -48,7 +48,7 @@ class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
     is_needed: bool
 
 
-_SERIES_AND_MAP: Final = ", ".join([history.SERIES_AND_END, *(f"maps.{name}" for name in ListedMap.__struct_fields__)])
+_SERIES_AND_MAP: Final = ", ".join([history.SERIES_AND_END, *(f"maps.{name}" for name in HistoryMap.__struct_fields__)])
 
 
 class ListedSeries(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class ListedSeries(msgspec.Struct, frozen=True):
 
     series: SeriesRow
     end: EndColumns
-    maps: list[ListedMap]
+    maps: list[HistoryMap]
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ def _with_maps(rows: list[Row]) -> list[ListedSeries]:
     width = history.SERIES_END_WIDTH
     return [
         ListedSeries(
-            *history.split_series(own[0]), [from_row(ListedMap, row[width:]) for row in own if row[width] is not None]
+            *history.split_series(own[0]), [from_row(HistoryMap, row[width:]) for row in own if row[width] is not None]
         )
         for own in (list(own) for _, own in itertools.groupby(rows, lambda row: row[0]))
     ]

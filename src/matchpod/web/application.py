@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from matchpod.core.errors import MatchpodError, UnavailableError
-from matchpod.service.access.rate_limit import Pacer, RateLimiter
+from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
 from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.prometheus import RenderedMetrics
@@ -74,7 +74,7 @@ def create_web(
         internal_openapi=functools.partial(describe_internal, endpoints, services.version),
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
-        metrics_pace=Pacer(
+        metrics_pace=RequestPacer(
             METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=METRICS_WAIT_S, what="The metrics"
         ),
     )

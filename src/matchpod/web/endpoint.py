@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
-from matchpod.service.access.rate_limit import Pacer
+from matchpod.service.access.rate_limit import RequestPacer
 from matchpod.service.common.principals import Principal, Role
 from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.service.common.prometheus import RenderedMetrics
@@ -37,7 +37,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Returns the description of the endpoints for game servers and operators."""
     pages: dict[str, Response]
     metrics: RenderedMetrics
-    metrics_pace: Pacer
+    metrics_pace: RequestPacer
 
 
 class Call(msgspec.Struct, kw_only=True):

@@ -190,7 +190,7 @@ def test_example_scripts_in_the_documentation_work() -> None:
         with _free_port() as port:
             pass
         receiver = subprocess.Popen(
-            [sys.executable, str(examples / "receiver.py"), str(port), "echo"], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(examples / "log_receiver.py"), str(port), "echo"], stdout=subprocess.PIPE, text=True
         )
         try:
             server.run("log on", f'logaddress_add_http "http://127.0.0.1:{port}/"', "echo hello")

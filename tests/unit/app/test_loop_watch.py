@@ -8,19 +8,19 @@ import time
 
 import pytest
 
-from matchpod.app.loop_watch import LOG_EVERY_S, MAX_STEP_S, STALL_S, TICK_S, StallClock, Verdict, watched_loop
+from matchpod.app.loop_watch import LOG_EVERY_S, MAX_STEP_S, STALL_S, TICK_S, LoopVerdict, StallClock, watched_loop
 
 
-def look_for(clock: StallClock, seconds: float, *, since_s: float, has_answered: bool = False) -> list[Verdict]:
+def look_for(clock: StallClock, seconds: float, *, since_s: float, has_answered: bool = False) -> list[LoopVerdict]:
     """Look every tick; return the verdicts that are not NOTHING."""
     ticks = range(round(seconds / TICK_S))
     found = [clock.look(since_s + (tick + 1) * TICK_S, has_answered=has_answered) for tick in ticks]
-    return [one for one in found if one is not Verdict.NOTHING]
+    return [one for one in found if one is not LoopVerdict.NOTHING]
 
 
 def stalled_clock(exit_s: float = 60.0) -> StallClock:
     clock = StallClock(exit_s)
-    assert clock.look(0.0, has_answered=True) is Verdict.NOTHING
+    assert clock.look(0.0, has_answered=True) is LoopVerdict.NOTHING
     return clock
 
 
@@ -36,8 +36,8 @@ def test_short_stall_is_not_logged() -> None:
 
 def test_stall_is_logged_once_and_ends_the_process_after_its_time() -> None:
     clock = stalled_clock(60.0)
-    assert look_for(clock, 59, since_s=0) == [Verdict.LOG]
-    assert look_for(clock, 1, since_s=59) == [Verdict.EXIT]
+    assert look_for(clock, 59, since_s=0) == [LoopVerdict.LOG]
+    assert look_for(clock, 1, since_s=59) == [LoopVerdict.EXIT]
 
 
 def test_stack_is_logged_at_most_once_per_minute() -> None:
@@ -49,14 +49,14 @@ def test_stack_is_logged_at_most_once_per_minute() -> None:
 
 
 def test_process_is_never_ended_with_zero() -> None:
-    assert Verdict.EXIT not in look_for(stalled_clock(0.0), 3600, since_s=0)
+    assert LoopVerdict.EXIT not in look_for(stalled_clock(0.0), 3600, since_s=0)
 
 
 @pytest.mark.parametrize("stopped_s", [33.0, 3600.0])
 def test_time_in_which_the_whole_process_was_stopped_does_not_count(stopped_s: float) -> None:
     clock = stalled_clock()
-    assert clock.look(TICK_S, has_answered=False) is Verdict.NOTHING
-    assert clock.look(TICK_S + stopped_s, has_answered=False) is Verdict.NOTHING
+    assert clock.look(TICK_S, has_answered=False) is LoopVerdict.NOTHING
+    assert clock.look(TICK_S + stopped_s, has_answered=False) is LoopVerdict.NOTHING
     assert clock.stalled_s == TICK_S + MAX_STEP_S
 
 

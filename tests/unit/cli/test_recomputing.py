@@ -10,7 +10,7 @@ import pytest
 from matchpod.cli import create_app, recomputing
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
-from matchpod.service.history.differences import Difference, Part
+from matchpod.service.history.differences import Difference, DifferencePart
 from matchpod.service.history.recomputing import Finding
 from matchpod.storage import history
 from tests.contract.ended_matches import store_match
@@ -206,14 +206,20 @@ def test_interrupted_run_reports_what_was_written(played: CommandRunner, monkeyp
 @pytest.mark.parametrize(
     ("difference", "line"),
     [
-        (Difference(part=Part.SERIES, field="winnerTeam", old=None, new="Reds"), 'series: winnerTeam null -> "Reds"'),
         (
-            Difference(part=Part.PLAYERS, map_number=2, steam_id="1", name="\x1b[2J", field="adr", new=1.5),
+            Difference(part=DifferencePart.SERIES, field="winnerTeam", old=None, new="Reds"),
+            'series: winnerTeam null -> "Reds"',
+        ),
+        (
+            Difference(part=DifferencePart.PLAYERS, map_number=2, steam_id="1", name="\x1b[2J", field="adr", new=1.5),
             r"map 2 players, \x1b[2J (1): adr - -> 1.5",
         ),
-        (Difference(part=Part.ANTI_CHEAT, map_number=1, steam_id="1", old={}), "map 1 antiCheat, - (1): is gone"),
         (
-            Difference(part=Part.LEADERBOARD, map_number=1, field="order", old=[], new=["x" * 200]),
+            Difference(part=DifferencePart.ANTI_CHEAT, map_number=1, steam_id="1", old={}),
+            "map 1 antiCheat, - (1): is gone",
+        ),
+        (
+            Difference(part=DifferencePart.LEADERBOARD, map_number=1, field="order", old=[], new=["x" * 200]),
             f'map 1 leaderboard: order [] -> ["{"x" * 78}…',
         ),
     ],

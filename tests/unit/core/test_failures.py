@@ -7,12 +7,12 @@ import re
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.failures import FAILURES, SENTENCES, Failure, sentence
+from matchpod.core.failures import FAILURE_REASONS, SENTENCES, Failure, sentence
 
 
 @pytest.mark.parametrize("reason", CancelReason)
 def test_only_failed_matches_have_a_sentence(reason: CancelReason) -> None:
-    assert (sentence(reason, None) is not None) == (reason in FAILURES)
+    assert (sentence(reason, None) is not None) == (reason in FAILURE_REASONS)
 
 
 @pytest.mark.parametrize("failure", Failure)

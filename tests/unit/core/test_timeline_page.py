@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cs2_protocol.game import RoundEndReason
-from matchpod.core.views.persons import MAX_TEXT_CHARS
+from matchpod.core.views.shown_text import MAX_TEXT_CHARS
 from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
 from matchpod.core.views.timeline_writer import MAX_ITEMS
 

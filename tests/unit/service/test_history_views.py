@@ -10,7 +10,7 @@ from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.service.views import history as views
 from matchpod.service.views.endings import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
-from matchpod.storage.history_lists import ListedMap, ListedSeries
+from matchpod.storage.history_lists import HistoryMap, ListedSeries
 from matchpod.storage.servers import EndColumns
 
 STARTED_MS = 1_790_000_000_123
@@ -164,7 +164,7 @@ def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_n
 
 
 def test_page_of_series_contains_the_maps_of_each_series() -> None:
-    listed = msgspec.convert(MAP, ListedMap, from_attributes=True)
+    listed = msgspec.convert(MAP, HistoryMap, from_attributes=True)
     page = views.series_page(ListQuery(), 1, [(ListedSeries(SERIES, EndColumns(), [listed]), ENDING)])
     assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
 

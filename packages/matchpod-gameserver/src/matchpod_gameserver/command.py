@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .game import ENDING, Game
+from .game import ENDING, GameProcess
 from .log import FatalError, log, retry
 from .options import DERIVE, HELP, UsageError, expand_command, parse_arguments, parse_derive_arguments
 from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
@@ -58,7 +58,7 @@ def _run(arguments: Sequence[str]) -> int:
             cfg = write_cfg(options.cfg_dir, server.name, password)
         values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
         address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
-        return Game(options, address, password).run(expand_command(template, values))
+        return GameProcess(options, address, password).run(expand_command(template, values))
     finally:
         with suppress(OSError):
             os.unlink(cfg)

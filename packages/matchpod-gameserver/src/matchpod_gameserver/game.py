@@ -36,7 +36,7 @@ def exit_code(ended: int, *, is_requested: bool) -> int:
     return 128 - ended if ended < 0 else ended or 1
 
 
-class Game:
+class GameProcess:
     """The game and what is known about it."""
 
     def __init__(self, options: Options, address: tuple[str, int], password: str) -> None:

@@ -16,7 +16,6 @@ from matchpod.core.stats.buy_types import buy_type
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord
-from matchpod.core.views.persons import person_of, sanitize
 from matchpod.core.views.result import is_published, iso_time, player_name
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.round_shapes import (
@@ -28,6 +27,7 @@ from matchpod.core.views.round_shapes import (
     RoundPlayer,
     RoundTeam,
 )
+from matchpod.core.views.shown_text import person_of, sanitize
 from matchpod.core.views.timeline_items import Person
 
 _Alive = dict[Team, set[PlayerId] | None]

@@ -15,8 +15,8 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.match.state import MatchState
 from matchpod.core.model import GameSettings, Winner
-from matchpod.core.views.persons import sanitize
 from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
+from matchpod.core.views.shown_text import sanitize
 
 
 def loaded_map(match: MatchState) -> PlayedMap:

@@ -7,7 +7,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.match.start_sides import decided_by
 from matchpod.core.views import timeline_items as items
-from matchpod.core.views.persons import sanitize
+from matchpod.core.views.shown_text import sanitize
 from matchpod.core.views.timeline_players import add_arrivals, sync_players
 from matchpod.core.views.timeline_writer import TimelineWriter, score_of, team1_side_of
 

@@ -6,8 +6,8 @@ from cs2_protocol.game import PlayerId, is_human
 from matchpod.core import events as ev
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.views import timeline_items as items
-from matchpod.core.views.persons import sanitize
 from matchpod.core.views.result import player_name
+from matchpod.core.views.shown_text import sanitize
 from matchpod.core.views.timeline_writer import TimelineWriter, named_person
 
 

@@ -52,7 +52,7 @@ class RateLimiter:
             self._buckets.popitem(last=False)
 
 
-class Pacer:
+class RequestPacer:
     """Lets `burst` through at once, and then `per_second`; others wait for their turn, at most `max_wait_s`."""
 
     def __init__(

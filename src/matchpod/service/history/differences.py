@@ -24,7 +24,7 @@ _Entry = Mapping[str, object]
 _ENTRIES: Final = msgspec.json.Decoder(list[dict[str, object]])
 
 
-class Part(StrEnum):
+class DifferencePart(StrEnum):
     """The part of a history that differs."""
 
     SERIES = "series"
@@ -35,18 +35,18 @@ class Part(StrEnum):
     ROUNDS = "rounds"
 
 
-_KEYS: Final[Mapping[Part, tuple[str, ...]]] = {
-    Part.PLAYERS: ("steamId",),
-    Part.LEADERBOARD: ("steamId",),
+_KEYS: Final[Mapping[DifferencePart, tuple[str, ...]]] = {
+    DifferencePart.PLAYERS: ("steamId",),
+    DifferencePart.LEADERBOARD: ("steamId",),
     # A map has at most one detection per player, type and round.
-    Part.ANTI_CHEAT: ("steamId", "type", "roundNumber"),
+    DifferencePart.ANTI_CHEAT: ("steamId", "type", "roundNumber"),
 }
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A field that differs or, if `field` is None, an entry that was added or removed; a missing value is unset."""
 
-    part: Part
+    part: DifferencePart
     map_number: int | None = None
     """None if the series differs."""
     steam_id: str | None = None
@@ -68,16 +68,18 @@ def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
     for row in new.maps:
         before = rows.get(row.id)
         if before is None:
-            found.append(Difference(part=Part.MAP, map_number=row.map_number, new=_columns(row)))
+            found.append(Difference(part=DifferencePart.MAP, map_number=row.map_number, new=_columns(row)))
         else:
-            found += _fields(_columns(before), _columns(row), Difference(part=Part.MAP, map_number=row.map_number))
+            found += _fields(
+                _columns(before), _columns(row), Difference(part=DifferencePart.MAP, map_number=row.map_number)
+            )
             found += _statistics(stats.get(row.id), new_stats.get(row.id), row.map_number)
             found += _rounds(rounds.get(row.id), new_rounds.get(row.id), row.map_number)
     return found + _series(old.series, new.series)
 
 
 def _series(old: SeriesRow | None, new: SeriesRow | None) -> list[Difference]:
-    template = Difference(part=Part.SERIES)
+    template = Difference(part=DifferencePart.SERIES)
     if new is None:
         return []
     if old is None:
@@ -100,7 +102,7 @@ def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> 
 
 def _rounds(old: MapRounds | None, new: MapRounds | None, map_number: int) -> Iterator[Difference]:
     """The differences between the rounds of a map, named such as `3.winner`; if none were stored, only their number."""
-    template = Difference(part=Part.ROUNDS, map_number=map_number)
+    template = Difference(part=DifferencePart.ROUNDS, map_number=map_number)
     after = [] if new is None else _ENTRIES.decode(new.unpack())
     before = None if old is None else _unpack(old)
     if before is None:
@@ -122,10 +124,14 @@ def _unpack(stored: MapRounds) -> list[dict[str, object]] | None:
         return None
 
 
-def _encoded(part: Part, stats: MapStats | None) -> bytes:
+def _encoded(part: DifferencePart, stats: MapStats | None) -> bytes:
     if stats is None:
         return b"[]"
-    lists = {Part.PLAYERS: stats.players, Part.LEADERBOARD: stats.leaderboard, Part.ANTI_CHEAT: stats.anti_cheat}
+    lists = {
+        DifferencePart.PLAYERS: stats.players,
+        DifferencePart.LEADERBOARD: stats.leaderboard,
+        DifferencePart.ANTI_CHEAT: stats.anti_cheat,
+    }
     return lists[part]
 
 

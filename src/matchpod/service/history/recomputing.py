@@ -16,7 +16,7 @@ import msgspec
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Statement
 from matchpod.service.end_match import MATCH_OVER
-from matchpod.service.history.differences import Difference, Part, compare
+from matchpod.service.history.differences import Difference, DifferencePart, compare
 from matchpod.service.history.finalize import fold_to_end, unstored_pages
 from matchpod.service.history.recorder import TimelinePage, append_statements
 from matchpod.service.history.rows import history_of
@@ -185,7 +185,7 @@ def _with_versions(old: MatchHistory, new: MatchHistory, differences: Sequence[D
     """Set the next statistics version on maps that differ, and keep the version of the others."""
     versions = {one.map_id: one.stats_version for one in old.stats}
     numbers = {one.id: one.map_number for one in new.maps}
-    changed = {one.map_number for one in differences if one.part is not Part.SERIES}
+    changed = {one.map_number for one in differences if one.part is not DifferencePart.SERIES}
     stats = (
         msgspec.structs.replace(one, stats_version=versions.get(one.map_id, 0) + (numbers[one.map_id] in changed) or 1)
         for one in new.stats

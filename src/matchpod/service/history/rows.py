@@ -13,7 +13,6 @@ from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.match.start_sides import decided_by
 from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.views.leaderboard import player_rows
-from matchpod.core.views.persons import sanitize
 from matchpod.core.views.result import (
     anti_cheat_entry,
     count_players,
@@ -25,6 +24,7 @@ from matchpod.core.views.result import (
 from matchpod.core.views.result_shapes import DeathmatchPlayer
 from matchpod.core.views.rounds import build_rounds
 from matchpod.core.views.series_maps import unplayed_maps
+from matchpod.core.views.shown_text import sanitize
 from matchpod.service.views import naming
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow

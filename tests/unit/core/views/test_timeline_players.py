@@ -9,7 +9,7 @@ from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.model import MatchType, SeriesFormat
 from matchpod.core.views import timeline_items as items
-from matchpod.core.views.persons import MAX_TEXT_CHARS
+from matchpod.core.views.shown_text import MAX_TEXT_CHARS
 from matchpod.core.views.timeline_items import Person
 from tests.unit.core.match_driver import ANN, BEN, CAT, MAPS, open_match
 from tests.unit.core.timeline_driver import TimelineDriver, timeline_duel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.errors import RateLimitError
-from matchpod.service.access.rate_limit import MAX_KEYS, Pacer, RateLimiter
+from matchpod.service.access.rate_limit import MAX_KEYS, RateLimiter, RequestPacer
 
 
 class ManualTime:
@@ -80,7 +80,7 @@ def test_clock_that_was_set_back_takes_no_units_away() -> None:
 
 def test_pacer_lets_a_burst_through_and_then_spaces_the_others_evenly() -> None:
     time = ManualTime()
-    pacer = Pacer(10, time, burst=3, max_wait_s=0.25, what="The metrics")
+    pacer = RequestPacer(10, time, burst=3, max_wait_s=0.25, what="The metrics")
     assert [round(pacer.wait_s(), 6) for _ in range(5)] == [0.0, 0.0, 0.0, 0.1, 0.2]
     with pytest.raises(RateLimitError, match=r"The metrics are served 10 times per second\. Retry later\.") as error:
         pacer.wait_s()

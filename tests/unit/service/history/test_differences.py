@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.service.history.differences import Difference, Part, compare
+from matchpod.service.history.differences import Difference, DifferencePart, compare
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
 
 ANN = {"steamId": "1", "name": "Ann", "kills": 3, "extraStats": {"aces": 1}}
@@ -81,10 +81,12 @@ def test_fields_that_do_not_depend_on_the_log_are_not_compared() -> None:
 def test_columns_have_their_api_names() -> None:
     old = map_row(winner="team1", finished_at_ms=None, duration_s=None)
     assert compare(history(old), history(map_row(winner=None, status=MapStatus.CANCELLED))) == [
-        Difference(part=Part.MAP, map_number=1, field="winner", old="team1", new=None),
-        Difference(part=Part.MAP, map_number=1, field="status", old=MapStatus.FINISHED, new=MapStatus.CANCELLED),
-        Difference(part=Part.MAP, map_number=1, field="finishedAt", old=None, new="1970-01-01T00:01:00.000Z"),
-        Difference(part=Part.MAP, map_number=1, field="duration", old=None, new=60),
+        Difference(part=DifferencePart.MAP, map_number=1, field="winner", old="team1", new=None),
+        Difference(
+            part=DifferencePart.MAP, map_number=1, field="status", old=MapStatus.FINISHED, new=MapStatus.CANCELLED
+        ),
+        Difference(part=DifferencePart.MAP, map_number=1, field="finishedAt", old=None, new="1970-01-01T00:01:00.000Z"),
+        Difference(part=DifferencePart.MAP, map_number=1, field="duration", old=None, new=60),
     ]
 
 
@@ -95,7 +97,7 @@ def test_sort_column_is_compared() -> None:
 
 def test_players_are_matched_by_steam_id() -> None:
     better = {**ANN, "kills": 4, "extraStats": {"aces": 2, "knifeKills": 1}}
-    ann = Difference(part=Part.PLAYERS, map_number=1, steam_id="1", name="Ann")
+    ann = Difference(part=DifferencePart.PLAYERS, map_number=1, steam_id="1", name="Ann")
     assert compare(history(), history(stats=statistics([BEN, better]))) == [
         msgspec.structs.replace(ann, field="kills", old=3, new=4),
         msgspec.structs.replace(ann, field="extraStats.aces", old=1, new=2),
@@ -114,14 +116,14 @@ def test_null_that_became_an_object_is_a_difference() -> None:
 def test_added_and_removed_players_are_one_difference_each() -> None:
     old, new = history(stats=statistics([ANN])), history(stats=statistics([BEN]))
     assert compare(old, new) == [
-        Difference(part=Part.PLAYERS, map_number=1, steam_id="2", name="Ben", new=BEN),
-        Difference(part=Part.PLAYERS, map_number=1, steam_id="1", name="Ann", old=ANN),
+        Difference(part=DifferencePart.PLAYERS, map_number=1, steam_id="2", name="Ben", new=BEN),
+        Difference(part=DifferencePart.PLAYERS, map_number=1, steam_id="1", name="Ann", old=ANN),
     ]
 
 
 def test_changed_order_is_a_difference() -> None:
     (found,) = compare(history(), history(stats=statistics([BEN, ANN])))
-    assert (found.part, found.field, found.old, found.new) == (Part.PLAYERS, "order", ["1", "2"], ["2", "1"])
+    assert (found.part, found.field, found.old, found.new) == (DifferencePart.PLAYERS, "order", ["1", "2"], ["2", "1"])
 
 
 def test_duplicate_entry_is_a_difference() -> None:
@@ -132,19 +134,19 @@ def test_duplicate_entry_is_a_difference() -> None:
 def test_leaderboard_and_detections_are_compared() -> None:
     new = statistics(leaders=[{**ANN, "kills": 4}], detections=[DETECTION])
     leader, detection = compare(history(), history(stats=new))
-    assert (leader.part, leader.field) == (Part.LEADERBOARD, "kills")
-    assert (detection.part, detection.steam_id, detection.new) == (Part.ANTI_CHEAT, "1", DETECTION)
+    assert (leader.part, leader.field) == (DifferencePart.LEADERBOARD, "kills")
+    assert (detection.part, detection.steam_id, detection.new) == (DifferencePart.ANTI_CHEAT, "1", DETECTION)
     old = statistics(detections=[DETECTION])
     (changed,) = compare(history(stats=old), history(stats=statistics(detections=[{**DETECTION, "reason": "slow"}])))
-    assert (changed.part, changed.field, changed.new) == (Part.ANTI_CHEAT, "reason", "slow")
+    assert (changed.part, changed.field, changed.new) == (DifferencePart.ANTI_CHEAT, "reason", "slow")
 
 
 def test_statistics_are_new_for_a_map_without_stored_ones() -> None:
     found = compare(MatchHistory((map_row(),)), history())
     assert [(one.part, one.steam_id, one.old) for one in found] == [
-        (Part.PLAYERS, "1", msgspec.UNSET),
-        (Part.PLAYERS, "2", msgspec.UNSET),
-        (Part.LEADERBOARD, "1", msgspec.UNSET),
+        (DifferencePart.PLAYERS, "1", msgspec.UNSET),
+        (DifferencePart.PLAYERS, "2", msgspec.UNSET),
+        (DifferencePart.LEADERBOARD, "1", msgspec.UNSET),
     ]
 
 
@@ -153,21 +155,21 @@ def test_damaged_list_is_one_difference_even_if_the_new_list_is_empty(damaged: b
     broken = msgspec.structs.replace(statistics(), players=damaged, anti_cheat=damaged)
     players, detections = compare(history(stats=broken), history())
     text = damaged.decode(errors="replace")
-    assert players == Difference(part=Part.PLAYERS, map_number=1, field="entries", old=text, new=[ANN, BEN])
-    assert detections == Difference(part=Part.ANTI_CHEAT, map_number=1, field="entries", old=text, new=[])
+    assert players == Difference(part=DifferencePart.PLAYERS, map_number=1, field="entries", old=text, new=[ANN, BEN])
+    assert detections == Difference(part=DifferencePart.ANTI_CHEAT, map_number=1, field="entries", old=text, new=[])
 
 
 def test_missing_map_or_series_is_one_difference() -> None:
     found = compare(MatchHistory(()), history(series=series_row()))
     assert [(one.part, one.map_number, one.field, one.old) for one in found] == [
-        (Part.MAP, 1, None, msgspec.UNSET),
-        (Part.SERIES, None, None, msgspec.UNSET),
+        (DifferencePart.MAP, 1, None, msgspec.UNSET),
+        (DifferencePart.SERIES, None, None, msgspec.UNSET),
     ]
 
 
 def test_series_is_compared() -> None:
     old, new = history(series=series_row()), history(series=series_row(winner_team="Reds", team1_maps_won=1))
     assert compare(old, new) == [
-        Difference(part=Part.SERIES, field="team1MapsWon", old=0, new=1),
-        Difference(part=Part.SERIES, field="winnerTeam", old=None, new="Reds"),
+        Difference(part=DifferencePart.SERIES, field="team1MapsWon", old=0, new=1),
+        Difference(part=DifferencePart.SERIES, field="winnerTeam", old=None, new="Reds"),
     ]

@@ -30,7 +30,7 @@ TURN_S = 0.005
 """After this much work on commands, a server pauses for the same time to let other servers run."""
 
 
-class RconConsole(Protocol):
+class ServedConsole(Protocol):
     """The console that runs the commands."""
 
     @property
@@ -48,7 +48,7 @@ class RconConsole(Protocol):
 class RconServer:
     """The RCON port of one server."""
 
-    def __init__(self, console: RconConsole, *, has_mirror: bool = True, ban_s: float = BAN_S) -> None:
+    def __init__(self, console: ServedConsole, *, has_mirror: bool = True, ban_s: float = BAN_S) -> None:
         self.console = console
         self.has_mirror = has_mirror
         self.bans = BanList(ban_s=ban_s)

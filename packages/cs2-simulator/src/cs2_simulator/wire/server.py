@@ -20,7 +20,7 @@ from cs2_simulator.outside import FetchResult, Outside
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.log_sender import LogSender, post_interval_s, retry_interval_s
 from cs2_simulator.wire.pacer import Pacer, Wakeup
-from cs2_simulator.wire.rcon_server import RconConsole, RconServer
+from cs2_simulator.wire.rcon_server import RconServer, ServedConsole
 
 MAX_LAG_S = 2.0
 """Maximum real time to catch up after a delay."""
@@ -48,7 +48,7 @@ MAX_REPORTS = 64
 _logger = logging.getLogger(__name__)
 
 
-class GameMachine(RconConsole, Protocol):
+class GameMachine(ServedConsole, Protocol):
     """A simulated server without sockets."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod.core.views.persons import MAX_TEXT_CHARS, person_of, sanitize
+from matchpod.core.views.shown_text import MAX_TEXT_CHARS, person_of, sanitize
 from matchpod.core.views.timeline_items import Person
 from tests.unit.core.match_driver import ANN, EVE, live_duel
 
