@@ -10,8 +10,6 @@ import os
 from random import Random
 
 from hypothesis import settings
-from hypothesis.internal.conjecture import providers
-from hypothesis.internal.constants_ast import Constants
 
 _TEST_EXAMPLES = 25
 """Examples of a property in `make test`, unless it says how many."""
@@ -58,6 +56,3 @@ def register_profiles() -> None:
     settings.register_profile("test", derandomize=True, database=None, deadline=None, max_examples=_TEST_EXAMPLES)
     settings.register_profile("soak", database=None, deadline=None, print_blob=True, max_examples=500)
     settings.load_profile("soak" if IS_SOAK else "test")
-    if not IS_SOAK:
-        # Hypothesis reads the constants in our sources: half a second in each process, two without its cache.
-        vars(providers)["_get_local_constants"] = Constants
