@@ -128,8 +128,8 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     assert overlay.evaluate(ground) == "rgba(0, 0, 0, 0)"
     service.running.cancel(server_id)
     expect(overlay.locator("#board")).to_contain_text("canceled")
-    # Not the page from before: it loads itself again at the end of the match.
-    page = pages.open(f"/console/matches/{server_id}")
+    # The page loads itself again at the end of the match, which closes what is open on it.
+    expect(page.get_by_role("heading", name="Files and deliveries")).to_be_visible()
     act(page, "End overlay links", "End the links")
     pages.faults.expect("404")
     expect(overlay.get_by_text("no data")).to_be_visible()

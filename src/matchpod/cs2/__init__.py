@@ -1,1 +1,1 @@
-"""Parse and format the data of CS2 servers, without I/O: log lines, RCON frames, console commands, MatchZy events."""
+"""What CS2 means for a match: log lines become events, settings become console commands."""
