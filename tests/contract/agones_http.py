@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -104,6 +104,7 @@ async def serve(api: Api, tls: ssl.SSLContext | None = None) -> AsyncIterator[st
         yield f"{'https' if tls else 'http'}://{HOST}:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
+        await asyncio.sleep(0)  # a connection that was accepted just now has its task then
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -117,12 +118,14 @@ async def _serve_connection(api: Api, reader: asyncio.StreamReader, writer: asyn
                 await _serve_watch(api, call, writer)
                 return
             await _send(await _answer(api, call), writer)
-    except HangUpError:
-        writer.transport.abort()
+    except (HangUpError, asyncio.CancelledError):
+        writer.transport.abort()  # without what is not sent yet, for which the peer may never have room
     except (OSError, asyncio.IncompleteReadError):
         pass
     finally:
         writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()  # otherwise the test may end with an open socket
 
 
 async def _read_call(reader: asyncio.StreamReader) -> Call | None:
