@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_simulator.agenda import Agenda, ScheduledTask, Script
-from simulator_tests.agenda_steps import run_next
+from tests.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simulator_tests.wire.rcon_client import RconClient
 from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.rcon_client import RconClient
 
 _PLAYER = re.compile(rb'"[^"\n]*<[0-9]+><\[U:1:([0-9]+)\]><[^>\n]*>" ([^\n]*)')
 _FIRST_ID64 = 76561197960265728

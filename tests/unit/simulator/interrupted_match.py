@@ -8,7 +8,7 @@ from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings
 from matchpod.cs2.match_reader import MatchReader
-from simulator_tests.agenda_steps import run_next
+from tests.agenda_steps import run_next
 from tests.unit.simulator.played_match import START_MS, PlayedMatch
 
 UNAVAILABLE = 503

@@ -21,7 +21,7 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import match_commands
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.cs2.shots_report import ShotsReport, read_shots_report
-from simulator_tests.agenda_steps import run_next
+from tests.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"

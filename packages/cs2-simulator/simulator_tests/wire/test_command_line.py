@@ -19,7 +19,7 @@ import pytest
 from cs2_simulator.wire.command_line import main
 from simulator_tests.wire.fake_machine import FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver
-from simulator_tests.wire.rcon_client import RconClient
+from tests.rcon_client import RconClient
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180

@@ -13,7 +13,7 @@ from cs2_simulator.wire.server import SimulatedServer
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver
 from simulator_tests.wire.loop_thread import LoopThread
-from simulator_tests.wire.rcon_client import RconClient
+from tests.rcon_client import RconClient
 
 
 class FarmHarness:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from cs2_simulator.wire import rcon_server
 from cs2_simulator.wire.rcon_server import MAX_SESSIONS, RconServer
 from simulator_tests.wire.loop_thread import LoopThread
-from simulator_tests.wire.rcon_client import ClosedError, RconClient, packet
 from tests.effort import examples
+from tests.rcon_client import ClosedError, RconClient, packet
 
 PASSWORD = "open sesame"
 

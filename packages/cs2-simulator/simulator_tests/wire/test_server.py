@@ -17,7 +17,7 @@ from cs2_simulator.wire.server import TICK_MS, SimulatedServer
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver, Response, status
 from simulator_tests.wire.loop_thread import LoopThread
-from simulator_tests.wire.rcon_client import ClosedError, RconClient
+from tests.rcon_client import ClosedError, RconClient
 
 START_MS = 1_700_000_000_000
 TOKEN = "0123456789abcdef"

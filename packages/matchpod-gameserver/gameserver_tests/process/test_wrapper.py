@@ -31,7 +31,7 @@ from gameserver_tests.process.wrapper_process import (
 )
 from matchpod_gameserver.game import HEALTH_S, MAX_REFUSED
 from matchpod_gameserver.password import bootstrap_password
-from simulator_tests.wire.rcon_client import RconClient
+from tests.rcon_client import RconClient
 
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
 QUICK = (

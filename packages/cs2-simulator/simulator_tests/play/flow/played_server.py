@@ -12,7 +12,7 @@ from cs2_simulator.play.flow.game import Game, GamePhase
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
 from cs2_simulator.variables import Variables
-from simulator_tests.agenda_steps import run_next
+from tests.agenda_steps import run_next
 
 START_MS = 1_768_848_936_000
 

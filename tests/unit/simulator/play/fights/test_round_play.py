@@ -18,8 +18,8 @@ from cs2_simulator.play.watcher import RoundEnd
 from matchpod.core.anticheat.detectors import DETECTORS, Detector
 from matchpod.core.events import Kill
 from matchpod.core.model import MatchType
-from simulator_tests.agenda_steps import run_next
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
+from tests.agenda_steps import run_next
 
 ENDS = {
     Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},
