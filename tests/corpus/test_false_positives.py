@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from matchpod.core.anticheat.detectors import DETECTORS, Detectors
 from matchpod.core.anticheat.headshot_rate import BASE_PERCENT, MAX_CHANCE, chance_of
 from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive
 from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
+from tests.effort import sized
 
 LOGS = (INFERNO, *CSGO_LOGS)
 PLAYER = "76561198000000001"
@@ -28,12 +30,15 @@ ENEMIES = tuple(f"7656119800000001{number}" for number in range(5))
 KINDS = (headshot_rate.KIND, blind_and_smoke.KIND, kill_bursts.KIND)
 
 MAPS_PER_SERIES = 3
-PLAYER_MAPS = 6_000
+PLAYER_MAPS = sized(2_000, 60_000)
 ONE_IN = 1_000
 """The limit: less than one report of each kind in this many maps of honest players."""
 
 
 # --- real logs --------------------------------------------------------------------------------------------------
+
+
+read_once = cache(read_log)
 
 
 def human_id(player_id: str, ids: dict[str, str]) -> str:
@@ -53,14 +58,14 @@ def with_humans_for_bots(events: list[GameEvent]) -> list[GameEvent]:
 
 @pytest.mark.parametrize("log", LOGS)
 def test_real_log_has_no_detection(corpus: Path, log: str) -> None:
-    reader, _ = read_log(corpus / log)
+    reader, _ = read_once(corpus / log)
     assert reader.match.detections == []
 
 
 @pytest.mark.parametrize("log", LOGS)
 def test_real_log_has_no_detection_when_bots_count_as_humans(corpus: Path, log: str) -> None:
     detectors, found = Detectors.of(COMPETITIVE), Counter[str]()
-    for event in with_humans_for_bots(read_log(corpus / log)[1]):
+    for event in with_humans_for_bots(read_once(corpus / log)[1]):
         found.update(suspected.player_id for suspected in detectors.apply(event))
     assert len(detectors.players) >= 6
     assert found == Counter()
@@ -139,7 +144,7 @@ def false_reports(player_maps: int, seed: int = 1) -> Counter[str]:
     return counted
 
 
-def share_found(style: Style, kind: str, maps: int, cheaters: int = 300) -> float:
+def share_found(style: Style, kind: str, maps: int, cheaters: int = sized(80, 300)) -> float:
     """Return the share of players of this style who are reported for `kind` within this many maps."""
     chance = random.Random(2)
     series = (reports_in_series(style, chance, maps) for _ in range(cheaters))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -40,6 +41,7 @@ def read_posts(posts: list[LogPost], *, is_stored_between: bool = False) -> Matc
     return reader
 
 
+@cache
 def match_from_one_post(data: bytes) -> bytes:
     return encoded_match(read_posts([post(data, 0, len(data))]))
 
@@ -60,7 +62,7 @@ def test_reader_stored_after_every_post_gives_the_same_match(corpus: Path) -> No
     assert encoded_match(read_posts(posts, is_stored_between=True)) == match_from_one_post(data)
 
 
-@settings(examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(5), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_splitting_repeating_and_overlapping_posts_gives_the_same_match(corpus: Path, data: st.DataObject) -> None:
     log = (corpus / INFERNO).read_bytes()

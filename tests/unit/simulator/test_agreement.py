@@ -35,9 +35,9 @@ def _rostered(match_type: MatchType, size: int, **changes: object) -> GameSettin
 
 VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
     (mode_settings(MatchType.COMPETITIVE), Scenario.FULL_MATCH),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=12), Scenario.OVERTIME),
-    (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=4.0), Scenario.FULL_MATCH),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=12), Scenario.ROUND_RESTORE),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=4), Scenario.OVERTIME),
+    (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), Scenario.FULL_MATCH),
+    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.ROUND_RESTORE),
     (_rostered(MatchType.WINGMAN, 2), Scenario.FULL_MATCH),
     (mode_settings(MatchType.CASUAL, maps=("cs_office",)), Scenario.FULL_MATCH),
     (_rostered(MatchType.COMPETITIVE, 5, max_rounds=10), Scenario.TIE),

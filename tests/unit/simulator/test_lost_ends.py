@@ -15,7 +15,7 @@ from tests.effort import examples, seeds
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
 from tests.unit.simulator.played_match import mode_settings
 
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(4))
 POOLS = (
     ("de_nuke", "de_mirage", "de_ancient"),
     ("de_nuke", "de_mirage", "de_nuke"),
@@ -26,8 +26,8 @@ LONGEST_S = 2400
 
 
 def _series(maps: tuple[str, ...]) -> GameSettings:
-    teams = {"team1": TeamRoster("Alpha", PLAYERS[:5]), "team2": TeamRoster("Beta", PLAYERS[5:])}
-    return mode_settings(MatchType.COMPETITIVE, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps, **teams)
+    teams = {"team1": TeamRoster("Alpha", PLAYERS[:2]), "team2": TeamRoster("Beta", PLAYERS[2:])}
+    return mode_settings(MatchType.WINGMAN, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps, **teams)
 
 
 def _reached(played: InterruptedMatch, at_ms: int) -> Callable[[], bool]:

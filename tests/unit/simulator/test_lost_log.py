@@ -18,7 +18,7 @@ from matchpod.cs2.match_reader import MatchReader
 from tests.effort import IS_SOAK, sized
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
-SEEDS = range(1, sized(4, 11))
+SEEDS = range(1, sized(3, 11))
 MODES = {MatchType.COMPETITIVE: sized(8, 12), MatchType.WINGMAN: 8}
 each_game = pytest.mark.parametrize(("mode", "seed"), [(mode, seed) for mode in MODES for seed in SEEDS])
 
@@ -135,7 +135,7 @@ def winners(reader: MatchReader) -> set[str] | None:
     )
 
 
-@pytest.mark.parametrize("settings", [players_of(2), players_of(5), mode_settings(MatchType.COMPETITIVE, max_rounds=4)])
+@pytest.mark.parametrize("settings", [players_of(2), mode_settings(MatchType.COMPETITIVE, max_rounds=4)])
 @pytest.mark.parametrize("seed", range(1, sized(2, 21)))
 def test_no_lost_piece_gives_a_wrong_winner(settings: GameSettings, seed: int) -> None:
     played = PlayedMatch(settings, seed=seed)

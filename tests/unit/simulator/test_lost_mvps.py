@@ -16,13 +16,13 @@ from tests.effort import seeds, sized
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
 from tests.unit.simulator.played_match import mode_settings
 
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(6))
 CASES = sized(1, 10)
 """Outages tried per match, in three forms each."""
 
 
 def _settings(**changes: object) -> GameSettings:
-    teams = {"team1": TeamRoster("Alpha", PLAYERS[:5]), "team2": TeamRoster("Beta", PLAYERS[5:])}
+    teams = {"team1": TeamRoster("Alpha", PLAYERS[:3]), "team2": TeamRoster("Beta", PLAYERS[3:])}
     return mode_settings(MatchType.COMPETITIVE, max_rounds=6, **teams, **changes)
 
 

@@ -66,6 +66,8 @@ class FakeOutside:
         self.match = FetchResult(200, json.dumps(match()).encode())
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.posts: list[tuple[str, dict[str, str], bytes]] = []
+        self.bodies: list[dict[str, object]] = []
+        self.events: list[object] = []
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
         self.requests.append((url, dict(headers)))
@@ -73,6 +75,8 @@ class FakeOutside:
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         self.posts.append((url, dict(headers), body))
+        self.bodies.append(json.loads(body))
+        self.events.append(self.bodies[-1].get("event"))
 
     def exit(self, *, is_crash: bool) -> None:
         """Do nothing."""
@@ -85,14 +89,6 @@ class FakeOutside:
 
     def drop_rcon_connections(self) -> None:
         """Do nothing: there are no connections."""
-
-    @property
-    def bodies(self) -> list[dict[str, object]]:
-        return [json.loads(body) for _, _, body in self.posts]
-
-    @property
-    def events(self) -> list[object]:
-        return [body["event"] for body in self.bodies]
 
     @property
     def reports(self) -> list[Report]:

@@ -20,6 +20,7 @@ from matchpod.core.events import Kill
 from matchpod.core.model import MatchType
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 from tests.agenda_steps import run_next
+from tests.effort import seeds, sized
 
 ENDS = {
     Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},
@@ -41,9 +42,9 @@ def begin_round(field: Battlefield, rng: Random, style: RoundStyle = RoundStyle.
 
 @pytest.mark.parametrize("style", list(RoundStyle))
 @pytest.mark.parametrize("winner", list(Side))
-@pytest.mark.parametrize("size", [1, 2, 5, 10])
+@pytest.mark.parametrize("size", [1, 5, 10])
 def test_given_side_wins_the_round(style: RoundStyle, winner: Side, size: int) -> None:
-    for seed in range(25):
+    for seed in range(sized(6, 25)):
         field, rng = Battlefield(cts=size, ts=size), Random(seed)
         begin_round(field, rng, style)
         started_ms = field.agenda.now_ms
@@ -57,7 +58,7 @@ def test_given_side_wins_the_round(style: RoundStyle, winner: Side, size: int) -
 
 @pytest.mark.parametrize("winner", list(Side))
 def test_given_side_wins_with_short_timers(winner: Side) -> None:
-    for seed in range(60):
+    for seed in range(sized(12, 60)):
         settings = {"mp_roundtime_defuse": "1", "mp_c4timer": ("10", "20", "25")[seed % 3]}
         field, rng = Battlefield(cts=10, ts=10, settings=settings), Random(seed)
         style = (RoundStyle.BOMB, RoundStyle.RETAKE)[seed % 2]
@@ -140,7 +141,7 @@ def _without_result(script: Script[RoundEnd]) -> Script[None]:
 
 
 def test_given_side_wins_even_with_low_health_and_many_grenades() -> None:
-    for seed in range(60):
+    for seed in range(sized(20, 60)):
         field, rng = Battlefield(), Random(seed)
         begin_round(field, rng)
         for player in field.arena.players:
@@ -171,7 +172,7 @@ def test_round_without_players_is_drawn_at_once() -> None:
     assert field.agenda.now_ms == before_ms
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(sized(3, 8)))
 def test_round_without_opponents_lasts_until_time_is_up_or_the_bomb_explodes(seed: int) -> None:
     field = Battlefield(cts=3, ts=0).spawn_all()
     end = field.run(play_round(field.arena, Random(seed), Side.CT, RoundStyle.BOMB))
@@ -183,7 +184,7 @@ def test_round_without_opponents_lasts_until_time_is_up_or_the_bomb_explodes(see
     assert field.arena.clock_ms > 30_000
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_round_ends_even_if_players_leave(seed: int) -> None:
     rng = Random(seed)
     style = list(RoundStyle)[seed % 4]
