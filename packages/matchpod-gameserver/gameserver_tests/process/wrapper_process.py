@@ -22,6 +22,15 @@ SECRET = b"a secret of the fleet for tests"
 TIMEOUT_S = 180.0
 """Far more than anything here takes on a busy machine."""
 
+QUICK = (
+    sys.executable,
+    "-c",
+    "import sys; from matchpod_gameserver.command import main; from matchpod_gameserver.game import Timing; "
+    "timing = Timing(health_s=0.1, retry_s=0.05, refused_s=0.05, look_s=0.1, request_s=1.0, rcon_s=1.0); "
+    "sys.exit(main(sys.argv[1:], timing=timing))",
+)
+"""The program with shorter intervals."""
+
 SIMULATE = (sys.executable, "-m", "cs2_simulator", "-port", "{port}", "-ip", "{ip}")
 
 
@@ -55,7 +64,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 class Wrapper:
     """A running wrapper; its output goes to files, so that it never blocks on a pipe."""
 
-    def __init__(self, folder: Path, sdk_port: int, *arguments: str, start: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, sdk_port: int, *arguments: str, start: tuple[str, ...] = QUICK) -> None:
         self.folder = folder
         secret = folder / "secret"
         secret.write_bytes(SECRET + b"\n")
@@ -63,7 +72,7 @@ class Wrapper:
         own = {SECRET_VARIABLE: str(secret), "AGONES_SDK_HTTP_PORT": str(sdk_port)}
         with secret.open("rb") as own_input, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             self.popen = subprocess.Popen(
-                [*(start or (sys.executable, str(WRAPPER))), "--ip", "127.0.0.1", *arguments],
+                [*start, "--ip", "127.0.0.1", *arguments],
                 stdin=own_input,
                 stdout=out,
                 stderr=err,

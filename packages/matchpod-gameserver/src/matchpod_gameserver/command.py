@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .game import ENDING, GameProcess
+from .game import ENDING, TIMING, GameProcess, Timing
 from .log import FatalError, log, retry
 from .options import DERIVE, HELP, UsageError, expand_command, parse_arguments, parse_derive_arguments
 from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
@@ -22,7 +22,7 @@ def run() -> None:
     sys.exit(main(sys.argv[1:]))
 
 
-def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
+def main(arguments: Sequence[str], program: str = PROGRAM, timing: Timing = TIMING) -> int:
     """Run the command with the arguments after its name, which is `program`; return the exit code."""
     if "--help" in (arguments[:1] if arguments[:1] != [DERIVE] else arguments[1:2]):
         os.write(1, HELP.replace(PROGRAM, program).encode())
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM) -> int:
     try:
         if arguments[:1] == [DERIVE]:
             return _derive(arguments[1:])
-        return _run(arguments)
+        return _run(arguments, timing)
     except FatalError as exc:
         log("ERROR", str(exc))
         return 2 if isinstance(exc, UsageError) else 1
@@ -43,7 +43,7 @@ def _derive(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], timing: Timing) -> int:
     for number in ENDING:
         signal.signal(number, lambda *_: sys.exit(0))
     cfg = ""
@@ -52,13 +52,13 @@ def _run(arguments: Sequence[str]) -> int:
         # Before anything else, so that a missing file is reported at once.
         secret = b"" if options.password_file else read_secret(options.secret_file)
         password = read_password(options.password_file) if options.password_file else ""
-        server = retry(read_gameserver, "the Agones SDK", options.sdk_timeout)
+        server = retry(lambda: read_gameserver(timing.request_s), "the Agones SDK", options.sdk_timeout, timing.retry_s)
         port, password = choose_port(server, options.port_name), password or bootstrap_password(secret, server.name)
         if options.cfg_dir:
             cfg = write_cfg(options.cfg_dir, server.name, password)
         values = {"port": str(port), "ip": options.ip, "name": server.name, "cfg": os.path.basename(cfg)}
         address = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.ip, options.ip), port)
-        return GameProcess(options, address, password).run(expand_command(template, values))
+        return GameProcess(options, address, password, timing).run(expand_command(template, values))
     finally:
         with suppress(OSError):
             os.unlink(cfg)

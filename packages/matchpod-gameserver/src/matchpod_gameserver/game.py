@@ -10,15 +10,15 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from . import usage
-from .log import FatalError, log, retry
+from .log import RETRY_S, FatalError, log, retry
 from .options import PASSWORD_VARIABLE, Options
 from .rcon import LOADED_MAP, ask
-from .sdk import ALLOCATED, REPORTED, read_gameserver, request_sdk
-from .usage import Traffic, Usage
+from .sdk import ALLOCATED, REPORTED, REQUEST_S, read_gameserver, request_sdk
+from .usage import LOOK_S, Traffic, Usage
 
 HEALTH_S = 2.0  # less than half of the default period of Agones
 RCON_S = 5.0  # limit of an answer over RCON; a server that loads a map gives none
@@ -27,6 +27,22 @@ MAX_REFUSED = 4  # more than one, because RCON may be open before the game has e
 QUIT_SHARE = 0.4  # of the grace period: the time after `quit`; the rest is for SIGTERM
 
 ENDING = frozenset({signal.SIGTERM, signal.SIGINT})
+
+_T = TypeVar("_T")
+
+
+class Timing(NamedTuple):
+    """How long to wait between attempts, and for answers, in seconds."""
+
+    health_s: float = HEALTH_S
+    retry_s: float = RETRY_S
+    refused_s: float = REFUSED_S
+    look_s: float = LOOK_S
+    request_s: float = REQUEST_S
+    rcon_s: float = RCON_S
+
+
+TIMING = Timing()
 
 
 def exit_code(ended: int, *, is_requested: bool) -> int:
@@ -39,8 +55,8 @@ def exit_code(ended: int, *, is_requested: bool) -> int:
 class GameProcess:
     """The game and what is known about it."""
 
-    def __init__(self, options: Options, address: tuple[str, int], password: str) -> None:
-        self._options, self._address, self._password = options, address, password
+    def __init__(self, options: Options, address: tuple[str, int], password: str, timing: Timing) -> None:
+        self._options, self._address, self._password, self._timing = options, address, password, timing
         self._refused = 0
         self._is_authenticated = self._has_failed = self._has_reported = False
 
@@ -84,7 +100,7 @@ class GameProcess:
         if self._is_authenticated:
             # The service has usually changed the password since: a single attempt does not lead to a ban.
             with suppress(OSError):
-                ask(self._address, self._password, "quit", min(RCON_S, grace_s / 5))
+                ask(self._address, self._password, "quit", min(self._timing.rcon_s, grace_s / 5))
                 ended = self._wait(pid, began_s + grace_s * QUIT_SHARE)
         for number, until_s in ((signal.SIGTERM, began_s + grace_s), (signal.SIGKILL, float("inf"))):
             if ended is None:
@@ -96,25 +112,27 @@ class GameProcess:
 
     def _report_health(self) -> None:
         while True:
-            retry(lambda: request_sdk("POST", "/health"), "the Agones SDK", float("inf"))
-            time.sleep(HEALTH_S)
+            self._retry(lambda: self._post("/health"), "the Agones SDK", float("inf"))
+            time.sleep(self._timing.health_s)
 
     def _report_ready(self) -> None:
         try:
-            map_name = retry(self._find_map, "the game server", self._options.start_timeout)
-            retry(self._post_ready, "the Agones SDK", self._options.start_timeout)
+            map_name = self._retry(self._find_map, "the game server", self._options.start_timeout)
+            self._retry(self._post_ready, "the Agones SDK", self._options.start_timeout)
             log("INFO", "game server ready", map=map_name)
         except FatalError as exc:
             self._fail(str(exc))
 
     def _watch_usage(self) -> None:
         """End the game if its match is too old, or was left. A state that cannot be read has not changed."""
-        limits, traffic = Usage(self._options.max_life, self._options.idle_exit), Traffic(self._address[1])
+        timing, options = self._timing, self._options
+        limits = Usage(options.max_life, options.idle_exit, timing.look_s)
+        traffic = Traffic(self._address[1])
         is_allocated, reason = False, None
         while reason is None:
-            time.sleep(usage.LOOK_S)
+            time.sleep(timing.look_s)
             with suppress(OSError):
-                is_allocated = read_gameserver().state == ALLOCATED
+                is_allocated = read_gameserver(timing.request_s).state == ALLOCATED
             now_s = time.monotonic()
             reason = limits.observe(now_s, is_allocated=is_allocated, is_used=traffic.is_used(now_s))
         self._fail(reason)
@@ -127,12 +145,12 @@ class GameProcess:
 
     def _find_map(self) -> str:
         try:
-            found = LOADED_MAP.search(ask(self._address, self._password, "status", RCON_S))
+            found = LOADED_MAP.search(ask(self._address, self._password, "status", self._timing.rcon_s))
         except PermissionError as exc:
             self._refused += 1
             if self._refused == MAX_REFUSED:
                 raise FatalError(f"{exc}; does another .cfg file of the game set rcon_password?") from exc
-            time.sleep(REFUSED_S)
+            time.sleep(self._timing.refused_s)
             raise
         self._is_authenticated = True
         if found is None:
@@ -141,7 +159,13 @@ class GameProcess:
 
     def _post_ready(self) -> None:
         # A report that seems to have failed may have arrived.
-        if self._has_reported and read_gameserver().state in REPORTED:
+        if self._has_reported and read_gameserver(self._timing.request_s).state in REPORTED:
             return
         self._has_reported = True
-        request_sdk("POST", "/ready")
+        self._post("/ready")
+
+    def _post(self, path: str) -> bytes:
+        return request_sdk("POST", path, self._timing.request_s)
+
+    def _retry(self, attempt: Callable[[], _T], what: str, timeout_s: float) -> _T:
+        return retry(attempt, what, timeout_s, self._timing.retry_s)

@@ -32,7 +32,7 @@ def log(level: str, message: str, **fields: object) -> None:
         os.write(2, ("  ".join(filter(None, (line, " ".join(words)))) + "\n").encode("utf-8", "replace"))
 
 
-def retry(attempt: Callable[[], _T], what: str, timeout_s: float) -> _T:
+def retry(attempt: Callable[[], _T], what: str, timeout_s: float, retry_s: float = RETRY_S) -> _T:
     """Call until it returns without OSError, and log the progress; raise FatalError if time is up."""
     began_s, reported_s = time.monotonic(), -PROGRESS_S
     while True:
@@ -45,4 +45,4 @@ def retry(attempt: Callable[[], _T], what: str, timeout_s: float) -> _T:
             if waited_s - reported_s >= PROGRESS_S:
                 reported_s = waited_s
                 log("INFO", f"waiting for {what}", waited_s=round(waited_s), reason=exc)
-        time.sleep(RETRY_S)
+        time.sleep(retry_s)

@@ -50,11 +50,11 @@ def choose_port(server: SdkServer, name: str) -> int:
     raise FatalError(f"the GameServer {server.name} has no port `{name}`; it has {', '.join(sorted(server.ports))}")
 
 
-def request_sdk(method: str, path: str) -> bytes:
+def request_sdk(method: str, path: str, timeout_s: float = REQUEST_S) -> bytes:
     """Send a request to the Agones SDK of this pod and return the body of the answer; raise OSError if that fails."""
     address = f"127.0.0.1:{os.environ.get('AGONES_SDK_HTTP_PORT', '9358')}"
     try:
-        with closing(http.client.HTTPConnection(address, timeout=REQUEST_S)) as connection:
+        with closing(http.client.HTTPConnection(address, timeout=timeout_s)) as connection:
             connection.request(method, path, "{}" if method == "POST" else None, {"Content-Type": "application/json"})
             response = connection.getresponse()
             body = response.read(MAX_BYTES)
@@ -65,6 +65,6 @@ def request_sdk(method: str, path: str) -> bytes:
     return body
 
 
-def read_gameserver() -> SdkServer:
+def read_gameserver(timeout_s: float = REQUEST_S) -> SdkServer:
     """Ask the SDK about this server; raise OSError if that fails."""
-    return parse_gameserver(request_sdk("GET", "/gameserver"))
+    return parse_gameserver(request_sdk("GET", "/gameserver", timeout_s))

@@ -17,8 +17,8 @@ _ESTABLISHED = "01"
 class Usage:
     """Decides when a match must be over. Times are in seconds, 0 for no limit."""
 
-    def __init__(self, max_life_s: float, idle_s: float) -> None:
-        self._max_life_s, self._idle_limit_s = max_life_s, idle_s
+    def __init__(self, max_life_s: float, idle_s: float, look_s: float = LOOK_S) -> None:
+        self._max_life_s, self._idle_limit_s, self._look_s = max_life_s, idle_s, look_s
         self._seen_s = self._life_s = self._idle_s = 0.0
         self._was_allocated = False
 
@@ -27,7 +27,7 @@ class Usage:
 
         A pause of this program counts as one interval at most: the rest of it was not observed.
         """
-        passed_s = min(now_s - self._seen_s, 2 * LOOK_S) if self._was_allocated else 0.0
+        passed_s = min(now_s - self._seen_s, 2 * self._look_s) if self._was_allocated else 0.0
         self._seen_s, self._was_allocated = now_s, is_allocated
         self._life_s = self._life_s + passed_s if is_allocated else 0.0
         self._idle_s = self._idle_s + passed_s if is_allocated and not is_used else 0.0
