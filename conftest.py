@@ -42,7 +42,7 @@ SLOWEST = tuple(
         "e2e/service/test_cancellations.py",
         "e2e/service/test_results.py",
         "packages/matchpod-gameserver/gameserver_tests/process",
-        "contract/test_runner.py",
+        "contract/test_runner_entries.py",
         "e2e/service/test_recovery.py",
         "chaos/test_short_run.py",
         "contract/test_old_rows.py",

@@ -26,8 +26,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from matchpod.adapters import postgres
-from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.postgres import PostgresDatabase, PostgresLimits
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, DatabaseError, Row, Statement, Value
 from matchpod.storage.migrate import current_version, migrate
@@ -35,8 +34,8 @@ from matchpod.storage.schema import MIGRATIONS
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
 
-OPERATION_S = 120.0
-"""Time limit of an operation, so that a test does not fail while its machine is overloaded."""
+PATIENT = PostgresLimits(operation_s=120.0)
+"""So that a test does not fail while its machine is overloaded."""
 
 Replicas = tuple[Database, Database]
 _POSTGRES_URL = pytest.StashKey[str]()
@@ -89,7 +88,7 @@ class Harness:
     async def open(self) -> Database:
         if isinstance(self.location, Path):
             return await SqliteDatabase.open(self.location)
-        return await PostgresDatabase.open(self.location)
+        return await PostgresDatabase.open(self.location, PATIENT)
 
     @asynccontextmanager
     async def open_migrated(self) -> AsyncIterator[Database]:
@@ -203,7 +202,7 @@ def _server(request: pytest.FixtureRequest) -> str:
 
 def _execute(url: str, sql: str) -> None:
     async def execute() -> None:
-        db = await PostgresDatabase.open(url)
+        db = await PostgresDatabase.open(url, PATIENT)
         await db.write([Statement(sql)])
         await db.close()
 
@@ -227,7 +226,4 @@ def _start_postgres(config: pytest.Config) -> str:
     # Tests kill processes, never the machine: nothing is lost without it, and some disks take seconds for it.
     server.psql("ALTER SYSTEM SET fsync = off")
     server.psql("SELECT pg_reload_conf()")
-    patch = pytest.MonkeyPatch()
-    patch.setattr(postgres, "OPERATION_S", OPERATION_S)
-    config.add_cleanup(patch.undo)
     return url

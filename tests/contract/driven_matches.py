@@ -12,6 +12,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic, time
+from typing import Any
 
 import msgspec
 
@@ -34,7 +35,7 @@ from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.outbox import OutcomeRow
-from matchpod.storage.servers import ServerRow
+from matchpod.storage.servers import LEASE_MS, ServerRow
 from tests.contract.history_checks import assert_final_history
 from tests.contract.simulated_region import SimulatedRegion
 from tests.vaults import VAULT, stored_tokens
@@ -68,6 +69,10 @@ class ShiftedClock:
         return round(time() * 1000) + self.ahead_ms
 
 
+async def _do_nothing(_: object) -> None:
+    pass
+
+
 class CrashableDatabase:
     """The database of one process; unavailable once the process is dead."""
 
@@ -81,8 +86,12 @@ class CrashableDatabase:
         """The process dies before it writes a statement with this text, or with this value."""
         self.crashes_after = ""
         """The process dies after it wrote such a statement, before the write returns."""
+        self.before_read: Callable[[str], Awaitable[None]] = _do_nothing
+        self.before_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
+        """Called first; may wait or raise an error."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        await self.before_read(sql)
         self._check_alive()
         return await self._db.read(sql, params)
 
@@ -91,6 +100,7 @@ class CrashableDatabase:
         return await self._db.read_one(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        await self.before_write(statements)
         self.is_dead = self.is_dead or _contains(statements, self.crashes_before)
         self._check_alive()
         rows = await self._db.write(statements)
@@ -114,7 +124,14 @@ class Process:
     """One process of the service: its supervisor and its ingest."""
 
     def __init__(
-        self, db: Database, region: SimulatedRegion, *, name: str, clock: ShiftedClock, speed: float = SPEED
+        self,
+        db: Database,
+        region: SimulatedRegion,
+        *,
+        name: str,
+        clock: ShiftedClock,
+        speed: float = SPEED,
+        **changed: object,
     ) -> None:
         self.base = f"http://{name}.example"
         self.db = CrashableDatabase(db)
@@ -123,7 +140,7 @@ class Process:
         self.matches_ended = 0
         metrics = Metrics(Registry())
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
-        self.deps = Deps(
+        deps = Deps(
             db=self.db,
             clock=clock,
             vault=VAULT,
@@ -138,8 +155,9 @@ class Process:
             random_bytes=secrets.token_bytes,
             on_match_ended=self._count,
         )
+        self.deps = msgspec.structs.replace(deps, **changed)
         self.supervisor = Supervisor(self.deps, owner=name)
-        ingest = Ingest(
+        self.ingest = Ingest(
             db=self.db,
             clock=clock,
             vault=VAULT,
@@ -150,7 +168,7 @@ class Process:
             turns=self.deps.turns,
             quota_bytes=None,
         )
-        region.add_ingest(self.base, ingest)
+        region.add_ingest(self.base, self.ingest)
         self._task = asyncio.create_task(self.supervisor.run())
 
     def _count(self) -> None:
@@ -167,6 +185,9 @@ class Process:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
+Condition = Callable[[], bool | Awaitable[bool]]
+
+
 class World:
     """A database, a region, and the processes that drive its matches."""
 
@@ -177,8 +198,9 @@ class World:
         self.region = region
         self.processes: list[Process] = []
 
-    def start(self, name: str = "one") -> Process:
-        process = Process(self.db, self.region, name=name, clock=self.clock, speed=self.speed)
+    def start(self, name: str = "one", **changed: object) -> Process:
+        """Start a process; `changed` are dependencies that are not as usual, such as `intervals`."""
+        process = Process(self.db, self.region, name=name, clock=self.clock, speed=self.speed, **changed)
         self.processes.append(process)
         return process
 
@@ -221,11 +243,13 @@ class World:
         assert row is not None
         return row
 
-    async def until(self, condition: Callable[[], Awaitable[bool]], what: str, *, within_s: float = TIMEOUT_S) -> None:
+    async def until(self, condition: Condition, what: str, *, within_s: float = TIMEOUT_S, step_ms: int = 0) -> None:
+        """Wait until a condition is true. The clock is set forward by `step_ms` after each of fifty looks per second."""
         deadline = monotonic() + within_s
-        while not await condition():
+        while not (await found if isinstance(found := condition(), Awaitable) else found):
             assert monotonic() < deadline, f"not within {within_s:g} s: {what}\n{await self.describe()}"
             await asyncio.sleep(0.02)
+            self.clock.ahead_ms += step_ms
 
     async def describe(self) -> str:
         """Describe all matches, for the message of a failed test."""
@@ -247,20 +271,32 @@ class World:
             texts.append(f"server: {server and server.describe()}, slots: {await slots.taken(self.db)}")
         return "\n".join(texts)
 
-    async def until_phase(self, phase: ServerPhase, name: str = "srv_1") -> None:
-        async def is_in_phase() -> bool:
-            return (await self.row(name)).phase is phase
+    async def until_row(
+        self,
+        condition: Callable[[ServerRow], bool],
+        what: str,
+        name: str = "srv_1",
+        *,
+        within_s: float = TIMEOUT_S,
+        step_ms: int = 0,
+    ) -> ServerRow:
+        """Wait until the row of a match is as wanted; return it."""
+        found: list[ServerRow] = []
 
-        await self.until(is_in_phase, f"{name} is {phase}")
+        async def is_found() -> bool:
+            found[:] = [await self.row(name)]
+            return condition(found[0])
+
+        await self.until(is_found, what, within_s=within_s, step_ms=step_ms)
+        return found[0]
+
+    async def until_phase(self, phase: ServerPhase, name: str = "srv_1") -> ServerRow:
+        return await self.until_row(lambda row: row.phase is phase, f"{name} is {phase}", name)
 
     async def until_driven(self, name: str = "srv_1") -> LocalMatch:
         """Wait until the newest process drives the match, which is some time after its server is running."""
         live = self.processes[-1].live
-
-        async def is_driven() -> bool:
-            return live.get(name) is not None
-
-        await self.until(is_driven, f"{name} is driven")
+        await self.until(lambda: live.get(name) is not None, f"{name} is driven")
         match = live.get(name)
         assert match is not None
         return match
@@ -268,7 +304,7 @@ class World:
     async def until_live(self, name: str = "srv_1") -> None:
         """Wait until a round of the match is decided."""
 
-        async def has_score() -> bool:
+        def has_score() -> bool:
             matches = [process.live.get(name) for process in self.processes]
             views = [json.loads(match.state().match) for match in matches if match is not None]
             return any(sum(view["score"].values()) > 0 for view in views)
@@ -286,11 +322,24 @@ class World:
         await assert_final_history(self.db, await self.row(name), self.speed, is_same_version=is_same_version)
         return outcome
 
-    async def cancel(self, name: str = "srv_1") -> None:
-        """Cancel the match as its caller does, through a process that notifies no supervisor."""
+    async def result(self, name: str = "srv_1") -> dict[str, Any]:
+        """Wait until the server is released; return the result of its match that the callback contains."""
+        result: dict[str, Any] = json.loads((await self.outcome(name)).callback_body)["result"]
+        return result
+
+    async def replace(self, dead: Process, name: str = "successor", **changed: object) -> Process:
+        """Kill a process, let its leases expire, and start another one."""
+        await dead.kill()
+        self.clock.ahead_ms += LEASE_MS
+        return self.start(name, **changed)
+
+    async def cancel(self, name: str = "srv_1", *, notified: Process | None = None) -> None:
+        """Cancel the match as its caller does; no supervisor learns of it, except that of `notified`."""
         outcome = Outcome(at_ms=self.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
         row = await self.row(name)
         await self.db.write(end_match(row, outcome, fence=None, callback_id=f"msg of {name}"))
+        if notified is not None:
+            notified.supervisor.notify(name)
 
     async def close(self) -> None:
         for process in self.processes:
@@ -301,9 +350,13 @@ class World:
 
 @asynccontextmanager
 async def open_world(
-    db: Database, slot_names: Sequence[str] = ("a", "b", "c"), *, speed: float = SPEED
+    db: Database,
+    slot_names: Sequence[str] = ("a", "b", "c"),
+    *,
+    speed: float = SPEED,
+    kind: type[SimulatedRegion] = SimulatedRegion,
 ) -> AsyncIterator[World]:
-    world = World(db, SimulatedRegion(slot_names, start_ms=START_MS), speed)
+    world = World(db, kind(slot_names, start_ms=START_MS), speed)
     try:
         yield world
     finally:
@@ -316,9 +369,14 @@ def callback_fields(outcome: OutcomeRow) -> dict[str, object]:
     return {name: body[name] for name in body if name not in ("serverId", "sessionId", "timestamp")}
 
 
+_undisturbed: dict[int, dict[str, object]] = {}
+
+
 async def play_undisturbed(db: Database, seed: int) -> dict[str, object]:
-    """Play the match of this seed with a single process; return the fields of its callback."""
-    async with open_world(db) as world:
-        world.start("undisturbed")
-        await world.create("srv_undisturbed", seed=seed)
-        return callback_fields(await world.outcome("srv_undisturbed"))
+    """Play the match of this seed with a single process, unless it was played; return the fields of its callback."""
+    if seed not in _undisturbed:
+        async with open_world(db) as world:
+            world.start("undisturbed")
+            await world.create("srv_undisturbed", seed=seed)
+            _undisturbed[seed] = callback_fields(await world.outcome("srv_undisturbed"))
+    return _undisturbed[seed]

@@ -214,6 +214,8 @@ class SimulatedRegion(FixedSlots):
         """Whether servers are this installation's own; all others are."""
         self.age_s = 3600.0
         """How old all servers are said to be."""
+        self.gone_seen = asyncio.Event()
+        """Set once a server was observed that is gone."""
 
     def add_ingest(self, base: str, ingest: Ingest) -> None:
         """Route requests to URLs that begin with `base` to this ingest."""
@@ -279,7 +281,10 @@ class SimulatedRegion(FixedSlots):
         server = self.running.get(server_id)
         if server is not None and server is self.static_server:
             return FleetReport.UNKNOWN
-        return FleetReport.ALIVE if server is not None and not server.is_over else FleetReport.GONE
+        if server is not None and not server.is_over:
+            return FleetReport.ALIVE
+        self.gone_seen.set()
+        return FleetReport.GONE
 
     async def release(self, server_id: str, slot: str) -> None:
         if self.release_errors:

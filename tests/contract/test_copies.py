@@ -183,11 +183,10 @@ async def test_backup_of_an_older_version_is_a_copy_too(
     assert await claimed(original) is None
 
 
-async def test_running_service_changes_its_token(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "RENEW_S", 0.01)
+async def test_running_service_changes_its_token(original: Path) -> None:
     assert await claimed(original) is None
     resources, token = await opened(original), PlaceFile(original).read()
-    renewing = asyncio.create_task(copies.renew_place(resources))
+    renewing = asyncio.create_task(copies.renew_place(resources, pause_s=0.01))
     async with asyncio.timeout(60):
         while PlaceFile(original).read() == token:
             await asyncio.sleep(0.01)

@@ -9,13 +9,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from matchpod.adapters import postgres
-from matchpod.adapters.postgres import PostgresDatabase
+from matchpod.adapters.postgres import PostgresDatabase, PostgresLimits
 from matchpod.adapters.sql_text import number_parameters
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import (
@@ -265,14 +264,11 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
 
 
-async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db = await PostgresDatabase.open(postgres_url)
+async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=2.0))
     await db.write([TABLE])
     ((pid,),) = await db.read("SELECT pg_backend_pid()")
     assert isinstance(pid, int)
-    monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
     with suspended(pid, parent_of(pid)):  # our backend process, and the process that accepts connections
         started_s = time.monotonic()
         work = [
@@ -283,22 +279,20 @@ async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers
         ]
         results = await asyncio.gather(*work, return_exceptions=True)
         assert [type(result) for result in results] == [DatabaseUnavailableError] * 4
-        cancelled = asyncio.create_task(db.write([insert_note(4), insert_note(5)]))
-        await asyncio.sleep(0.1)
-        cancelled.cancel()
-        await asyncio.wait([cancelled])
+        with pytest.raises(TimeoutError):  # a write that is cancelled does not wait for its connection
+            async with asyncio.timeout(0.1):
+                await db.write([insert_note(4), insert_note(5)])
         assert time.monotonic() - started_s < HUNG_S
-    monkeypatch.undo()
-    await db.write([insert_note(6)])
-    assert 6 in await note_ids(db)
+    async with asyncio.timeout(HUNG_S):
+        while True:
+            with suppress(DatabaseUnavailableError):  # the machine may be busy
+                await db.write([Statement("DELETE FROM notes")])
+                break
     await db.close()
 
 
-async def test_migration_may_take_longer_than_the_time_limit(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db = await PostgresDatabase.open(postgres_url)
-    monkeypatch.setattr(postgres, "OPERATION_S", 1.0)
+async def test_migration_may_take_longer_than_the_time_limit(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=1.0))
     sleep = Statement("SELECT pg_sleep(2)")
     with pytest.raises(DatabaseUnavailableError):
         await db.write([sleep, sleep])
@@ -306,9 +300,9 @@ async def test_migration_may_take_longer_than_the_time_limit(
     await db.close()
 
 
-async def test_locks_of_a_frozen_replica_are_released(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "IDLE_S", 1)
-    db, other = await PostgresDatabase.open(postgres_url), await PostgresDatabase.open(postgres_url)
+async def test_locks_of_a_frozen_replica_are_released(postgres_url: str) -> None:
+    limits = PostgresLimits(idle_s=1)
+    db, other = await PostgresDatabase.open(postgres_url, limits), await PostgresDatabase.open(postgres_url)
     await db.write([TABLE])
     await db.write([insert_note(1)])
     update = Statement("UPDATE notes SET words = 'x' WHERE id = 1")
@@ -329,9 +323,8 @@ async def test_locks_of_a_frozen_replica_are_released(postgres_url: str, monkeyp
     await other.close()
 
 
-async def test_hanging_postgres_does_not_block_closing(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "CLOSE_S", 0.5)
-    db = await PostgresDatabase.open(postgres_url)
+async def test_hanging_postgres_does_not_block_closing(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(close_s=0.5))
     ((pid,),) = await db.read("SELECT pg_backend_pid()")
     assert isinstance(pid, int)
     with suspended(pid):

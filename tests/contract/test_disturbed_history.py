@@ -18,7 +18,7 @@ from matchpod.core.match.timers import Timers
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
-from matchpod.ports import Database, DatabaseError, Row, Statement
+from matchpod.ports import Database, DatabaseError, Statement
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -27,13 +27,13 @@ from matchpod.service.history.finalize import finalize
 from matchpod.service.history.reading import History
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.history.rows import history_of
-from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.service.ingest.posts import Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.runner import supervisor
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.storage import history, outbox, raw_log, snapshots
@@ -41,7 +41,7 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases, ended_matches
-from tests.contract.driven_matches import SETTINGS, SPEED, Process, World, open_world
+from tests.contract.driven_matches import SETTINGS, SPEED, World, open_world
 from tests.contract.history_checks import assert_final_history, timeline_of
 from tests.unit.service.history.sample_log import first_round, log_post, players_join
 from tests.unit.service.match_log.test_fold import recorded, row_of
@@ -55,6 +55,8 @@ JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
 """Players of a fast region have seven and a half seconds to join."""
 OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
 STREAM_S = 120.0
+FAIL_FAST = Intervals(crash_ms=0, poll_s=0.05)
+"""Failed steps of a match are retried at once, so that it fails soon."""
 
 
 async def count_items(db: Database, world: World) -> int:
@@ -66,10 +68,13 @@ async def types_of(db: Database, world: World) -> list[str]:
     return [json.loads(line)["type"] for line in (await timeline_of(db, await world.row()))[1]]
 
 
-def ingest_of(world: World, process: Process) -> Ingest:
-    ingest = world.region.ingest_at(process.base)
-    assert ingest is not None
-    return ingest
+async def until_applied(db: Database, live: LocalMatch, world: World) -> None:
+    """Wait until all stored entries are applied."""
+
+    async def is_applied() -> bool:
+        return live.seq == await raw_log.newest_seq(db, "srv_1")
+
+    await world.until(is_applied, "the last post is applied")
 
 
 async def read_to_end(reader: Reader) -> int:
@@ -92,17 +97,15 @@ async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         world.region.is_paused = True
-        row, ingest = await world.row(), ingest_of(world, process)
-        await world.until_driven()
-        await asyncio.sleep(0.3)
+        row, ingest = await world.row(), process.ingest
+        await until_applied(db, await world.until_driven(), world)
         world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
         assert (
             await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round())) is Receipt.STORED
         )
         await world.until_live()
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
-        await world.cancel()
-        process.supervisor.notify("srv_1")
+        await world.cancel(notified=process)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         (only,) = await history.maps_of(db, "srv_1")
         assert (only.status, only.team1_score, only.player_count) == (MapStatus.CANCELLED, 1, 4)
@@ -117,7 +120,7 @@ async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db:
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         world.region.is_paused = True
-        row, ingest = await world.row(), ingest_of(world, process)
+        row, ingest = await world.row(), process.ingest
         live = await world.until_driven()
         game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
         assert (
@@ -129,42 +132,31 @@ async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db:
         world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
         again = 'World triggered "Round_Start"'
         assert await ingest.store_log(tokens_of(row).log, {}, log_post(again, *first_round()[-3:])) is Receipt.STORED
-
-        async def is_applied() -> bool:
-            return live.seq == await raw_log.newest_seq(db, "srv_1")
-
-        await world.until(is_applied, "the last post is applied")
-        await world.cancel()
-        process.supervisor.notify("srv_1")
+        await until_applied(db, live, world)
+        await world.cancel(notified=process)
         await world.outcome()  # compares the stored history with a replay
         assert (await types_of(db, world)).count("kill") == 2
 
 
-async def test_slow_write_does_not_delay_a_later_deadline(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_write_does_not_delay_a_later_deadline(db: Database) -> None:
     async with open_world(db, speed=FAST) as world:
         process = world.start()
         process.db.is_shared = False
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         world.region.is_paused = True
-        row, ingest = await world.row(), ingest_of(world, process)
-        write = process.db.write
+        row, ingest = await world.row(), process.ingest
         delayed: list[Sequence[Statement]] = []
 
-        async def write_slowly(statements: Sequence[Statement]) -> list[list[Row]]:
+        async def write_slowly(statements: Sequence[Statement]) -> None:
             if not delayed and any("INTO map_events" in one.sql for one in statements):
                 delayed.append(statements)
                 world.clock.ahead_ms += 2_500  # of the 7.5 s to join
-            return await write(statements)
 
-        monkeypatch.setattr(process.db, "write", write_slowly)
+        process.db.before_write = write_slowly
         live = await world.until_driven()
         assert await ingest.store_log(tokens_of(row).log, {}, log_post(players_join()[0])) is Receipt.STORED
-
-        async def is_delayed() -> bool:
-            return bool(delayed)
-
-        await world.until(is_delayed, "an item was written slowly")
+        await world.until(lambda: bool(delayed), "an item was written slowly")
         due_ms = live.fold.due_ms()
         assert due_ms is not None
         outcome = await world.outcome()
@@ -187,8 +179,7 @@ async def test_clock_that_is_set_back_does_not_delay_items(db: Database) -> None
         await world.until(has_more_items, "more items are stored", within_s=40.0)
         (only,) = await history.maps_of(db, "srv_1")
         assert only.status is MapStatus.LIVE, "before the map has ended"
-        await world.cancel()
-        process.supervisor.notify("srv_1")
+        await world.cancel(notified=process)
         await world.outcome()
 
 
@@ -220,8 +211,7 @@ async def test_match_of_a_version_without_timelines_gets_a_complete_timeline(
                 return await count_items(db, world) > 0
 
             await world.until(has_items, "items are stored")
-            await world.cancel()
-            successor.supervisor.notify("srv_1")
+            await world.cancel(notified=successor)
         await world.outcome()
         types = await types_of(db, world)
         assert types[0] == "player_connected"
@@ -272,20 +262,15 @@ async def test_names_are_sanitized_and_truncated_for_the_database(
     assert series.team1_name == stored[1]
 
 
-async def test_match_ends_even_if_the_database_rejects_its_history(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fail_fast(monkeypatch)
+async def test_match_ends_even_if_the_database_rejects_its_history(db: Database) -> None:
     async with open_world(db) as world:
-        process = world.start()
-        write = process.db.write
+        process = world.start(intervals=FAIL_FAST)
 
-        async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
+        async def reject(statements: Sequence[Statement]) -> None:
             if any(name.startswith("team1_name") for one in statements for name in one.params):
                 raise DatabaseError("invalid character")
-            return await write(statements)
 
-        monkeypatch.setattr(process.db, "write", reject)
+        process.db.before_write = reject
         await world.create()
         await world.until_phase(ServerPhase.RELEASED)
         outcome = await outbox.outcome_of(db, "srv_1")
@@ -299,21 +284,18 @@ async def test_match_ends_even_if_the_database_rejects_its_history(
 async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail_fast(monkeypatch)
     async with open_world(db) as world:
-        process = world.start()
+        process = world.start(intervals=FAIL_FAST)
         await world.create()
         await world.until_live()
         world.region.is_paused = True
-        await asyncio.sleep(0.3)
         (only,) = await history.maps_of(db, "srv_1")
         reader = await process.deps.streams.open_map(only, 0)
         assert reader is not None
         streaming = asyncio.create_task(read_to_end(reader))
         with monkeypatch.context() as patched:
             break_finalizing(patched)
-            await world.cancel()
-            process.supervisor.notify("srv_1")
+            await world.cancel(notified=process)
             world.region.is_paused = False
             await world.until_phase(ServerPhase.RELEASED)
             stored = await count_items(db, world)
@@ -331,12 +313,6 @@ async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
         assert (found.verdict, found.is_written) == (Verdict.CHANGED, True)
         assert await count_items(db, world) > stored
         await assert_final_history(db, await world.row(), SPEED)
-
-
-def fail_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry failed steps of a match at once, so that it fails soon."""
-    monkeypatch.setattr(supervisor, "CRASH_MS", 0)
-    monkeypatch.setattr(supervisor, "POLL_S", 0.05)
 
 
 def break_finalizing(patched: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import as_lost
 from matchpod.service.match_log.turns import MAX_BEGUN, FoldTurns
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.streams import organization_events
 from matchpod.storage import history, outbox, unfinished
 from tests.contract import databases
@@ -92,13 +93,11 @@ async def test_deadline_that_always_raises_ends_the_match(db: Database, monkeypa
     def tick(_match: Match, _now_ms: int) -> object:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("matchpod.service.runner.supervisor.CRASH_MS", 0)
-    monkeypatch.setattr("matchpod.service.match_log.fold.CATCH_UP_MS", 0)
     monkeypatch.setattr(Match, "tick", tick)
     async with open_world(db, speed=1000.0) as world:
-        world.start()
+        world.start(intervals=Intervals(crash_ms=0, poll_s=0.05))
         await world.create(scenario="no_show")
-        await world.until_phase(ServerPhase.RELEASED)
+        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=500)
     outcome = await outbox.outcome_of(db, "srv_1")
     assert outcome is not None
     assert outcome.reason == CancelReason.SERVER_FAILED
@@ -120,7 +119,6 @@ async def test_error_in_the_history_does_not_end_a_match(db: Database, monkeypat
 async def test_timeline_is_complete_after_an_error_in_the_history(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "RETRY_MS", 100)
     events_of, calls = organization_events.map_events_of, 0
 
     def map_events_of(*args: object) -> object:
@@ -132,7 +130,7 @@ async def test_timeline_is_complete_after_an_error_in_the_history(
 
     monkeypatch.setattr(recorder, "map_events_of", map_events_of)
     async with open_world(db) as world:
-        world.start()
+        world.start(intervals=Intervals(history_retry_ms=100))
         await world.create()
         assert (await world.outcome()).kind == "match_over"  # and the stored timeline equals that of a replay
     assert calls > 3

@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, FleetUnavailableError
-from matchpod.service.runner import liveness, supervisor
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
@@ -48,13 +46,11 @@ async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
         assert world.region.releases == ["srv_1"]
 
 
-async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)  # so that only a report of the fleet wakes a match
+async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(db: Database) -> None:
     names = ("srv_1", "srv_2", "srv_3")
     async with open_cluster(db, 0) as world:
-        world.start()
+        # so that only a report of the fleet wakes a match
+        world.start(intervals=Intervals(free_slots_s=3_600.0))
         for number, name in enumerate(names):
             await world.create(name, created_at_ms=world.clock.now_ms() + number)
             await world.until_phase(ServerPhase.PENDING, name)
@@ -116,12 +112,12 @@ async def test_match_waits_while_the_fleet_is_unavailable(db: Database) -> None:
 
 
 async def test_match_waits_without_an_attempt_while_the_fleet_has_a_fault_and_starts_when_it_has_none(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database,
 ) -> None:
-    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)  # so that only a report of the fleet wakes a match
     async with open_cluster(db, 1) as world:
         world.region.why_unusable = "The cluster cannot be reached."
-        process = world.start()
+        # so that only a report of the fleet wakes a match
+        process = world.start(intervals=Intervals(free_slots_s=3_600.0))
         await world.create()
         await world.until_phase(ServerPhase.PENDING)
         world.region.changed()
@@ -163,10 +159,10 @@ async def test_match_fails_after_three_failed_allocations_and_leaves_no_server(d
         assert world.region.running == {}
 
 
-async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "PROBE_S", 3_600.0)  # so that only the fleet finds out
+async def test_match_is_lost_at_once_if_its_server_is_deleted(db: Database) -> None:
     async with open_cluster(db, 1) as world:
-        world.start()
+        # so that only the fleet finds out
+        world.start(intervals=Intervals(probe_s=3_600.0))
         await world.create()
         await world.until_live()
         await world.region.delete("srv_1")
@@ -209,13 +205,12 @@ async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database
 
 
 async def test_match_with_a_server_goes_on_when_the_fault_is_over_although_no_other_server_is_ready(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database,
 ) -> None:
-    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 3_600.0)
     async with open_cluster(db, 1) as world:
         await die_after_allocation(world)
         world.region.why_unusable = "The cluster cannot be reached."
-        world.start("second")
+        world.start("second", intervals=Intervals(free_slots_s=3_600.0))
         await world.until_phase(ServerPhase.PENDING)
         world.region.changed()
         assert (await world.row()).slot == "pod-1"

@@ -16,7 +16,7 @@ import pytest
 
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database, DatabaseUnavailableError, NothingChangedError, Row, Statement
-from matchpod.service.runner import supervisor
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.streams import map_streams as streams
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapRow
@@ -41,10 +41,9 @@ SERIES = msgspec.structs.replace(SETTINGS, maps=("de_nuke", "de_vertigo", "de_in
 class Chaos:
     """Disturbs the processes of a world and their writes."""
 
-    def __init__(self, world: World, rng: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, world: World, rng: random.Random) -> None:
         self._world = world
         self._rng = rng
-        self._monkeypatch = monkeypatch
         self._started = 0
         self._is_on = True
         self._killable: list[Process] = []
@@ -52,7 +51,7 @@ class Chaos:
     def start(self) -> Process:
         """Start a process whose writes may be slow, or fail before or after they are done."""
         self._started += 1
-        process = self._world.start(f"process-{self._started}")
+        process = self._world.start(f"process-{self._started}", intervals=Intervals(crash_ms=100))
         write = process.db.write
 
         async def unreliable_write(statements: Sequence[Statement]) -> list[list[Row]]:
@@ -66,7 +65,7 @@ class Chaos:
                 raise DatabaseUnavailableError("after it was written")
             return rows
 
-        self._monkeypatch.setattr(process.db, "write", unreliable_write)
+        process.db.write = unreliable_write  # type: ignore[method-assign]
         return process
 
     async def run(self) -> None:
@@ -150,11 +149,10 @@ class Readers:
 async def test_readers_get_the_complete_history_of_matches_despite_failures(
     db: Database, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "CRASH_MS", 100)
     monkeypatch.setattr(streams, "POLL_S", 0.1)
     rng = random.Random(seed)
     async with open_world(db, speed=FAST) as world:
-        chaos = Chaos(world, rng, monkeypatch)
+        chaos = Chaos(world, rng)
         survivor = chaos.start()
         for name in NAMES:
             await world.create(name, seed=rng.randrange(100), game=rng.choice((SETTINGS, SERIES)))

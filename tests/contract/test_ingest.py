@@ -20,10 +20,9 @@ from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, V
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest import budget as ingest_budget
+from matchpod.service.ingest.budget import DEFAULT_LIMITS, IngestLimits
 from matchpod.service.ingest.posts import (
     MAX_BODY_BYTES,
-    MAX_KNOWN_TOKENS,
     MAX_REPORT_BYTES,
     OPEN_FOR_MS,
     TOKEN_HEADER,
@@ -97,7 +96,7 @@ class CountingDatabase(databases.DelegatingDatabase):
 class World:
     """The use case under test with its dependencies; this process drives the match `srv_1`."""
 
-    def __init__(self, db: Database, *, quota_bytes: int | None = None) -> None:
+    def __init__(self, db: Database, *, quota_bytes: int | None = None, limits: IngestLimits = DEFAULT_LIMITS) -> None:
         self.db = CountingDatabase(db)
         self.clock = ManualClock()
         self.metrics = Metrics(Registry())
@@ -114,6 +113,7 @@ class World:
             regions=Regions([], db),
             turns=FoldTurns(self.db),
             quota_bytes=quota_bytes,
+            limits=limits,
         )
 
     async def stored(self, server_id: str = "srv_1") -> list[RawEntry]:
@@ -147,10 +147,12 @@ def offsets(begin: int, end: int) -> dict[str, str]:
     return {"X-LogBytes-BeginOffset": str(begin), "X-LogBytes-EndOffset": str(end)}
 
 
-async def world_of(db: Database, *rows: ServerRow) -> World:
+async def world_of(
+    db: Database, *rows: ServerRow, quota_bytes: int | None = None, limits: IngestLimits = DEFAULT_LIMITS
+) -> World:
     for row in rows:
         await servers.create(db, row, idempotency=None)
-    return World(db)
+    return World(db, quota_bytes=quota_bytes, limits=limits)
 
 
 @pytest.fixture
@@ -162,8 +164,7 @@ async def world(db: Database) -> World:
 
 
 async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> None:
-    await servers.create(db, server(), idempotency=None)
-    world = World(db, quota_bytes=3 * len(LINE))
+    world = await world_of(db, server(), quota_bytes=3 * len(LINE))
     for _ in range(3):
         assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3
@@ -176,10 +177,9 @@ async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> 
     assert outcome.reason is CancelReason.LOG_QUOTA_EXCEEDED
 
 
-async def test_sender_over_its_rate_is_told_to_send_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_budget, "BURST_BYTES", len(LINE))
-    monkeypatch.setattr(ingest_budget, "BYTES_PER_S", 1)
-    monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 0.05)
+async def test_sender_over_its_rate_is_told_to_send_again(db: Database) -> None:
+    limits = IngestLimits(burst_bytes=len(LINE), bytes_per_s=1, max_wait_s=0.05)
+    world = await world_of(db, server(), limits=limits)
     assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
     with pytest.raises(RateLimitError, match="Send the post again"):
         await world.ingest.store_log("log-srv_1", {}, LINE)
@@ -466,11 +466,9 @@ async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) 
     assert [entry.received_ms for entry in await world.stored()] == [NOW_MS + 3_000]
 
 
-async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MAX_KNOWN_TOKENS >= 1_000
-    monkeypatch.setattr("matchpod.service.ingest.posts.MAX_KNOWN_TOKENS", 2)
-
-    world = await world_of(db, *(server(f"srv_{number}") for number in range(4)))
+async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database) -> None:
+    rows = (server(f"srv_{number}") for number in range(4))
+    world = await world_of(db, *rows, limits=IngestLimits(max_tokens=2))
     for _ in range(2):
         for number in range(4):
             assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) is Receipt.STORED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 
@@ -12,7 +11,9 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, FleetError
 from matchpod.service.match_log.fold import MAX_STEP_MS
-from matchpod.service.runner import machine_faults, start, supervisor
+from matchpod.service.runner import start
+from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.machine_faults import MachineFaults
 from tests.contract import databases
 from tests.contract.driven_matches import PENDING_MS, open_world
 
@@ -27,13 +28,12 @@ def no_space() -> FleetError:
 
 
 async def test_match_waits_for_a_machine_that_cannot_start_servers_without_losing_attempts(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 20)
     async with open_world(db) as world:
         world.region.allocation_errors = [no_space() for _ in range(start.TRIES + 2)]
         with caplog.at_level(logging.WARNING):
-            world.start()
+            world.start(machine_faults=MachineFaults(first_pause_ms=20))
             await world.create(scenario="no_show")
             await world.until_phase(ServerPhase.RUNNING)
         row = await world.row()
@@ -52,27 +52,22 @@ async def test_match_fails_without_capacity_if_the_machine_starts_no_server_in_t
         row = await world.row()
         assert (row.status, row.tries, row.slot, row.error) == (ServerStatus.PENDING, 0, None, str(no_space()))
         world.clock.ahead_ms += 3_600_000
-
-        async def waits_longer() -> bool:
-            left_ms = ((await world.row()).pending_until_ms or 0) - world.clock.now_ms()
-            return left_ms > PENDING_MS - MAX_STEP_MS - 60_000
-
-        await world.until(waits_longer, "a server was started again, and the match waits")
-        while (await world.row()).ended_at_ms is None:
-            world.clock.ahead_ms += MAX_STEP_MS
-            await asyncio.sleep(0.1)
+        least_ms = PENDING_MS - MAX_STEP_MS - 60_000
+        await world.until_row(
+            lambda row: (row.pending_until_ms or 0) - world.clock.now_ms() > least_ms,
+            "a server was started again, and the match waits",
+        )
+        await world.until_row(lambda row: row.ended_at_ms is not None, "the match has ended", step_ms=10_000)
         assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
         assert "No space left on device" in str((await world.row()).error)
 
 
-async def test_only_one_match_tries_a_machine_that_could_not_start_servers(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 60_000)
-    monkeypatch.setattr(supervisor, "FREE_SLOTS_S", 0.05)
+async def test_only_one_match_tries_a_machine_that_could_not_start_servers(db: Database) -> None:
     async with open_world(db) as world:
         world.region.allocation_errors = [no_space()]
-        process = world.start()
+        process = world.start(
+            intervals=Intervals(free_slots_s=0.05), machine_faults=MachineFaults(first_pause_ms=60_000)
+        )
         await world.create("srv_1", scenario="no_show")
         await world.until_phase(ServerPhase.PENDING, "srv_1")
         await world.create("srv_2", scenario="no_show")
@@ -84,14 +79,11 @@ async def test_only_one_match_tries_a_machine_that_could_not_start_servers(
             await world.until_phase(ServerPhase.RUNNING, name)
 
 
-async def test_slot_of_a_server_that_cannot_be_released_is_kept_while_the_match_waits(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine_faults, "FIRST_PAUSE_MS", 20)
+async def test_slot_of_a_server_that_cannot_be_released_is_kept_while_the_match_waits(db: Database) -> None:
     async with open_world(db) as world:
         world.region.allocation_errors = [no_space()]
         world.region.release_errors = [no_space()]
-        world.start()
+        world.start(machine_faults=MachineFaults(first_pause_ms=20))
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         assert len({one.slot for one in world.region.orders}) == 1

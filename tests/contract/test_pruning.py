@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
@@ -73,14 +71,14 @@ async def test_idempotency_keys_are_deleted_after_a_day(db: Database) -> None:
     assert await count_and_prune(db, ENDED_MS) == Pruned(idempotency_keys=1)
 
 
-async def test_audit_log_is_deleted_after_a_year(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "PRUNE_ROWS", 2)
-    for number, days in enumerate((364, 366, 366, 367, 400)):
+async def test_audit_log_is_deleted_after_a_year(db: Database) -> None:
+    for number, days in enumerate((364, 366, 500, 500, 500, 500)):
         row = AuditRow(
             id=f"act_{number}", org_id=None, at_ms=ENDED_MS - days * DAY_MS, actor="", action="", target="", detail=""
         )
         await db.write([audit_log.insert(row)])
-    assert await count_and_prune(db, ENDED_MS) == Pruned(audit_entries=4)
+    assert await audit_log.prune(db, ENDED_MS - 400 * DAY_MS, limit=2) == 4, "in several transactions"
+    assert await count_and_prune(db, ENDED_MS) == Pruned(audit_entries=1)
     assert [row.id for row in await audit_log.list(db, None, limit=9)] == ["act_0"]
 
 

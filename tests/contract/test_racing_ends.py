@@ -14,7 +14,7 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Database, NothingChangedError, Row, Statement
+from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
@@ -194,20 +194,17 @@ async def test_timeout_that_ends_a_match_after_its_cancellation_changes_nothing(
 
 @MODES
 async def test_cancellation_between_the_end_of_a_match_and_its_record_wins(
-    db: Database, settings: GameSettings, monkeypatch: pytest.MonkeyPatch
+    db: Database, settings: GameSettings
 ) -> None:
     async with open_world(db) as world:
-        process = world.start()
-        write = process.db.write
         ends: list[Sequence[Statement]] = []
 
-        async def write_after_the_caller(statements: Sequence[Statement]) -> list[list[Row]]:
+        async def write_after_the_caller(statements: Sequence[Statement]) -> None:
             if not ends and any("INTO outcomes" in one.sql for one in statements):
                 ends.append(statements)
                 await world.cancel()
-            return await write(statements)
 
-        monkeypatch.setattr(process.db, "write", write_after_the_caller)
+        world.start().db.before_write = write_after_the_caller
         game = SETTINGS if settings is WINGMAN else msgspec.structs.replace(settings, players=PLAYERS)
         await world.create(game=game)
         outcome = await world.outcome()

@@ -11,9 +11,8 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service.history import recomputing
 from matchpod.service.history.differences import DifferencePart
-from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
+from matchpod.service.history.recomputing import PAGE_SERVERS, Finding, Recompute, RecomputeRegion, Verdict
 from matchpod.service.views.naming import map_id
 from matchpod.storage import history, map_events, raw_log, stored_matches
 from matchpod.storage.history import MapRounds, MapStats
@@ -39,8 +38,9 @@ HISTORY = (
 )
 
 
-def make_recompute(db: Database, *, events_since_ms: int = 0) -> Recompute:
-    return Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=events_since_ms)
+def make_recompute(db: Database, *, events_since_ms: int = 0, page_servers: int = PAGE_SERVERS) -> Recompute:
+    regions = {"eu": RecomputeRegion("Europe", SPEED)}
+    return Recompute(db=db, regions=regions, events_since_ms=events_since_ms, page_servers=page_servers)
 
 
 async def recompute_one(db: Database, name: str = "srv_1", *, write: bool = False) -> Finding:
@@ -49,8 +49,8 @@ async def recompute_one(db: Database, name: str = "srv_1", *, write: bool = Fals
     return finding
 
 
-async def recompute_all(db: Database, *, write: bool = False) -> list[Finding]:
-    return [finding async for finding in make_recompute(db).all(write=write)]
+async def recompute_all(db: Database, *, write: bool = False, page_servers: int = PAGE_SERVERS) -> list[Finding]:
+    return [finding async for finding in make_recompute(db, page_servers=page_servers).all(write=write)]
 
 
 async def contents(db: Database, queries: Sequence[str]) -> list[list[Row]]:
@@ -292,16 +292,15 @@ async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
 
 
 async def test_all_matches_are_recomputed_page_by_page_and_a_failure_is_reported(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(recomputing, "PAGE_SERVERS", 2)
     names = [f"srv_{number}" for number in range(5)]
     for name in names:
         await store_match(db, name, entries=20)
     broken: dict[str, Value] = {"broken": b"{", "id": "srv_2"}
     await db.write([Statement("UPDATE servers SET settings = :broken WHERE id = :id", broken)])
     await db.write([Statement("UPDATE maps SET player_count = 99 WHERE server_id = 'srv_3'")])
-    findings = await recompute_all(db, write=True)
+    findings = await recompute_all(db, write=True, page_servers=2)
     assert [one.server_id for one in findings] == names
     assert [one.verdict.value for one in findings] == [
         *("unchanged", "unchanged", "failed"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.runner import liveness
+from matchpod.service.runner.intervals import Intervals
 from matchpod.storage import outbox, raw_log
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
@@ -18,19 +16,11 @@ harness = databases.sqlite_harness
 
 NOTICED_S = 120.0
 """Time limit to notice a loss: a few seconds, on a busy machine."""
-
-
-@pytest.fixture(autouse=True)
-def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "PROBE_S", 0.1)
-    monkeypatch.setattr(liveness, "QUIET_MS", 1_000)
+QUICK = Intervals(probe_s=0.1, quiet_ms=1_000)
 
 
 async def assert_lost(world: World) -> None:
-    async def is_released() -> bool:
-        return (await world.row()).phase is ServerPhase.RELEASED
-
-    await world.until(is_released, "the match has ended", within_s=NOTICED_S)
+    await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", within_s=NOTICED_S)
     outcome = await outbox.outcome_of(world.db, "srv_1")
     assert outcome is not None
     assert outcome.reason == CancelReason.SERVER_LOST
@@ -40,7 +30,7 @@ async def assert_lost(world: World) -> None:
 async def test_server_that_is_restarted_during_a_match_is_lost(db: Database) -> None:
     async with open_world(db) as world:
         world.region.use_static_server()
-        world.start()
+        world.start(intervals=QUICK)
         await world.create(game=SETTINGS)
         await world.until_live()
         await world.region.restart_static_server()
@@ -50,30 +40,28 @@ async def test_server_that_is_restarted_during_a_match_is_lost(db: Database) -> 
 async def test_server_that_is_restarted_while_the_service_is_down_is_lost(db: Database) -> None:
     async with open_world(db) as world:
         world.region.use_static_server()
-        dead = world.start("dead")
+        dead = world.start("dead", intervals=QUICK)
         await world.create(game=SETTINGS)
         await world.until_live()
         await dead.kill()
         await world.region.restart_static_server()
         world.clock.ahead_ms += LEASE_MS
-        world.start("successor")
+        world.start("successor", intervals=QUICK)
         await assert_lost(world)
 
 
 async def test_match_goes_on_if_an_operator_ends_its_log(db: Database) -> None:
     async with open_world(db) as world:
         server = world.region.use_static_server()
-        world.start()
+        world.start(intervals=QUICK)
         await world.create(game=SETTINGS)
         await world.until_live()
         server.is_paused = True
         for command in ("logaddress_delall_http", "log off"):
             server.machine.execute(command, "")
-
-        async def is_registered() -> bool:
-            return "http" in server.machine.execute("logaddress_list_http", "")
-
-        await world.until(is_registered, "the log address is registered again")
+        await world.until(
+            lambda: "http" in server.machine.execute("logaddress_list_http", ""), "the log address is registered again"
+        )
         server.is_paused = False
         before = await raw_log.newest_seq(db, "srv_1")
         assert (await world.outcome()).reason is None

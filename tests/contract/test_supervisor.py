@@ -10,6 +10,7 @@ import gc
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import product
 
 import msgspec
@@ -23,12 +24,11 @@ from matchpod.core.match.timers import Timers
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.servers.server_loss import LossLimits
 from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
-from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Row, Statement
-from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
+from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Statement
+from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.service.regions.regions import Region, Regions
-from matchpod.service.runner import liveness, start, supervisor
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.runner.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
@@ -37,7 +37,6 @@ from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.driven_matches import (
     ORPHAN_ORDER,
-    PENDING_MS,
     PLAYERS,
     SETTINGS,
     Process,
@@ -51,10 +50,8 @@ from tests.contract.simulated_region import SimulatedRegion
 
 harness = databases.sqlite_harness
 
-
 FAST = 40.0
-JOIN_MS = round(Timers().at_speed(FAST).join_s * 1000)
-"""Players of a fast region have seven and a half seconds to join."""
+"""Speed of a region whose players have seven and a half seconds to join."""
 
 # --- from creation to release -----------------------------------------------------------------------------------------
 
@@ -117,18 +114,6 @@ async def test_match_waits_while_its_region_is_full(db: Database) -> None:
         assert (await world.outcome("srv_1")).kind == "match_over"
         assert (await world.outcome("srv_2")).kind == "match_over"
         assert [order.slot for order in world.region.orders] == ["a", "a"]
-
-
-async def test_match_fails_if_there_is_no_slot_in_time(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "MAX_STEP_MS", PENDING_MS)  # the time that passes at once below counts in full
-    async with open_world(db, ()) as world:
-        world.start()
-        await world.create()
-        await world.until_phase(ServerPhase.PENDING)
-        world.clock.ahead_ms += PENDING_MS
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_CAPACITY)
-        assert (await world.row()).status is ServerStatus.FAILED
 
 
 async def test_server_that_does_not_start_is_replaced(db: Database) -> None:
@@ -200,7 +185,7 @@ async def test_shots_are_in_the_callback_and_the_leaderboard_is_ranked_by_accura
     async with open_world(db) as world:
         world.start()
         await world.create()
-        (played,) = json.loads((await world.outcome()).callback_body)["result"]["maps"]
+        (played,) = (await world.result())["maps"]
         for player in played["players"]:
             extra = player["extraStats"]
             assert len(extra) == 24
@@ -216,43 +201,9 @@ async def test_shots_are_in_the_callback_and_the_leaderboard_is_ranked_by_accura
 
 
 @pytest.mark.parametrize("sub_mode", DmSubMode)
-async def test_shots_of_a_deathmatch_are_reported_at_its_end(db: Database, sub_mode: DmSubMode) -> None:
-    game = GameSettings(
-        match_type=MatchType.DEATHMATCH,
-        maps=("de_nuke",),
-        players=PLAYERS,
-        dm_sub_mode=sub_mode,
-        dm_round_minutes=2,
-    )
-    async with open_world(db) as world:
-        world.start()
-        await world.create(game=game)
-        await world.outcome()
-        (row,) = await history.maps_of(db, "srv_1")
-        stats = await history.stats_of(db, row.id)
-        assert stats is not None
-        players = msgspec.json.decode(stats.leaderboard, type=list[LeaderboardPlayer])
-        assert all(one.bullets_fired and one.bullets_hit for one in players)
-
-
-async def test_deathmatch_result_contains_all_listed_players(db: Database) -> None:
-    game = GameSettings(
-        match_type=MatchType.DEATHMATCH,
-        maps=("de_nuke",),
-        players=PLAYERS,
-        dm_sub_mode=DmSubMode.FFA,
-        dm_round_minutes=2,
-    )
-    async with open_world(db) as world:
-        world.start()
-        await world.create(game=game)
-        result = json.loads((await world.outcome()).callback_body)["result"]
-        assert result["gameMode"] == "deathmatch"
-        assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
-
-
-@pytest.mark.parametrize("sub_mode", DmSubMode)
-async def test_deathmatch_has_its_full_length_after_a_slow_configuration(db: Database, sub_mode: DmSubMode) -> None:
+async def test_deathmatch_has_its_full_length_and_all_shots_after_a_slow_configuration(
+    db: Database, sub_mode: DmSubMode
+) -> None:
     """During configuration, a whole game with the default length of ten minutes is played on the server."""
     game = GameSettings(
         match_type=MatchType.DEATHMATCH, maps=("de_nuke",), players=PLAYERS, dm_sub_mode=sub_mode, dm_round_minutes=2
@@ -263,9 +214,13 @@ async def test_deathmatch_has_its_full_length_after_a_slow_configuration(db: Dat
         await world.create(game=game)
         await world.until_phase(ServerPhase.RUNNING)
         world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
-        result = json.loads((await world.outcome()).callback_body)["result"]
+        result = await world.result()
+        assert result["gameMode"] == "deathmatch"
         assert abs(result["duration"] - 120) <= 2
         assert {player["steamId"] for player in result["players"]} == set(PLAYERS)
+        assert all(
+            player["extraStats"]["shotsFired"] and player["extraStats"]["shotsHit"] for player in result["players"]
+        )
 
 
 async def test_first_round_counts_even_if_the_plugin_starts_before_configuration_returns(db: Database) -> None:
@@ -276,7 +231,7 @@ async def test_first_round_counts_even_if_the_plugin_starts_before_configuration
         await world.create()
         await world.until_phase(ServerPhase.RUNNING)
         world.region.running["srv_1"].command_ms, world.region.is_paused = 0, False
-        result = json.loads((await world.outcome()).callback_body)["result"]
+        result = await world.result()
         assert {player["steamId"] for player in result["overall"]} == set(PLAYERS)
         (played,) = result["maps"]
         rounds = played["team1Score"] + played["team2Score"]
@@ -299,60 +254,28 @@ async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
         assert row.error in ("its process has ended", "its fleet reports that it is gone")
 
 
-async def test_match_is_canceled_if_its_server_hangs(db: Database) -> None:
-    async with open_world(db) as world:
-        process = world.start()
-        await world.create()
-        await world.until_live()
-        world.region.running["srv_1"].hang()
-        await asyncio.sleep(1)
-        assert (await world.row()).phase is ServerPhase.RUNNING
-        process.deps.regions.silent.limits = LossLimits(silence_ms=5_000)
-        assert (await world.outcome()).reason == CancelReason.SERVER_LOST
-        assert ((await world.row()).error or "").startswith("no sign of life for ")
-
-
-async def test_match_is_canceled_if_no_player_joins(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
+async def test_join_time_counts_from_the_allocation(db: Database) -> None:
+    """The server was late: by the time of its allocation, the players would have had half a second."""
+    join_ms = round(Timers().at_speed(200).join_s * 1000)
+    async with open_world(db, speed=200) as world:
         world.start()
-        await world.create(scenario="no_show")
+        await world.create(scenario="no_show", created_at_ms=world.clock.now_ms() - join_ms + 500)
         outcome = await world.outcome()
         assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_PLAYERS_JOINED)
         row = await world.row()
         assert row.status is ServerStatus.STOPPED
-        assert JOIN_MS <= outcome.at_ms - row.created_at_ms < JOIN_MS + CATCH_UP_MS
-
-
-async def test_join_time_counts_from_the_allocation_if_the_server_was_late(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
-        world.start()
-        await world.create(scenario="no_show", created_at_ms=world.clock.now_ms() - JOIN_MS + 1_000)
-        outcome = await world.outcome()
-        assert outcome.reason == CancelReason.NO_PLAYERS_JOINED
-        allocated_ms = (await world.row()).allocated_at_ms
-        assert allocated_ms is not None
-        assert outcome.at_ms - allocated_ms >= JOIN_MS
+        assert join_ms <= outcome.at_ms - (row.allocated_at_ms or 0) < join_ms + CATCH_UP_MS
 
 
 async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_players(db: Database) -> None:
-    async with open_world(db) as world:
+    async with open_world(db, speed=FAST) as world:
         world.start()
         await world.create(scenario="incomplete_roster")
         await world.until_phase(ServerPhase.RUNNING)
         server = world.region.running["srv_1"]
-
-        async def is_a_player_connected() -> bool:
-            match = world.processes[0].live.get("srv_1")
-            return match is not None and bool(match.fold.match.presence.connected)
-
-        await world.until(is_a_player_connected, "a player is connected")
-        await asyncio.sleep(1)
-        # Each step is so late that the lease expires, too: it is acquired again, and deadlines wait for the server to
-        # catch up. A minute counts at most, so the time to join passes in several steps.
-        for _ in range(4):
-            world.clock.ahead_ms += MAX_STEP_MS
-            await asyncio.sleep(1)
-        world.clock.ahead_ms += CATCH_UP_MS
+        presence = (await world.until_driven()).fold.match.presence
+        await world.until(lambda: bool(presence.connected), "a player is connected")
+        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=100)
         body = json.loads((await world.outcome()).callback_body)
         assert body["reason"] == CancelReason.INCOMPLETE_ROSTER
         assert body["missingPlayers"]
@@ -360,44 +283,33 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
         assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
 
 
-async def test_match_canceled_by_its_caller_ends_at_once(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "RENEW_S", 3_600.0)  # the next renewal would notice the cancellation too
+async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
     async with open_world(db) as world:
-        process = world.start()
+        # the next renewal would notice the cancellation too
+        process = world.start(intervals=Intervals(renew_s=3_600.0))
         await world.create()
         await world.until_live()
-        await world.cancel()
-        process.supervisor.notify("srv_1")
+        await world.cancel(notified=process)
         server = world.region.running["srv_1"]
-
-        async def is_released() -> bool:
-            return (await world.row()).phase is ServerPhase.RELEASED
-
-        await world.until(is_released, "its server is released", within_s=25.0)
+        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "its server is released", within_s=25.0)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         assert process.matches_ended == 0, "it does not end a second time"
         assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
 
 
 async def test_match_canceled_through_another_process_is_dropped_by_its_lease_holder_before_its_release(
-    db: Database, monkeypatch: pytest.MonkeyPatch
+    db: Database,
 ) -> None:
-    monkeypatch.setattr(supervisor, "RENEW_S", 2.0)
     async with open_world(db) as world:
-        holder = world.start("holder")
+        holder = world.start("holder", intervals=Intervals(renew_s=2.0))
         await world.create()
         await world.until_live()
-        other = world.start("other")
-        await world.cancel()
-        other.supervisor.notify("srv_1")
+        other = world.start("other", intervals=Intervals(renew_s=2.0))
+        await world.cancel(notified=other)
         row = await world.row()
         assert row.next_at_ms > world.clock.now_ms() + RENEW_MS
         assert holder.live.get("srv_1") is not None, "it has not noticed yet"
-
-        async def is_dropped() -> bool:
-            return holder.live.get("srv_1") is None
-
-        await world.until(is_dropped, "the holder has dropped the match", within_s=11.0)
+        await world.until(lambda: holder.live.get("srv_1") is None, "the holder has dropped the match", within_s=11.0)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
         assert world.clock.now_ms() < row.next_at_ms, "the release does not wait longer than the holder needs"
         assert (holder.matches_ended, other.matches_ended) == (0, 0)
@@ -432,63 +344,54 @@ async def test_failures_that_are_far_apart_do_not_add_up(db: Database) -> None:
         assert counted == [*range(1, CRASHES), 1]
 
 
-async def test_lease_that_cannot_be_released_does_not_block_draining(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lease_that_cannot_be_released_does_not_block_draining(db: Database) -> None:
     async with open_world(db) as world:
         process = world.start()
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
-        write = process.db.write
 
-        async def reject(statements: Sequence[Statement]) -> list[list[Row]]:
+        async def reject(statements: Sequence[Statement]) -> None:
             if "lease_owner = :lease_owner" in statements[0].sql:
                 raise DatabaseError("statement rejected")
-            return await write(statements)
 
-        monkeypatch.setattr(process.db, "write", reject)
+        process.db.before_write = reject
         await process.supervisor.drain()
         assert len(process.supervisor) == 0
         assert (await world.row()).lease_owner == "one", "it expires"
 
 
-async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(db: Database) -> None:
     """Even if the leases are renewed after the stall, before the task of the match notices it."""
-    monkeypatch.setattr(liveness, "PROBE_S", 0.1)
-    monkeypatch.setattr(liveness, "QUIET_MS", 0)
     async with open_world(db) as world:
-        process = world.start()
+        process = world.start(intervals=Intervals(probe_s=0.1, quiet_ms=0))
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         await world.until_driven()
         (drive,) = process.supervisor._drives.values()
         drive.lease.until_ms = 0
 
-        async def is_driven_again() -> bool:
+        def is_driven_again() -> bool:
             drives = process.supervisor._drives.values()
             return all(one is not drive for one in drives) and process.live.get("srv_1") is not None
 
-        await world.until(is_driven_again, "the match is driven again", within_s=supervisor.RENEW_S * 1.5)
+        await world.until(is_driven_again, "the match is driven again", within_s=Intervals().renew_s * 1.5)
 
 
 async def test_task_that_does_not_stop_holds_up_no_match(
     db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(supervisor, "STOP_S", 1.0)
-    release, is_hanging, is_over = SimulatedRegion.release, asyncio.Event(), asyncio.Event()
+    is_hanging, is_over = asyncio.Event(), asyncio.Event()
 
-    async def hang_once(region: SimulatedRegion, server_id: str, slot: str) -> None:
-        while server_id == "srv_1" and not is_over.is_set() and not caplog.records:
-            is_hanging.set()
-            with suppress(asyncio.CancelledError):
-                await is_over.wait()
-        await release(region, server_id, slot)
+    class HangingRegion(SimulatedRegion):
+        async def release(self, server_id: str, slot: str) -> None:
+            while server_id == "srv_1" and not is_over.is_set() and not caplog.records:
+                is_hanging.set()
+                with suppress(asyncio.CancelledError):
+                    await is_over.wait()
+            await super().release(server_id, slot)
 
-    monkeypatch.setattr(SimulatedRegion, "release", hang_once)
-    async with open_world(db) as world:
-        world.start()
+    async with open_world(db, kind=HangingRegion) as world:
+        world.start(intervals=Intervals(stop_s=1.0))
         await world.create("srv_1")
         await is_hanging.wait()
         world.clock.ahead_ms += LEASE_MS  # the process acquires the match again, and stops its task
@@ -563,7 +466,8 @@ async def test_match_of_a_dead_process_continues_in_another(db: Database) -> Non
         holder = await world.row()
         assert (holder.phase, holder.lease_owner) == (ServerPhase.RUNNING, "dead")
         successor = world.start("successor")
-        await asyncio.sleep(1)
+        await world.create("srv_2", scenario="no_show")
+        await world.until_phase(ServerPhase.RUNNING, "srv_2")
         assert (await world.row()).lease_owner == "dead", "its lease has not expired"
         world.clock.ahead_ms += LEASE_MS
         assert_same_match(callback_fields(await world.outcome()), expected)
@@ -571,7 +475,8 @@ async def test_match_of_a_dead_process_continues_in_another(db: Database) -> Non
         assert (await world.row()).fence > holder.fence
 
 
-async def test_match_continues_from_its_snapshot(db: Database) -> None:
+@pytest.mark.parametrize("is_readable", [True, False], ids=["its snapshot", "the log if its snapshot cannot be read"])
+async def test_match_continues_from(db: Database, is_readable: bool) -> None:
     expected = await play_undisturbed(db, 5)
     async with open_world(db) as world:
         dead = world.start("dead")
@@ -584,20 +489,9 @@ async def test_match_continues_from_its_snapshot(db: Database) -> None:
 
         await world.until(is_stored, "a snapshot is stored")
         await dead.kill()
-        world.clock.ahead_ms += LEASE_MS
-        world.start("successor")
-        assert_same_match(callback_fields(await world.outcome()), expected)
-
-
-async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
-    expected = await play_undisturbed(db, 5)
-    async with open_world(db) as world:
-        dead = world.start("dead")
-        await world.create(seed=5)
-        await world.until_live()
-        await dead.kill()
-        row = await world.row()
-        await db.write(snapshots.save(row.id, row.fence, Snapshot(row.log_from_seq + 5, b"\x80")))
+        if not is_readable:
+            row = await world.row()
+            await db.write(snapshots.save(row.id, row.fence, Snapshot(row.log_from_seq + 5, b"\x80")))
         world.clock.ahead_ms += LEASE_MS
         world.start("successor")
         assert_same_match(callback_fields(await world.outcome()), expected)
@@ -614,7 +508,7 @@ async def test_log_is_redirected_to_the_process_that_drives_the_match(db: Databa
         world.clock.ahead_ms += LEASE_MS
         world.start("successor")
 
-        async def is_moved() -> bool:
+        def is_moved() -> bool:
             listed = server.machine.execute("logaddress_list_http", "")
             return "http://successor.example/" in listed and "http://dead.example/" not in listed
 
@@ -624,16 +518,12 @@ async def test_log_is_redirected_to_the_process_that_drives_the_match(db: Databa
 
 
 async def test_start_of_a_match_continues_in_another_process(db: Database) -> None:
-    expected = await play_undisturbed(db, 6)
+    expected = await play_undisturbed(db, 5)
     async with open_world(db) as world:
         world.region.is_paused = True  # without log posts it does not become running
         dead = world.start("dead")
-        await world.create(seed=6)
-
-        async def is_allocated() -> bool:
-            return (await world.row()).allocated_at_ms is not None
-
-        await world.until(is_allocated, "the server is allocated")
+        await world.create(seed=5)
+        await world.until_row(lambda row: row.allocated_at_ms is not None, "the server is allocated")
         await dead.kill()
         world.region.is_paused = False
         world.clock.ahead_ms += LEASE_MS
@@ -677,30 +567,15 @@ def _ahead(ms: int) -> ShiftedClock:
 
 
 async def test_processes_share_matches_and_each_match_ends_once(db: Database) -> None:
-    names = [f"srv_{number}" for number in range(6)]
-    async with open_world(db, [f"slot {number}" for number in range(6)]) as world:
+    names = [f"srv_{number}" for number in range(4)]
+    async with open_world(db, [f"slot {number}" for number in range(4)]) as world:
         processes = [world.start(name) for name in ("one", "two", "three")]
         for number, name in enumerate(names):
             await world.create(name, seed=number)
         outcomes = [await world.outcome(name) for name in names]
-        assert [one.kind for one in outcomes] == ["match_over"] * 6
-        assert sum(process.matches_ended for process in processes) == 6
+        assert [one.kind for one in outcomes] == ["match_over"] * len(names)
+        assert sum(process.matches_ended for process in processes) == len(names)
         assert sorted(world.region.releases) == names
-
-
-async def test_match_survives_many_crashes(db: Database) -> None:
-    expected = await play_undisturbed(db, 8)
-    async with open_world(db) as world:
-        process = world.start("process-0")
-        await world.create(seed=8)
-        await world.until_live()
-        for number in range(1, 5):
-            await process.kill()
-            world.clock.ahead_ms += LEASE_MS
-            process = world.start(f"process-{number}")
-            await asyncio.sleep(0.3)
-        assert_same_match(callback_fields(await world.outcome()), expected)
-        assert sum(one.matches_ended for one in world.processes) == 1
 
 
 WRITES = (
@@ -716,17 +591,13 @@ WRITES = (
 
 
 async def test_match_survives_a_crash_before_and_after_each_write(db: Database) -> None:
-    expected = await play_undisturbed(db, 9)
+    expected = await play_undisturbed(db, 5)
     async with open_world(db) as world:
-        await world.create(seed=9)
+        await world.create(seed=5)
         for number, (text, is_written) in enumerate(product(WRITES, (False, True))):
             process = world.start(f"process-{number}")
             process.db.crashes_before, process.db.crashes_after = ("", text) if is_written else (text, "")
-
-            async def is_dead(process: Process = process) -> bool:
-                return process.db.is_dead
-
-            await world.until(is_dead, f"the process of {text!r} is dead")
+            await world.until(partial(getattr, process.db, "is_dead"), f"the process of {text!r} is dead")
             await process.kill()
             await servers.drop_leases(db, world.clock.now_ms())
         world.start("survivor")

@@ -12,7 +12,6 @@ from functools import partial
 import pytest
 
 from matchpod.ports import Database, Row, Statement
-from matchpod.service.match_log import turns as turns_module
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import replay
@@ -194,31 +193,35 @@ async def test_unknown_entry_is_counted_without_effect(db: Database) -> None:
     assert await unfinished.of_server(db, "srv_none") == []
 
 
-async def test_slow_entry_counts_as_not_finished(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_entry_counts_as_not_finished(db: Database) -> None:
     await store(db, 1)
-    monkeypatch.setattr(turns_module, "SLOW_S", 0.0)
-    turns, fold = FoldTurns(db), Fold.begin(server(), 1.0)
+    turns, fold = FoldTurns(db, slow_s=0.0), Fold.begin(server(), 1.0)
     for _ in range(MAX_BEGUN):
         await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
     (row,) = await unfinished.of_server(db, "srv_1")
     assert row.seq == 1
 
 
-async def test_other_folds_go_on_while_a_slow_entry_is_counted(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+class SlowDatabase(databases.DelegatingDatabase):
+    """Writes when it may."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.is_writing, self.may_write = asyncio.Event(), asyncio.Event()
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.is_writing.set()
+        await self.may_write.wait()
+        return await super().write(statements)
+
+
+async def test_other_folds_go_on_while_a_slow_entry_is_counted(db: Database) -> None:
     await store(db, 1)
-    monkeypatch.setattr(turns_module, "SLOW_S", 0.0)
-    is_writing, may_write, write = asyncio.Event(), asyncio.Event(), db.write
-
-    async def slow_write(statements: Sequence[Statement]) -> list[list[Row]]:
-        is_writing.set()
-        await may_write.wait()
-        return await write(statements)
-
-    monkeypatch.setattr(db, "write", slow_write)
-    turns, fold = FoldTurns(db), Fold.begin(server(), 1.0)
+    slow_db = SlowDatabase(db)
+    turns, fold = FoldTurns(slow_db, slow_s=0.0), Fold.begin(server(), 1.0)
     slow = asyncio.create_task(turns.run([entry()], lambda one: bool(turns.apply(fold, one))))
     async with asyncio.timeout(20):
-        await is_writing.wait()
+        await slow_db.is_writing.wait()
         await turns.run([entry()], lambda _: True)
-        may_write.set()
+        slow_db.may_write.set()
         await slow

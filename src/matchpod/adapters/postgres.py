@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; the protocols below type what we use
+import msgspec
 
 from matchpod.adapters.sql_text import NumberedSql, number_parameters
 from matchpod.ports import (
@@ -28,14 +29,8 @@ _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
 """Connections per process: PostgreSQL allows 100 by default, and several replicas share them."""
-OPERATION_S: Final = 15.0
-"""Time limit for getting a connection and running the transaction; then the database counts as unavailable."""
-IDLE_S: Final = 15
-"""PostgreSQL ends a transaction that waits this long for us: a replica that is frozen must not keep its locks."""
 RESET_S: Final = 2.0
 """Time limit for resetting a connection before it returns to the pool; then it is terminated."""
-CLOSE_S: Final = 10.0
-"""How long closing waits for running transactions before connections are terminated."""
 CONFLICT_TRIES: Final = 5
 """How many times a transaction is tried if PostgreSQL aborts it because of a conflict."""
 _MAX_TRANSLATIONS: Final = 1_000
@@ -81,22 +76,37 @@ class _Pool(Protocol):
     def terminate(self) -> None: ...
 
 
+class PostgresLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Time limits of a database."""
+
+    operation_s: float = 15.0
+    """For getting a connection and running the transaction; then the database counts as unavailable."""
+    idle_s: int = 15
+    """PostgreSQL ends a transaction that waits this long for us: a replica that is frozen must not keep its locks."""
+    close_s: float = 10.0
+    """How long closing waits for running transactions before connections are terminated."""
+
+
+DEFAULT_LIMITS: Final = PostgresLimits()
+
+
 class PostgresDatabase:
     """A pool of connections to one PostgreSQL database."""
 
-    def __init__(self, pool: _Pool) -> None:
+    def __init__(self, pool: _Pool, limits: PostgresLimits) -> None:
         self._pool = pool
+        self._limits = limits
         self._translations: dict[str, NumberedSql] = {}
 
     @classmethod
-    async def open(cls, url: str) -> PostgresDatabase:
+    async def open(cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS) -> PostgresDatabase:
         """Connect; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
-            async with asyncio.timeout(OPERATION_S):
+            async with asyncio.timeout(limits.operation_s):
                 pool: _Pool = await asyncpg.create_pool(url, min_size=1, max_size=CONNECTIONS)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as exc:
             raise _to_database_error(exc) from exc
-        return cls(pool)
+        return cls(pool, limits)
 
     @property
     def is_shared(self) -> bool:
@@ -119,7 +129,7 @@ class PostgresDatabase:
         async def transaction(connection: _Connection) -> list[list[Row]]:
             if len(statements) == 1:
                 return [await self._run(connection, statements[0])]
-            await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{IDLE_S}s'")
+            await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{self._limits.idle_s}s'")
             try:
                 results = [await self._run(connection, statement) for statement in statements]
             except Exception:
@@ -134,13 +144,13 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Wait for running transactions, then close every connection."""
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(self._limits.close_s):
                 await self._pool.close()
         except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self._pool.terminate()
 
     async def _with_connection(self, work: Callable[[_Connection], Awaitable[_T]], *, is_long: bool = False) -> _T:
-        deadline_s = None if is_long else asyncio.get_running_loop().time() + OPERATION_S
+        deadline_s = None if is_long else asyncio.get_running_loop().time() + self._limits.operation_s
         try:
             for _ in range(CONFLICT_TRIES - 1):
                 try:

@@ -85,10 +85,10 @@ async def settle(resources: Resources) -> None:
     await store_place(db, await asyncio.to_thread(file.place), earlier=None)
 
 
-async def renew_place(resources: Resources) -> None:
+async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None:
     """Change the token of an SQLite database from time to time, until cancelled."""
     while True:
-        await asyncio.sleep(RENEW_S)
+        await asyncio.sleep(pause_s)
         if resources.db.is_shared:
             continue
         try:

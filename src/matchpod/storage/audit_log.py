@@ -82,15 +82,15 @@ async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 
-async def prune(db: Database, before_ms: int) -> int:
-    """Delete the acts before a time, in short transactions; return how many."""
+async def prune(db: Database, before_ms: int, *, limit: int = PRUNE_ROWS) -> int:
+    """Delete the acts before a time, in short transactions of at most `limit` rows; return how many."""
     delete = (
         "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at_ms < :before_ms LIMIT :limit)"
         " RETURNING id"
     )
-    deleted, count = 0, PRUNE_ROWS
-    while count == PRUNE_ROWS:
-        count = len(await rows.write_one(db, delete, {"before_ms": before_ms, "limit": PRUNE_ROWS}))
+    deleted, count = 0, limit
+    while count == limit:
+        count = len(await rows.write_one(db, delete, {"before_ms": before_ms, "limit": limit}))
         deleted += count
     return deleted
 

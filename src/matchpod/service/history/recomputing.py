@@ -72,11 +72,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Recompute:
     """Recomputes ended matches; those that ended before `events_since_ms` get no new timeline items."""
 
-    def __init__(self, *, db: Database, regions: Mapping[str, RecomputeRegion], events_since_ms: int) -> None:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        regions: Mapping[str, RecomputeRegion],
+        events_since_ms: int,
+        page_servers: int = PAGE_SERVERS,
+    ) -> None:
         self._db = db
         self._turns = FoldTurns(db, pauses=False)
         self._regions = regions
         self._events_since_ms = events_since_ms
+        self._page_servers = page_servers
 
     async def one(self, server_id: str, *, write: bool) -> Finding | None:
         """Recompute one match and, if `write`, store a history that differs; None if there is no such server."""
@@ -86,7 +94,7 @@ class Recompute:
     async def all(self, *, write: bool) -> AsyncIterator[Finding]:
         """Recompute all matches, oldest first, one at a time."""
         last = ""
-        while rows := await stored_matches.page_after(self._db, last, limit=PAGE_SERVERS):
+        while rows := await stored_matches.page_after(self._db, last, limit=self._page_servers):
             for row in rows:
                 yield await self._try_recompute(row, write=write)
             last = rows[-1].id

@@ -50,7 +50,15 @@ class Recorder:
     """Records the history of a match, under the lease of its server."""
 
     def __init__(
-        self, row: ServerRow, fold: Fold, *, db: Database, write: Writer, streams: Streams, server_name: str
+        self,
+        row: ServerRow,
+        fold: Fold,
+        *,
+        db: Database,
+        write: Writer,
+        streams: Streams,
+        server_name: str,
+        retry_ms: int = RETRY_MS,
     ) -> None:
         self._row = row
         self._fold = fold
@@ -58,6 +66,7 @@ class Recorder:
         self._write = write
         self._streams = streams
         self._server_name = server_name
+        self._retry_ms = retry_ms
         self._stored: dict[str, int] = {}
         """The number of the last stored item of each map."""
         self._written = MatchHistory(maps=())
@@ -87,11 +96,11 @@ class Recorder:
 
     def is_paused(self, now_ms: int) -> bool:
         """True if `pause` was called recently."""
-        return 0 < self._paused_until_ms - now_ms <= RETRY_MS
+        return 0 < self._paused_until_ms - now_ms <= self._retry_ms
 
     def pause(self, now_ms: int) -> None:
         """Do not write for a while: a bug keeps the history from being built."""
-        self._paused_until_ms = now_ms + RETRY_MS
+        self._paused_until_ms = now_ms + self._retry_ms
 
     async def write(self, now_ms: int, also: Sequence[Statement] = ()) -> None:
         """Store new items and the current state of the match, in one transaction with the statements in `also`."""

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
+import msgspec
+
 from matchpod.core.errors import RateLimitError
 
 BYTES_PER_S: Final = 256 * 1024
@@ -32,24 +34,38 @@ MAX_WAIT_S: Final = 5.0
 """How long a post waits before it is rejected. Waiting costs nothing, answering a flood of posts does."""
 
 MAX_TOKENS: Final = 10_000
-"""Maximum budgets, a few megabytes. Beyond that, the least recently used token gets a full budget again."""
+"""Maximum number of tokens that are remembered, in a few megabytes. Beyond that, the least recently used token gets a
+full budget again, and its sender is read again."""
 
 NORMAL_SPEED: Final = 30.0
 """Speed of the sandbox, up to which the rate is enough; faster regions get more in proportion."""
 
 
+class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one token may send, and how many tokens are known."""
+
+    bytes_per_s: int = BYTES_PER_S
+    burst_bytes: int = BURST_BYTES
+    max_wait_s: float = MAX_WAIT_S
+    max_tokens: int = MAX_TOKENS
+
+
+DEFAULT_LIMITS: Final = IngestLimits()
+
+
 class Budget:
     """What one token may send now."""
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, limits: IngestLimits = DEFAULT_LIMITS) -> None:
         self.turns = asyncio.Semaphore(MAX_AT_ONCE)
-        self._bytes = float(BURST_BYTES)
+        self._limits = limits
+        self._bytes = float(limits.burst_bytes)
         self._at_s = now_s
 
     def wait_s(self, now_s: float, speed: float) -> float:
         """Seconds until the next post may be received; 0 if now."""
-        rate = BYTES_PER_S * max(1.0, speed / NORMAL_SPEED)
-        self._bytes = min(float(BURST_BYTES), self._bytes + max(0.0, now_s - self._at_s) * rate)
+        rate = self._limits.bytes_per_s * max(1.0, speed / NORMAL_SPEED)
+        self._bytes = min(float(self._limits.burst_bytes), self._bytes + max(0.0, now_s - self._at_s) * rate)
         self._at_s = now_s
         return max(0.0, -self._bytes / rate)
 
@@ -61,26 +77,29 @@ class Budget:
 class IngestBudgets:
     """The budgets of all tokens, in the memory of this process."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, *, limits: IngestLimits = DEFAULT_LIMITS
+    ) -> None:
+        self._limits = limits
         self._monotonic = monotonic
         self._budgets: OrderedDict[str, Budget] = OrderedDict()
 
     @asynccontextmanager
     async def turn(self, token: str, speed: float) -> AsyncIterator[Budget]:
-        """Wait until the token may send a post; raise RateLimitError if that takes longer than MAX_WAIT_S."""
+        """Wait until the token may send a post; raise RateLimitError if that takes longer than `max_wait_s`."""
         budget = self._budget(token)
         began_s = self._monotonic()
         try:
-            async with asyncio.timeout(MAX_WAIT_S):
+            async with asyncio.timeout(self._limits.max_wait_s):
                 await budget.turns.acquire()
         except TimeoutError:
-            raise _rejection() from None
+            raise self._rejection() from None
         try:
             wait_s = budget.wait_s(self._monotonic(), speed)
-            left_s = MAX_WAIT_S - (self._monotonic() - began_s)
+            left_s = self._limits.max_wait_s - (self._monotonic() - began_s)
             await asyncio.sleep(min(wait_s, max(0.0, left_s)))
             if wait_s > left_s:
-                raise _rejection()
+                raise self._rejection()
             yield budget
         finally:
             budget.turns.release()
@@ -88,13 +107,12 @@ class IngestBudgets:
     def _budget(self, token: str) -> Budget:
         budget = self._budgets.get(token)
         if budget is None:
-            budget = self._budgets[token] = Budget(self._monotonic())
+            budget = self._budgets[token] = Budget(self._monotonic(), self._limits)
         self._budgets.move_to_end(token)
-        if len(self._budgets) > MAX_TOKENS:
+        if len(self._budgets) > self._limits.max_tokens:
             self._budgets.popitem(last=False)
         return budget
 
-
-def _rejection() -> RateLimitError:
-    kib = BYTES_PER_S // 1024
-    return RateLimitError(f"This token sends more than {kib} KiB per second. Send the post again.", retry_after_s=1)
+    def _rejection(self) -> RateLimitError:
+        kib = self._limits.bytes_per_s // 1024
+        return RateLimitError(f"This token sends more than {kib} KiB per second. Send the post again.", retry_after_s=1)

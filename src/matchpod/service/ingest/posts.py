@@ -22,7 +22,7 @@ from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database, Vault
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
-from matchpod.service.ingest.budget import IngestBudgets
+from matchpod.service.ingest.budget import DEFAULT_LIMITS, IngestBudgets, IngestLimits
 from matchpod.service.ingest.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log import entries
@@ -43,9 +43,6 @@ MAX_REPORT_BYTES: Final = 128 * 1024
 
 OPEN_FOR_MS: Final = 2_000
 """How long a match is cached as open; for this long after its end, posts may still be stored."""
-
-MAX_KNOWN_TOKENS: Final = 10_000
-"""Maximum number of cached tokens of each kind: enough for a large process, in a few megabytes."""
 
 CUT_ENTRIES: Final = 8
 """Entries before a post, reports included, that may hold the beginning of its first line: usually the last one does."""
@@ -93,11 +90,12 @@ class _Tokens:
     """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
 
     def __init__(
-        self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database, vault: Vault
+        self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database, vault: Vault, *, limit: int
     ) -> None:
         self._find = find
         self._db = db
         self._vault = vault
+        self._limit = limit
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
@@ -114,7 +112,7 @@ class _Tokens:
         sender = _Sender(row.id, row.region, open_until_ms, _secrets_of(row, self._vault))
         self._senders[token] = sender
         self._senders.move_to_end(token)
-        while len(self._senders) > MAX_KNOWN_TOKENS:
+        while len(self._senders) > self._limit:
             self._senders.popitem(last=False)
         return sender
 
@@ -134,18 +132,19 @@ class Ingest:
         regions: Regions,
         turns: FoldTurns,
         quota_bytes: int | None,
+        limits: IngestLimits = DEFAULT_LIMITS,
     ) -> None:
         self._db = db
         self._turns = turns
         self._regions = regions
         self._quota_bytes = quota_bytes
-        self._budgets = IngestBudgets()
+        self._budgets = IngestBudgets(limits=limits)
         self._clock = clock
         self._live = live
         self._metrics = metrics
         self._report_url = urls.reports
-        self._log_tokens = _Tokens(servers.by_log_token, db, vault)
-        self._report_tokens = _Tokens(servers.by_report_token, db, vault)
+        self._log_tokens = _Tokens(servers.by_log_token, db, vault, limit=limits.max_tokens)
+        self._report_tokens = _Tokens(servers.by_report_token, db, vault, limit=limits.max_tokens)
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:

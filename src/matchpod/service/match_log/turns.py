@@ -82,6 +82,7 @@ class FoldTurns:
         begun: BegunEntry | None = None,
         *,
         pauses: bool = True,
+        slow_s: float = SLOW_S,
         on_set_aside: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
@@ -89,6 +90,7 @@ class FoldTurns:
         self._on_set_aside = on_set_aside
         self._resuming = asyncio.Semaphore(MAX_RESUMING)
         self._pauses = pauses
+        self._slow_s = slow_s
         self._slow: list[tuple[str, int]] = []
         self._turn_s = TURN_S
         self._left_s = TURN_S
@@ -167,7 +169,7 @@ class FoldTurns:
         finally:
             if self._begun is not None:
                 self._begun.clear()
-            if time.thread_time() - began_s >= SLOW_S:
+            if time.thread_time() - began_s >= self._slow_s:
                 self._slow.append((entry.server_id, entry.seq))
 
     async def _count_slow(self) -> None:

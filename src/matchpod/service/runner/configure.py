@@ -39,10 +39,6 @@ LOAD_BEGINS_S: Final = 1.0
 PLUGIN_S: Final = 20.0
 """Time limit for the plugin to answer, and again to load its match: it fetches the match from us and may load a map."""
 
-LOG_S: Final = 15.0
-"""Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
-
-
 MAX_SHOWN_CHARS: Final = 100
 """Most characters of a variable's value in an error: ours have fewer, and a server may answer anything."""
 
@@ -316,7 +312,7 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
 async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     """Wait until the log arrives, and tell the server where to report shots."""
     try:
-        async with asyncio.timeout(LOG_S):
+        async with asyncio.timeout(deps.intervals.first_log_s):
             for pause_s in _pauses():
                 if await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
                     break

@@ -16,6 +16,7 @@ from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
+from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.machine_faults import MachineFaults
 from matchpod.service.streams.map_streams import Streams
 from matchpod.storage.servers import ServerRow
@@ -36,6 +37,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     ingest: IngestUrls
     pending_ms: int
     """How long a match may wait for a free slot before it fails."""
+    intervals: Intervals = Intervals()
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""

@@ -18,7 +18,6 @@ from cs2_protocol.console_commands import STATUS_JSON, remove_log_address_comman
 from matchpod.core.failures import Failure
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.servers.server_loss import (
-    QUIET_MS,
     FleetReport,
     Judgment,
     ServerHealth,
@@ -37,18 +36,9 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.effects import map_load_s
 from matchpod.service.runner.lease import Lease
 
-PROBE_S: Final = 2.5
-"""How often a server is probed."""
-
-LAST_POSTS_S: Final = 1.0
-"""How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""
-
 NO_LOG_MS: Final = 60_000
 """A server logs console commands, so asking it produces a log post. If it answers for this long and posts nothing,
 our log address is registered again."""
-
-ASK_S: Final = 3.0
-"""Timeout of a question to the console."""
 
 WARN_S: Final = 1.0
 """A quiet server that has not answered for this long is reported as silent, so that people are warned before the
@@ -79,6 +69,7 @@ class LivenessProbe:
     ) -> None:
         self._lease = lease
         self._deps = deps
+        self._intervals = deps.intervals
         self._clock = deps.clock
         self._region = region
         self._line = line
@@ -112,8 +103,8 @@ class LivenessProbe:
                 if judged.health is ServerHealth.LOST:
                     self._on_lost(judged.why)
                     return
-                with self._excusing_delay(PROBE_S):
-                    await asyncio.sleep(PROBE_S)
+                with self._excusing_delay(self._intervals.probe_s):
+                    await asyncio.sleep(self._intervals.probe_s)
         except ConsoleFaultError as exc:
             self._deps.metrics.console_failures.inc(self._region.code)
             _log.warning("console fault", extra={"server_id": self._lease.row.id, "error": str(exc)})
@@ -125,7 +116,7 @@ class LivenessProbe:
         """Wait until the fleet reports that the server is gone."""
         row = self._lease.row
         why = await self._region.fleet.wait_gone(row.id, row.slot or "")
-        await asyncio.sleep(LAST_POSTS_S)
+        await asyncio.sleep(self._intervals.last_posts_s)
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
@@ -134,12 +125,12 @@ class LivenessProbe:
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")
         if fleet is FleetReport.GONE:
-            await asyncio.sleep(LAST_POSTS_S)
+            await asyncio.sleep(self._intervals.last_posts_s)
             return self._judge(fleet)
         if self._match.presence.is_doubtful and self._is_posting():
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
-        if self._silent_ms() >= QUIET_MS:
+        if self._silent_ms() >= self._intervals.quiet_ms:
             warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
                 await self._ask()
@@ -192,13 +183,13 @@ class LivenessProbe:
             await entries.append(deps.db, row.id, [listed], publish=deps.live.publish)
 
     def _is_posting(self) -> bool:
-        return self._clock.now_ms() - self._posted_ms < QUIET_MS
+        return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms
 
     async def _ask(self) -> str:
         """Ask the console for its players; the answer shows that the server is alive."""
-        with self._excusing_delay(ASK_S):
-            async with asyncio.timeout(ASK_S):
-                answer = await self._line.run(STATUS_JSON, timeout_s=ASK_S)
+        with self._excusing_delay(self._intervals.ask_s):
+            async with asyncio.timeout(self._intervals.ask_s):
+                answer = await self._line.run(STATUS_JSON, timeout_s=self._intervals.ask_s)
         self._answered_ms = self._clock.now_ms()
         self._seen_alive(self._answered_ms)
         return answer
@@ -206,8 +197,8 @@ class LivenessProbe:
     async def _renew_address(self) -> None:
         """Register our log address if it is missing, or if the server answers but posts nothing."""
         try:
-            with self._excusing_delay(ASK_S):
-                async with asyncio.timeout(ASK_S):
+            with self._excusing_delay(self._intervals.ask_s):
+                async with asyncio.timeout(self._intervals.ask_s):
                     if self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS:
                         await self._remove_address()
                     is_missing = await configure.register_log(self._line, self._log_url)
@@ -221,7 +212,7 @@ class LivenessProbe:
         """Remove our log address so it is registered again: the server may have silently stopped using it."""
         self._reregistered_ms = self._alive_ms
         _log.warning("server answers but posts no log", extra={"server_id": self._lease.row.id})
-        await self._line.run(remove_log_address_command(self._log_url), timeout_s=ASK_S)
+        await self._line.run(remove_log_address_command(self._log_url), timeout_s=self._intervals.ask_s)
 
     def _seen_alive(self, at_ms: int) -> None:
         self._alive_ms = max(self._alive_ms, at_ms)

@@ -41,16 +41,17 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 class _Pause:
     """A region waits until a time; then one match tries, and only its failure makes the next pause longer."""
 
-    def __init__(self, until_ms: int) -> None:
+    def __init__(self, until_ms: int, length_ms: int) -> None:
         self.until_ms = until_ms
-        self.length_ms = FIRST_PAUSE_MS
+        self.length_ms = length_ms
         self.is_tried = False
 
 
 class MachineFaults:
     """The regions in which this process starts no servers for now."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_pause_ms: int = FIRST_PAUSE_MS) -> None:
+        self._first_pause_ms = first_pause_ms
         self._pauses: dict[str, _Pause] = {}
 
     def may_start(self, region: str, now_ms: int) -> bool:
@@ -70,7 +71,7 @@ class MachineFaults:
 
     def record(self, region: str, now_ms: int) -> int:
         """Record that a server could not be started because of the machine; return when to try again."""
-        pause = self._pauses.setdefault(region, _Pause(now_ms + FIRST_PAUSE_MS))
+        pause = self._pauses.setdefault(region, _Pause(now_ms + self._first_pause_ms, self._first_pause_ms))
         if pause.is_tried:
             pause.is_tried = False
             pause.length_ms = min(2 * pause.length_ms, MAX_PAUSE_MS)

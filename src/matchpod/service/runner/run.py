@@ -24,7 +24,6 @@ from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
-from matchpod.service.match_log.fold import LATE_MS
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
@@ -41,9 +40,6 @@ from matchpod.storage.raw_log import RawEntry
 
 POLL_S: Final = 1.0
 """How often a shared database is polled for entries that another process stored."""
-
-LAST_REPORT_S: Final = 1.0
-"""How long to wait for the plugins' reports of the last round; they come within a tick of the log, or not at all."""
 
 LAST_REPORT_POLL_S: Final = 0.05
 """How often a shared database is polled for them meanwhile."""
@@ -76,6 +72,7 @@ class _Runner:
     def __init__(self, lease: Lease, deps: Deps, region: Region, *, live: LocalMatch, line: ConsoleLine) -> None:
         self._lease = lease
         self._deps = deps
+        self._intervals = deps.intervals
         self._live = live
         self._fold = live.fold
         self._match = live.fold.match
@@ -91,6 +88,7 @@ class _Runner:
             write=lease.write,
             streams=deps.streams,
             server_name=server_name(region.name, lease.row.id),
+            retry_ms=deps.intervals.history_retry_ms,
         )
         self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
         self._liveness = LivenessProbe(
@@ -147,7 +145,7 @@ class _Runner:
             free_ms = clock.now_ms()
             await self._wait()
             # Posts that could not be stored while we wrote have been repeated by now, if we waited long enough.
-            saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < LATE_MS else 0
+            saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
         if outcome.is_finished:
@@ -171,7 +169,7 @@ class _Runner:
     async def _wait_for_last_report(self) -> None:
         """Give plugins time to report the MVP and shots of the last round, which they do after the last log line."""
         try:
-            async with asyncio.timeout(LAST_REPORT_S):
+            async with asyncio.timeout(self._intervals.last_report_s):
                 while self._fold.awaits_reports:
                     self._live.woken.clear()
                     await self._apply_late()
@@ -269,7 +267,7 @@ class _Runner:
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
-        if late_ms <= LATE_MS or not self._fold.may_wait(now_ms):
+        if late_ms <= self._intervals.late_ms or not self._fold.may_wait(now_ms):
             await self._append(EntryKind.DEADLINE)
             return
         _log.warning("deadline noticed late", extra=self._about(late_ms=late_ms))

@@ -48,12 +48,6 @@ TRIES: Final = 3
 TRY_AGAIN_MS: Final = 1_000
 """Pause between two attempts."""
 
-TRY_S: Final = 180.0
-"""Time limit of one attempt at the speed of a real server: process start, map load and settings."""
-
-MIN_TRY_S: Final = 60.0
-"""Shortest time limit of an attempt, at any speed: processes start slowly on a busy machine."""
-
 LOOK_S: Final = 2.0
 """How often the process of a server is probed while it is being configured."""
 
@@ -73,7 +67,7 @@ async def start(lease: Lease, deps: Deps) -> bool:
     if not await _acquire_slot(lease, deps, region):
         return False
     try:
-        async with asyncio.timeout(max(MIN_TRY_S, TRY_S / region.speed)):
+        async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
             server = await _start_server(lease, deps, region, is_repeated=is_repeated)
     except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
         if is_machine_fault(exc) or isinstance(exc, FleetUnavailableError):

@@ -27,32 +27,16 @@ from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
 from matchpod.storage import servers
-from matchpod.storage.servers import LEASE_MS, RENEW_MS, ServerRow
+from matchpod.storage.servers import LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
 """Maximum number of rows acquired per query; after a full one, the next follows at once."""
-
-POLL_S: Final = 0.5
-"""How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
-
-RENEW_S: Final = RENEW_MS / 1000
-"""Pause between two renewals of the leases; two may fail before a lease is lost."""
-
-FREE_SLOTS_S: Final = 5.0
-"""How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
 
 SWEEP_S: Final = 60.0
 """How often the fleets are searched for servers without a match."""
 
 RETRY_S: Final = 1.0
 """Pause before a loop runs again after a failure."""
-
-STOP_S: Final = 30.0
-"""How long the new task of a match waits for the old one to stop. Then it goes on: the old one has lost its lease, and
-can no longer write or use the console."""
-
-CRASH_MS: Final = 2_000
-"""Pause before the step of a match is retried after an unexpected error or a database outage."""
 
 CRASHES: Final = 10
 """After this many failures in a row the match fails: better a failed match than one that never ends."""
@@ -79,6 +63,7 @@ class Supervisor:
 
     def __init__(self, deps: Deps, *, owner: str) -> None:
         self._deps = deps
+        self._intervals = deps.intervals
         self._owner = owner
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
@@ -105,8 +90,8 @@ class Supervisor:
         """Drive matches until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._loop("claim", self._acquire_due, partial(self._wait_for_notification, POLL_S)))
-                group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, RENEW_S)))
+                group.create_task(self._loop("claim", self._acquire_due, self._wait_for_notification))
+                group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
@@ -144,10 +129,10 @@ class Supervisor:
             _log.warning("database unavailable", extra={"error": str(exc)})
         self._is_unavailable = True
 
-    async def _wait_for_notification(self, pause_s: float) -> None:
-        """Wait for a notification, but at most `pause_s`."""
+    async def _wait_for_notification(self) -> None:
+        """Wait for a notification, but at most `poll_s`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause_s):
+            async with asyncio.timeout(self._intervals.poll_s):
                 await self._woken.wait()
         self._woken.clear()
 
@@ -216,7 +201,7 @@ class Supervisor:
         """Drive a match once the task before has stopped."""
         row = lease.row
         try:
-            if after is not None and (await asyncio.wait({after}, timeout=STOP_S))[1]:
+            if after is not None and (await asyncio.wait({after}, timeout=self._intervals.stop_s))[1]:
                 _log.error("task of a match does not stop", extra={"server_id": row.id, "phase": row.phase})
             await self._step(lease)
             self._crashes.pop(row.id, None)
@@ -229,7 +214,7 @@ class Supervisor:
             raise
         except DatabaseUnavailableError as exc:
             self._log_unavailable(exc)
-            await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+            await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
         except EntryFailedError as exc:
             await self._lose_entry(lease, exc)
         except Exception:  # noqa: BLE001 - a bug in one match must not end the others
@@ -269,7 +254,7 @@ class Supervisor:
             return
         self._deps.metrics.crashes.inc("entry")
         _log.error("entry could not be applied", extra=about, exc_info=failed.error)
-        await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+        await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
 
     async def _survive(self, lease: Lease) -> None:
         row = lease.row
@@ -286,7 +271,7 @@ class Supervisor:
                 return
             except DatabaseError:
                 _log.warning("failed match could not be ended", extra={"server_id": row.id}, exc_info=True)
-        await self._release(lease, self._deps.clock.now_ms() + CRASH_MS)
+        await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
 
     def _count_crash(self, server_id: str) -> int:
         now_ms = self._deps.clock.now_ms()
@@ -342,7 +327,7 @@ class Supervisor:
                 self._woken.set()
 
     async def _wait_for_free_slots(self) -> None:
-        """Wait until a fleet reports a server that became ready, but at most FREE_SLOTS_S."""
+        """Wait until a fleet reports a server that became ready, but at most `free_slots_s`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(FREE_SLOTS_S):
+            async with asyncio.timeout(self._intervals.free_slots_s):
                 await self._fleet_changed.wait()

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from matchpod.core.errors import RateLimitError
-from matchpod.service.ingest import budget as ingest_budget
 from matchpod.service.ingest.budget import (
     BURST_BYTES,
     BYTES_PER_S,
@@ -16,6 +15,7 @@ from matchpod.service.ingest.budget import (
     POST_BYTES,
     Budget,
     IngestBudgets,
+    IngestLimits,
 )
 
 
@@ -50,9 +50,8 @@ def test_budget_does_not_grow_beyond_the_burst() -> None:
     assert budget.wait_s(1e9, 1.0) == pytest.approx(1.0)
 
 
-async def test_posts_of_one_token_beyond_the_limit_wait_for_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 60.0)
-    budgets, release, running = IngestBudgets(), asyncio.Event(), 0
+async def test_posts_of_one_token_beyond_the_limit_wait_for_earlier_ones() -> None:
+    budgets, release, running = IngestBudgets(limits=IngestLimits(max_wait_s=60.0)), asyncio.Event(), 0
 
     async def post(token: str) -> None:
         nonlocal running
@@ -71,9 +70,8 @@ async def test_posts_of_one_token_beyond_the_limit_wait_for_earlier_ones(monkeyp
     assert running == len(posts)
 
 
-async def test_post_that_waited_too_long_is_rejected_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 0.05)
-    budgets = IngestBudgets()
+async def test_post_that_waited_too_long_is_rejected_with_a_sentence() -> None:
+    budgets = IngestBudgets(limits=IngestLimits(max_wait_s=0.05))
     async with budgets.turn("flood", 1.0) as budget:
         budget.spend(100 * BURST_BYTES)
     with pytest.raises(RateLimitError) as rejected:
@@ -85,10 +83,8 @@ async def test_post_that_waited_too_long_is_rejected_with_a_sentence(monkeypatch
         pass
 
 
-async def test_least_recently_used_budget_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_budget, "MAX_TOKENS", 2)
-    monkeypatch.setattr(ingest_budget, "MAX_WAIT_S", 0.05)
-    budgets = IngestBudgets()
+async def test_least_recently_used_budget_is_dropped() -> None:
+    budgets = IngestBudgets(limits=IngestLimits(max_tokens=2, max_wait_s=0.05))
     for token in ("a", "b"):
         async with budgets.turn(token, 1.0) as budget:
             budget.spend(100 * BURST_BYTES)

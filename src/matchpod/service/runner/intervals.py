@@ -1,0 +1,58 @@
+"""How often the runner looks and how long it waits, apart from the rules of a match."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matchpod.core.servers.server_loss import QUIET_MS
+from matchpod.service.history.recorder import RETRY_MS
+from matchpod.service.match_log.fold import LATE_MS
+from matchpod.storage.servers import RENEW_MS
+
+
+class Intervals(msgspec.Struct, frozen=True, kw_only=True):
+    """Intervals and time limits of all steps."""
+
+    # --- supervisor ---
+
+    poll_s: float = 0.5
+    """How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
+    renew_s: float = RENEW_MS / 1000
+    """Pause between two renewals of the leases; two may fail before a lease is lost."""
+    free_slots_s: float = 5.0
+    """How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
+    stop_s: float = 30.0
+    """How long the new task of a match waits for the old one to stop. Then it goes on: the old one has lost its lease,
+    and can no longer write or use the console."""
+    crash_ms: int = 2_000
+    """Pause before the step of a match is retried after an unexpected error or a database outage."""
+
+    # --- start ---
+
+    try_s: float = 180.0
+    """Time limit of one attempt at the speed of a real server: process start, map load and settings."""
+    min_try_s: float = 60.0
+    """Shortest time limit of an attempt, at any speed: processes start slowly on a busy machine."""
+    first_log_s: float = 15.0
+    """Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
+
+    # --- run ---
+
+    late_ms: int = LATE_MS
+    """A deadline that is noticed later than this waits for posts that may be in flight."""
+    last_report_s: float = 1.0
+    """How long to wait for the plugins' reports of the last round; they come within a tick of the log, or not at
+    all."""
+    history_retry_ms: int = RETRY_MS
+    """Pause after a bug kept the history from being written."""
+
+    # --- liveness probe ---
+
+    probe_s: float = 2.5
+    """How often a server is probed."""
+    quiet_ms: int = QUIET_MS
+    """A server that has posted nothing for this long is asked."""
+    ask_s: float = 3.0
+    """Timeout of a question to the console."""
+    last_posts_s: float = 1.0
+    """How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""

@@ -1,0 +1,113 @@
+"""Steps of the runner: effects of a match become console commands."""
+
+from __future__ import annotations
+
+from cs2_protocol.game import Side
+from matchpod.core.effects import UNKNOWN_USER_ID, Kick, StartPlay
+from matchpod.core.events import PlayerJoinedSide, PlayersSeen
+from matchpod.core.failures import Failure
+from matchpod.core.match.match import MatchPhase
+from matchpod.core.match.presence import NOT_LISTED
+from matchpod.ports import Database
+from matchpod.service.runner import effects
+from matchpod.storage.servers import LEASE_MS
+from tests.contract import databases
+from tests.contract.driven_matches import PLAYERS
+from tests.contract.single_steps import FakeLine, open_step
+
+harness = databases.sqlite_harness
+
+UNLISTED_PLAYER = "76561198000000099"
+KICK_BY_NAME = Kick(UNLISTED_PLAYER, UNKNOWN_USER_ID, NOT_LISTED)
+
+
+async def test_settings_are_restored_even_if_a_loading_server_drops_the_console_repeatedly(db: Database) -> None:
+    async with open_step(db, FakeLine(failures=2 * effects.TRIES)) as step, step.executing() as executor:
+        executor.enqueue(effects.MapLoaded())
+        await step.line.until(lambda: step.line.count("mp_maxrounds") > 0)
+
+
+async def test_server_that_never_loads_its_map_fails(db: Database) -> None:
+    async with open_step(db, FakeLine(map_name="de_mirage")) as step:
+        step.match.phase = MatchPhase.STARTING
+        async with step.executing() as executor:
+            for _ in range((effects.WRONG_MAPS + 1) * effects.PLUGIN_LOADS_AFTER):
+                executor.enqueue(StartPlay(1))
+            await step.line.until(lambda: bool(step.failed))
+        assert step.failed == [Failure.MAP_NOT_LOADED]
+        assert step.line.count("changelevel de_nuke") == effects.WRONG_MAPS
+        assert "css_start" not in step.line.commands
+
+
+async def test_match_whose_play_does_not_start_fails(db: Database) -> None:
+    async with open_step(db) as step:
+        step.match.phase = MatchPhase.STARTING
+        limit_ms = round(effects.START_S / step.region.speed) * 1000
+
+        async with step.executing() as executor:
+
+            async def request_start(after_ms: int) -> None:
+                step.pass_time(after_ms)
+                step.lease.until_ms = step.clock.at_ms + LEASE_MS
+                step.line.commands.clear()
+                executor.enqueue(StartPlay(1))
+                await step.line.until(lambda: "css_start" in step.line.commands or bool(step.failed))
+
+            await request_start(0)
+            await request_start(limit_ms)
+            step.match.live_at_ms = step.clock.at_ms  # it was live, and the server returned to warmup
+            await request_start(limit_ms)
+            await request_start(limit_ms)
+            assert step.failed == []
+            await request_start(1)
+        assert step.failed == [Failure.PLAY_NOT_STARTED]
+        assert "css_start" not in step.line.commands
+
+
+async def test_map_change_that_drops_the_console_is_not_retried(db: Database) -> None:
+    """If it were retried, a server that is loading would reach the limit of failed map changes."""
+    async with open_step(db, FakeLine(map_name="de_mirage", unanswered="changelevel")) as step:
+        step.match.phase = MatchPhase.STARTING
+        async with step.executing() as executor:
+            for _ in range(effects.WRONG_MAPS * effects.PLUGIN_LOADS_AFTER):
+                executor.enqueue(StartPlay(1))
+            executor.enqueue(KICK_BY_NAME)
+            await step.line.until(lambda: "status" in step.line.commands)
+        assert step.failed == []
+        assert step.line.count("changelevel de_nuke") == effects.WRONG_MAPS
+        assert step.deps.metrics.console_failures.value("eu") == 0
+
+
+async def test_unlisted_player_without_a_connect_line_is_kicked(db: Database) -> None:
+    async with open_step(db) as step:
+        step.line.players = {PLAYERS[0]: "listed", UNLISTED_PLAYER: "it's me"}
+        presence = step.match.presence
+        presence.mark_doubtful(0)
+        joined = PlayerJoinedSide(0, UNLISTED_PLAYER, "it's me", Side.CT, None)
+        kicks = [*presence.apply(PlayersSeen(0, names=step.line.players, load_ms=1), 1), *presence.apply(joined, 1)]
+        assert kicks == [KICK_BY_NAME] * 2
+        async with step.executing() as executor:
+            for kick in kicks:
+                executor.enqueue(kick)
+            await step.line.until(lambda: step.line.count(f'kickid 3 "{NOT_LISTED}"') == len(kicks))
+
+
+async def test_player_who_has_left_is_not_kicked(db: Database) -> None:
+    """Neither by user id, which another player may have by now, nor if the server does not list the player."""
+    async with open_step(db) as step, step.executing() as executor:
+        step.line.players = {PLAYERS[0]: "listed"}
+        executor.enqueue(Kick(UNLISTED_PLAYER, 2, NOT_LISTED))
+        for _ in range(2):  # when the second is executed, the first is done
+            executor.enqueue(KICK_BY_NAME)
+        await step.line.until(lambda: step.line.commands.count("status") == 2)
+        assert set(step.line.commands) == {"status", "status_json"}
+
+
+async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(db: Database) -> None:
+    """Another player may have the same user id by now."""
+    async with open_step(db) as step:
+        step.match.presence.turned_away[UNLISTED_PLAYER] = 3
+        executor = step.executor()
+        executor.resume()
+        queued = [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
+        assert queued == [effects.Resume(), KICK_BY_NAME]

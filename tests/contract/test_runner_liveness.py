@@ -1,0 +1,212 @@
+"""Steps of the runner: when the server of a running match is asked, silent or lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from matchpod.core.failures import Failure
+from matchpod.core.servers.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
+from matchpod.ports import Database
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.runner import liveness
+from matchpod.storage import raw_log
+from tests.contract import databases
+from tests.contract.driven_matches import PLAYERS, open_world
+from tests.contract.single_steps import FakeLine, SingleStep, open_step
+
+harness = databases.sqlite_harness
+
+SILENT = "no sign of life for 30 s"
+GONE = "its fleet reports that it is gone"
+NO_POSTS = "its log posts do not arrive"
+
+
+def dead_line() -> FakeLine:
+    """A console that never answers."""
+    return FakeLine(failures=1000)
+
+
+def delay(step: SingleStep, ms: int) -> None:
+    """Set the clock while the probe sleeps or asks."""
+    asyncio.get_running_loop().call_later(0, step.pass_time, ms)
+
+
+async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_lost(db: Database) -> None:
+    """Its players are not recorded: it may be a new process at the same address, without our players."""
+    async with open_step(db) as step:
+        began_ms = step.clock.at_ms
+        step.each_probe(5_000)
+        step.match.presence.mark_doubtful(began_ms)
+        await step.probe_to_end()
+        assert step.lost == [NO_POSTS]
+        assert step.line.count("logaddress_del_http") == 1
+        assert step.line.count("logaddress_add_http") > 1
+        assert 0 <= step.clock.at_ms - began_ms - liveness.NO_LOG_MS - NO_POSTS_MS <= 10_000
+        assert not await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+
+
+async def test_server_is_lost_at_once_if_its_fleet_reports_that_it_is_gone(db: Database) -> None:
+    answers = [FleetReport.ALIVE, FleetReport.UNKNOWN, FleetReport.GONE, FleetReport.ALIVE]
+    async with open_step(db, answers=answers) as step:
+        await step.probe_to_end()
+        assert (step.lost, len(step.fleet.answers)) == ([GONE], 1)
+
+
+@pytest.mark.parametrize("is_doubtful", [True, False], ids=["to list players", "as a sign of life"])
+async def test_server_whose_console_lies_when_it_is_asked_fails(db: Database, is_doubtful: bool) -> None:
+    async with open_step(db, FakeLine(faulty="status_json")) as step:
+        probe = step.probe()
+        if is_doubtful:
+            step.match.presence.mark_doubtful(step.clock.at_ms)
+            probe.log_received(step.clock.at_ms)
+        else:
+            step.each_probe(5_000)
+        await step.probe_to_end(probe)
+        assert (step.lost, step.failed) == ([], [Failure.CONSOLE_FAULT])
+
+
+async def test_time_in_which_the_service_did_not_run_is_not_silence_of_the_server(db: Database) -> None:
+    async with open_step(db, dead_line()) as step:
+        probes = 0
+
+        def stall_or_pass_time() -> None:
+            nonlocal probes
+            probes += 1
+            if probes <= 5:
+                delay(step, 60_000)
+            else:
+                step.pass_time(1_000)
+
+        step.fleet.on_probe = stall_or_pass_time
+        await step.probe_to_end()
+        assert (step.lost, probes) == ([SILENT], 5 + SILENCE_MS // 1_000)
+
+
+@pytest.mark.parametrize("delay_ms", [60_000, -3_600_000])
+async def test_a_delay_or_a_set_clock_is_not_taken_for_a_log_that_does_not_arrive(db: Database, delay_ms: int) -> None:
+    async with open_step(db, answers=[FleetReport.ALIVE] * 8 + [FleetReport.GONE]) as step:
+
+        def stall() -> None:
+            step.pass_time(1_000)
+            if len(step.fleet.answers) > 1:
+                delay(step, delay_ms)
+
+        step.fleet.on_probe = stall
+        await step.probe_to_end()
+        assert step.lost == [GONE]
+        assert "status_json" in step.line.commands
+        assert step.line.count("logaddress_del_http") == 0
+
+
+async def test_server_that_hangs_after_the_clock_was_set_back_is_lost(db: Database) -> None:
+    async with open_step(db, dead_line()) as step:
+        probes = 0
+
+        def set_back_or_pass_time() -> None:
+            nonlocal probes
+            probes += 1
+            step.pass_time(-3_600_000 if probes == 3 else 1_000)
+
+        step.fleet.on_probe = set_back_or_pass_time
+        await step.probe_to_end()
+        assert (step.lost, probes) == ([SILENT], 1 + SILENCE_MS // 1_000)
+
+
+async def test_server_that_posts_its_log_is_alive_although_its_console_refuses_connections(db: Database) -> None:
+    async with open_step(db, dead_line(), answers=[FleetReport.UNKNOWN] * 200 + [FleetReport.GONE]) as step:
+        probe = step.probe()
+
+        def post() -> None:
+            step.pass_time(1_000)
+            probe.log_received(step.clock.at_ms)
+
+        step.fleet.on_probe = post
+        await step.probe_to_end(probe)
+        assert step.lost == [GONE], "200 s later"
+
+
+async def test_refused_console_of_a_waiting_server_is_no_loss_for_twenty_seconds(db: Database) -> None:
+    async with open_step(db, answers=[FleetReport.UNKNOWN] * 60 + [FleetReport.GONE]) as step:
+
+        def pass_time() -> None:
+            step.pass_time(1_000)
+            step.line.failures = 1 if 20 < len(step.fleet.answers) <= 40 else 0  # one question per probe
+
+        step.fleet.on_probe = pass_time
+        await step.probe_to_end()
+        assert step.lost == [GONE]
+        assert step.deps.regions.silent.count("eu") == 0
+
+
+async def test_servers_that_fall_silent_together_are_given_more_time(db: Database) -> None:
+    async with open_step(db, dead_line()) as step:
+        silent, began_ms = step.deps.regions.silent, step.clock.at_ms
+        silent.report("another", Silence(region="eu", host="", since_ms=began_ms))
+        notices = set[str | None]()
+
+        def pass_time() -> None:
+            step.pass_time(1_000)
+            notices.add(silent.notice("eu"))
+            if step.clock.at_ms - began_ms == 40_000:
+                silent.forget("another")  # it is back; so may be ours in a moment
+
+        step.fleet.on_probe = pass_time
+        await step.probe_to_end()
+        assert step.lost == ["no sign of life for 90 s, together with 1 other"]
+        assert any("several fell silent together" in (notice or "") for notice in notices)
+        assert silent.notice("eu") is None, "it is no longer probed"
+
+
+async def test_silence_of_one_server_is_shown_until_its_next_sign_of_life(db: Database) -> None:
+    async with open_step(db, dead_line(), answers=[FleetReport.UNKNOWN] * 20 + [FleetReport.GONE]) as step:
+        silent, began_ms, probe = step.deps.regions.silent, step.clock.at_ms, step.probe()
+        seen = list[int | None]()
+
+        def pass_time() -> None:
+            step.pass_time(1_000)
+            seen.append(silent.since_ms("srv_1"))
+            if len(seen) == 15:
+                probe.log_received(step.clock.at_ms)
+                seen.append(silent.since_ms("srv_1"))
+
+        step.fleet.on_probe = pass_time
+        await step.probe_to_end(probe)
+        assert step.lost == [GONE]
+        assert seen[:4] == [None] * 4, "it is asked after 4 s"
+        assert set(seen[4:15]) == {began_ms}
+        assert seen[15] is None
+
+
+async def test_server_that_died_is_lost_although_its_log_is_from_the_future(db: Database) -> None:
+    """The clock was set back before the service was restarted; the stored log is applied again."""
+    async with open_step(db, dead_line()) as step:
+        probe = step.probe()
+        probe.log_received(step.clock.at_ms + 3_600_000)
+        step.each_probe(1_000)
+        await step.probe_to_end(probe)
+        assert step.lost == [SILENT]
+
+
+async def test_presence_is_recorded_after_a_resume(db: Database) -> None:
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        server = world.region.running["srv_1"]
+        server.command_ms = 20  # it logs and posts the commands
+        await world.replace(dead)
+
+        def reports() -> list[str]:
+            return [sent for sent in server.commands if sent.startswith("matchzy_remote_log_url")]
+
+        async def is_recorded() -> bool:
+            return bool(reports()) and await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
+
+        await world.until(is_recorded, "the presence is recorded, and its plugin has a new report URL")
+        entries = await raw_log.read_after(db, "srv_1", 0, limit=10_000)
+        (first, *_) = [entry for entry in entries if entry.kind == EntryKind.PRESENCE]
+        assert all(player.encode() in first.body for player in PLAYERS)
+        assert "http://successor.example/" in reports()[-1]
