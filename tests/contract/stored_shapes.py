@@ -117,10 +117,14 @@ def change_each_once(cells: list[Cell], left: set[Removal], change: Change) -> d
     An object within one that lost a field keeps its fields: it may not be read at all.
     """
     done: dict[Cell, list[Removal]] = {}
+    by_shape: dict[Shape, set[Fields]] = {}
+    for shape, fields in left:
+        by_shape.setdefault(shape, set()).add(fields)
     for cell in cells:
         for one in cell.objects:
             shape = cell.shape_of(one)
-            for owner, fields in _objects_to_change(one, {fields for known, fields in left if known == shape}):
+            of_shape = by_shape.get(shape)
+            for owner, fields in _objects_to_change(one, of_shape) if of_shape else ():
                 change(owner, fields[-1])
                 left.discard(Removal(shape, fields))
                 done.setdefault(cell, []).append(Removal(shape, fields))
