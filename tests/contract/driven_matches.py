@@ -369,14 +369,14 @@ def callback_fields(outcome: OutcomeRow) -> dict[str, object]:
     return {name: body[name] for name in body if name not in ("serverId", "sessionId", "timestamp")}
 
 
-_undisturbed: dict[int, dict[str, object]] = {}
+_undisturbed: dict[tuple[int, GameSettings], dict[str, object]] = {}
 
 
-async def play_undisturbed(db: Database, seed: int) -> dict[str, object]:
+async def play_undisturbed(db: Database, seed: int, game: GameSettings = SETTINGS) -> dict[str, object]:
     """Play the match of this seed with a single process, unless it was played; return the fields of its callback."""
-    if seed not in _undisturbed:
+    if (seed, game) not in _undisturbed:
         async with open_world(db) as world:
             world.start("undisturbed")
-            await world.create("srv_undisturbed", seed=seed)
-            _undisturbed[seed] = callback_fields(await world.outcome("srv_undisturbed"))
-    return _undisturbed[seed]
+            await world.create("srv_undisturbed", seed=seed, game=game)
+            _undisturbed[seed, game] = callback_fields(await world.outcome("srv_undisturbed"))
+    return _undisturbed[seed, game]

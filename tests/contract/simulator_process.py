@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 SIMULATE = (sys.executable, "-m", "matchpod", "simulate")
@@ -51,6 +53,15 @@ class SimulatorProcess:
     def freeze(self) -> None:
         """Stop the process: its sockets stay open, but do not answer."""
         os.kill(self.process.pid, signal.SIGSTOP)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop the process for a while."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
 
 
 def free_ports(number: int) -> tuple[int, ...]:

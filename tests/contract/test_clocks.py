@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,13 +11,13 @@ import pytest
 from matchpod.adapters.clock import SystemClock
 from matchpod.app import open_resources
 from matchpod.core.effects import CancelReason
-from matchpod.core.server_status import ServerPhase
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import CATCH_UP_MS, MAX_STEP_MS
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.service.runner.start import LOOK_AGAIN_MS
 from matchpod.settings import load_settings
-from matchpod.storage import outbox, servers
+from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.database_checks import database_ms
 from tests.contract import databases
 from tests.contract.databases import postgres_url as postgres_url
@@ -57,21 +56,21 @@ async def test_running_match_goes_on_at_once_after_a_restart_with_another_time(
         await world.create(seed=5)
         await world.until_live()
         world.region.is_paused = True
+        before = await raw_log.newest_seq(db, "srv_1")
         await restart(world, prepare, jump_ms)
-
-        async def is_driven() -> bool:
-            return world.processes[-1].live.get("srv_1") is not None
-
-        await world.until(is_driven, "the match is resumed", within_s=SOON_S)
-        await pass_catch_up(world)
+        restarted = world.processes[-1]
+        await world.until(lambda: restarted.live.get("srv_1") is not None, "it is resumed", within_s=SOON_S)
+        await pass_catch_up(world, before)
         assert (await world.outcome()).kind == "match_over"
 
 
-async def pass_catch_up(world: World) -> None:
-    """Let the time pass in which timeouts wait, then let the game go on."""
-    await asyncio.sleep(0.5)
-    world.clock.ahead_ms += CATCH_UP_MS
-    await asyncio.sleep(0.5)
+async def pass_catch_up(world: World, before: int) -> None:
+    """Let the time pass in which timeouts wait, then let the game go on; `before` is the last entry before the jump."""
+    live = await world.until_driven()
+    await world.until(lambda: live.seq > before, "an entry with the new time is applied")
+    over_ms = world.clock.now_ms() + CATCH_UP_MS
+    await world.until(lambda: world.clock.now_ms() > over_ms, "the time to catch up is over", step_ms=500)
+    assert await outbox.outcome_of(world.db, "srv_1") is None
     world.region.is_paused = False
 
 
@@ -83,9 +82,10 @@ async def test_running_match_goes_on_if_the_clock_is_set_meanwhile(db: Database,
         await world.create(seed=5)
         await world.until_live()
         world.region.is_paused = True
+        before = await raw_log.newest_seq(db, "srv_1")
         world.clock.ahead_ms += jump_ms
         await servers.repair_times(db, world.clock.now_ms())
-        await pass_catch_up(world)
+        await pass_catch_up(world, before)
         assert (await world.outcome()).kind == "match_over"
 
 
@@ -100,14 +100,12 @@ async def test_players_have_time_to_join_after_a_restart_with_another_time_but_n
         await world.until_driven()
         await restart(world, servers.drop_leases, jump_ms)
         live = await world.until_driven()
-        await asyncio.sleep(0.5)
-        due_ms = live.fold.due_ms()
-        assert due_ms is not None
-        left_ms = due_ms - world.clock.now_ms()
-        assert 300_000 - MAX_STEP_MS - 60_000 < left_ms <= 300_000
-        while await outbox.outcome_of(db, "srv_1") is None:
-            world.clock.ahead_ms += 10_000  # the server posts meanwhile
-            await asyncio.sleep(0.1)
+        least_ms = 300_000 - MAX_STEP_MS - 60_000
+        await world.until(
+            lambda: least_ms < (live.fold.due_ms() or 0) - world.clock.now_ms() <= 300_000, "players have time to join"
+        )
+        # The server posts meanwhile.
+        await world.until_row(lambda row: row.ended_at_ms is not None, "the match has ended", step_ms=2_000)
         assert (await world.outcome()).reason == CancelReason.NO_PLAYERS_JOINED
 
 
@@ -121,21 +119,18 @@ async def test_pending_match_waits_its_time_after_a_restart_with_another_time(
         await world.until_phase(ServerPhase.PENDING)
         await restart(world, prepare, jump_ms)
         world.processes[-1].supervisor.notify("srv_1")
-
-        async def is_looked_at() -> bool:
-            row = await world.row()
-            return world.clock.now_ms() < row.next_at_ms <= world.clock.now_ms() + LOOK_AGAIN_MS
-
-        await world.until(is_looked_at, "a slot is looked for", within_s=SOON_S)
-        row = await world.row()
+        row = await world.until_row(
+            lambda row: world.clock.now_ms() < row.next_at_ms <= world.clock.now_ms() + LOOK_AGAIN_MS,
+            "a slot is looked for",
+            within_s=SOON_S,
+        )
         assert row.phase is ServerPhase.PENDING
         assert row.pending_until_ms is not None
         left_ms = row.pending_until_ms - world.clock.now_ms()
         assert PENDING_MS - MAX_STEP_MS - 60_000 < left_ms <= PENDING_MS
-        while (await world.row()).phase is ServerPhase.PENDING:
-            world.clock.ahead_ms += LOOK_AGAIN_MS + MAX_STEP_MS
-            await asyncio.sleep(0.2)
+        await world.until_row(lambda row: row.phase is not ServerPhase.PENDING, "it has ended", step_ms=4_000)
         assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
+        assert (await world.row()).status is ServerStatus.FAILED
 
 
 async def test_process_starts_with_the_time_of_a_shared_database(

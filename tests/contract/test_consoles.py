@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import pytest
@@ -31,8 +31,16 @@ LIMIT_S = 60.0
 async def no_tasks_left() -> AsyncIterator[None]:
     """Fail if a test leaves tasks behind."""
     yield
-    await asyncio.sleep(0.05)
-    assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
+    async with asyncio.timeout(5):
+        while len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SimulatorProcess]:
+    """Provide a server for all tests that leave it as it was."""
+    with SimulatorProcess() as process:
+        yield process
 
 
 async def open_console(server: SimulatorProcess) -> RconConsole:
@@ -83,32 +91,29 @@ class FakeServer:
         return b""
 
 
-async def test_commands_are_answered() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        assert await console.run("echo hello") == "hello\n"
-        assert await console.run("mp_maxrounds 6") == ""
-        assert await console.run("mp_maxrounds") == "mp_maxrounds = 6\n"
-        await console.close()
+async def test_commands_are_answered(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    assert await console.run("echo hello") == "hello\n"
+    assert await console.run("mp_maxrounds 6") == ""
+    assert await console.run("mp_maxrounds") == "mp_maxrounds = 6\n"
+    await console.close()
 
 
-async def test_concurrent_calls_get_their_own_answers() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
-        assert answers == [f"{number}\n" for number in range(MAX_WAITING)]
-        await console.close()
+async def test_concurrent_calls_get_their_own_answers(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    answers = await asyncio.gather(*(console.run(f"echo {number}") for number in range(MAX_WAITING)))
+    assert answers == [f"{number}\n" for number in range(MAX_WAITING)]
+    await console.close()
 
 
-async def test_many_commands_of_one_call_run_in_order_and_get_their_own_answers() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        commands = [text for number in range(2, MAX_SENT * 2) for text in (f"mp_maxrounds {number}", "mp_maxrounds")]
-        answers = await console.run_all(commands)
-        assert answers[::2] == [""] * (len(commands) // 2)
-        assert answers[1::2] == [f"mp_maxrounds = {number}\n" for number in range(2, MAX_SENT * 2)]
-        assert await console.run_all([]) == []
-        await console.close()
+async def test_many_commands_of_one_call_run_in_order_and_get_their_own_answers(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    commands = [text for number in range(2, MAX_SENT * 2) for text in (f"mp_maxrounds {number}", "mp_maxrounds")]
+    answers = await console.run_all(commands)
+    assert answers[::2] == [""] * (len(commands) // 2)
+    assert answers[1::2] == [f"mp_maxrounds = {number}\n" for number in range(2, MAX_SENT * 2)]
+    assert await console.run_all([]) == []
+    await console.close()
 
 
 async def test_commands_of_one_call_are_sent_before_the_first_answer() -> None:
@@ -139,23 +144,22 @@ async def test_commands_of_one_call_are_sent_before_the_first_answer() -> None:
     server.close()
 
 
-async def test_call_with_a_command_that_cannot_be_sent_sends_none() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        with pytest.raises(ValueError, match="line"):
-            await console.run_all(["mp_maxrounds 6", "two\nlines"])
-        assert await console.run("mp_maxrounds") == "mp_maxrounds = 24\n"
-        await console.close()
+async def test_call_with_a_command_that_cannot_be_sent_sends_none(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    before = await console.run("mp_maxrounds")
+    with pytest.raises(ValueError, match="line"):
+        await console.run_all(["mp_maxrounds 6666", "two\nlines"])
+    assert await console.run("mp_maxrounds") == before
+    await console.close()
 
 
-async def test_large_answer_is_complete() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        single = await console.run("status")
-        repeated = await console.run("status ;" + ";".join(["status"] * 40))
-        assert repeated.count("#end") == 41
-        assert len(repeated) > 40 * len(single)
-        await console.close()
+async def test_large_answer_is_complete(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    single = await console.run("status")
+    repeated = await console.run("status ;" + ";".join(["status"] * 40))
+    assert repeated.count("#end") == 41
+    assert len(repeated) > 40 * len(single)
+    await console.close()
 
 
 @pytest.mark.parametrize("split_at", [4001, None])
@@ -168,11 +172,10 @@ async def test_answer_in_many_packets_is_complete(split_at: int | None) -> None:
         await console.close()
 
 
-async def test_wrong_password_is_rejected_without_showing_it() -> None:
-    with SimulatorProcess() as server:
-        with pytest.raises(ConsoleAuthError) as rejected:
-            await RconConsoles().open(HOST, server.port, "a wrong password")
-        assert "a wrong password" not in str(rejected.value)
+async def test_wrong_password_is_rejected_without_showing_it(server: SimulatorProcess) -> None:
+    with pytest.raises(ConsoleAuthError) as rejected:
+        await RconConsoles().open(HOST, server.port, "a wrong password")
+    assert "a wrong password" not in str(rejected.value)
 
 
 async def test_password_that_cannot_be_sent_is_rejected_without_showing_it() -> None:
@@ -202,10 +205,9 @@ async def test_connection_closed_during_authentication_raises_console_lost() -> 
     await closer.wait_closed()
 
 
-async def test_too_many_unanswered_commands_close_the_connection() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        server.freeze()
+async def test_too_many_unanswered_commands_close_the_connection(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    with server.frozen():
         for _ in range(MAX_OUTSTANDING):
             command = asyncio.create_task(console.run("echo 1"))
             await asyncio.sleep(0)
@@ -239,10 +241,9 @@ async def _until_lost(console: RconConsole, command: str) -> None:
             await console.run("echo still here")
 
 
-async def test_timed_out_command_closes_the_connection_for_all_calls() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        server.freeze()
+async def test_timed_out_command_closes_the_connection_for_all_calls(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    with server.frozen():
         answers = await asyncio.gather(
             console.run("echo 1", timeout_s=0.3), console.run("echo 2", timeout_s=30), return_exceptions=True
         )
@@ -257,7 +258,7 @@ async def test_killed_server_raises_console_lost() -> None:
         console = await open_console(server)
         server.freeze()
         command = asyncio.create_task(console.run("echo hello", timeout_s=30))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0)
         await asyncio.to_thread(server.process.kill)
         with pytest.raises(ConsoleLostError):
             await command
@@ -271,42 +272,38 @@ async def test_changed_password_closes_the_connection() -> None:
             await open_console(server)
 
 
-async def test_closing_twice_is_allowed_and_fails_waiting_calls() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        server.freeze()
+async def test_closing_twice_is_allowed_and_fails_waiting_calls(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    with server.frozen():
         command = asyncio.create_task(console.run("echo hello", timeout_s=30))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)
         await console.close()
         await console.close()
         with pytest.raises(ConsoleLostError):
             await command
 
 
-async def test_cancelled_call_does_not_affect_other_answers() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        command = asyncio.create_task(console.run("echo first"))
-        await asyncio.sleep(0)
-        command.cancel()
-        assert await console.run("echo second") == "second\n"
-        assert command.cancelled()
-        await console.close()
+async def test_cancelled_call_does_not_affect_other_answers(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    command = asyncio.create_task(console.run("echo first"))
+    await asyncio.sleep(0)
+    command.cancel()
+    assert await console.run("echo second") == "second\n"
+    assert command.cancelled()
+    await console.close()
 
 
-async def test_command_of_two_lines_raises_value_error_and_keeps_the_connection() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        with pytest.raises(ValueError):
-            await console.run("echo 1\necho 2")
-        assert await console.run("echo 3") == "3\n"
-        await console.close()
+async def test_command_of_two_lines_raises_value_error_and_keeps_the_connection(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    with pytest.raises(ValueError):
+        await console.run("echo 1\necho 2")
+    assert await console.run("echo 3") == "3\n"
+    await console.close()
 
 
-async def test_too_many_concurrent_calls_close_the_connection() -> None:
-    with SimulatorProcess() as server:
-        console = await open_console(server)
-        server.freeze()
+async def test_too_many_concurrent_calls_close_the_connection(server: SimulatorProcess) -> None:
+    console = await open_console(server)
+    with server.frozen():
         answers = await asyncio.gather(*(console.run("echo 1") for _ in range(MAX_WAITING + 1)), return_exceptions=True)
         assert {type(answer) for answer in answers} == {ConsoleLostError}
 

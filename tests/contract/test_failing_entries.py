@@ -23,13 +23,19 @@ from matchpod.service.streams import organization_events
 from matchpod.storage import history, outbox, unfinished
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
-from tests.contract.driven_matches import SPEED, open_world
+from tests.contract.driven_matches import SPEED, World, open_world
 from tests.contract.test_remote_matches import create_match, remote_matches, store
 from tests.unit.service.match_log.test_fold import recorded
 
 harness = databases.sqlite_harness
 
+RETRY_AT_ONCE = Intervals(crash_ms=0, poll_s=0.05)
 SET_ASIDE = "entry set aside: it was begun too often and never finished"
+
+
+async def until_released(world: World) -> None:
+    """Wait until the match has ended; deadlines wait for seconds after each failure, so the clock runs faster."""
+    await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=500)
 
 
 # --- driven matches ---------------------------------------------------------------------------------------------------
@@ -44,8 +50,9 @@ async def test_match_goes_on_without_an_entry_that_raises(
         expected = json.loads((await world.outcome("srv_undisturbed")).result or b"")
     bug = break_kills(monkeypatch, KILL)
     async with open_world(db) as world:
-        process = world.start()
+        process = world.start(intervals=RETRY_AT_ONCE)
         await world.create()
+        await until_released(world)
         outcome = await world.outcome()
         assert process.matches_ended == 1
     result = json.loads(outcome.result or b"")
@@ -62,8 +69,9 @@ async def test_match_goes_on_without_an_entry_that_raises(
 async def test_match_goes_on_without_many_entries_that_raise(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     break_kills(monkeypatch, *range(2, 100, 3))
     async with open_world(db) as world:
-        world.start()
+        world.start(intervals=RETRY_AT_ONCE)
         await world.create()
+        await until_released(world)
         outcome = await world.outcome()
     assert outcome.kind == "match_over"
     assert len(await set_aside(db)) >= 2
@@ -95,9 +103,9 @@ async def test_deadline_that_always_raises_ends_the_match(db: Database, monkeypa
 
     monkeypatch.setattr(Match, "tick", tick)
     async with open_world(db, speed=1000.0) as world:
-        world.start(intervals=Intervals(crash_ms=0, poll_s=0.05))
+        world.start(intervals=RETRY_AT_ONCE)
         await world.create(scenario="no_show")
-        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=500)
+        await until_released(world)
     outcome = await outbox.outcome_of(db, "srv_1")
     assert outcome is not None
     assert outcome.reason == CancelReason.SERVER_FAILED

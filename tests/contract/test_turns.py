@@ -21,7 +21,7 @@ from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.test_ingest import LINE, server
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 
 def entry(seq: int = 1, kind: EntryKind = EntryKind.LOG) -> RawEntry:
@@ -168,6 +168,7 @@ async def test_entry_in_progress_is_marked_and_cleared(db: Database) -> None:
     assert marks.calls == [("srv_1", 5), None]
 
 
+@databases.on_both
 async def test_entry_begun_too_often_is_set_aside_and_skipped(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     await store(db, 3)
     for _ in range(MAX_BEGUN - 1):
@@ -187,6 +188,7 @@ async def test_entry_begun_too_often_is_set_aside_and_skipped(db: Database, capl
     assert fold.line_counts == (2, 0), "the match goes on without the lines of the entry"
 
 
+@databases.on_both
 async def test_unknown_entry_is_counted_without_effect(db: Database) -> None:
     for _ in range(MAX_BEGUN + 1):
         await FoldTurns(db).count_unfinished("srv_none", 1)
