@@ -63,9 +63,9 @@ class World:
         self.vault = KeyFileVault(bytes(32))
         self.access = self.another_process()
 
-    def another_process(self) -> Access:
+    def another_process(self, max_cached: int = rules.MAX_CACHED) -> Access:
         """Another process on the same database."""
-        return Access(db=self.db, clock=self.clock, vault=self.vault)
+        return Access(db=self.db, clock=self.clock, vault=self.vault, max_cached=max_cached)
 
     async def new_key(self, *, expires_in_s: int | None = None) -> NewKey:
         return await self.access.create_key("acme", role=Role.ADMIN, scopes=BOTH, expires_in_s=expires_in_s)
@@ -139,8 +139,8 @@ async def test_key_is_read_from_the_database_once_per_five_seconds(world: World)
     assert world.db.reads == before + 2
 
 
-async def test_number_of_cached_keys_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MAX_CACHED", 2)
+async def test_number_of_cached_keys_is_limited(world: World) -> None:
+    world.access = world.another_process(max_cached=2)
     first, second, third = [await world.new_key() for _ in range(3)]
     for key in (first, second, third):
         assert await world.is_accepted(key)
@@ -152,8 +152,8 @@ async def test_number_of_cached_keys_is_limited(world: World, monkeypatch: pytes
     assert world.db.reads == before + 1
 
 
-async def test_invalid_keys_are_not_cached(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MAX_CACHED", 1)
+async def test_invalid_keys_are_not_cached(world: World) -> None:
+    world.access = world.another_process(max_cached=1)
     key = await world.new_key()
     assert await world.is_accepted(key)
     before = world.db.reads

@@ -14,7 +14,6 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.ports import Database, Delivery
 from matchpod.service.access.audit import Audit
-from matchpod.service.callbacks import deliveries as callback_deliveries
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.service.common.principals import Principal, Role, Scope
@@ -33,9 +32,11 @@ OURS = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozens
 THEIRS = msgspec.structs.replace(OURS, org_id="org_2")
 
 
-def deliveries(world: World, wake: Callable[[], None] = lambda: None, db: Database | None = None) -> CallbackDeliveries:
+def deliveries(
+    world: World, wake: Callable[[], None] = lambda: None, db: Database | None = None, **limits: int
+) -> CallbackDeliveries:
     db = db or world.db
-    return CallbackDeliveries(db=db, clock=world.clock, wake=wake, audit=Audit(db=db, clock=world.clock))
+    return CallbackDeliveries(db=db, clock=world.clock, wake=wake, audit=Audit(db=db, clock=world.clock), **limits)
 
 
 async def add(
@@ -146,8 +147,7 @@ async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
 # --- details ------------------------------------------------------------------------------------------------------
 
 
-async def test_only_the_last_attempts_are_shown(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback_deliveries, "MAX_SHOWN_ATTEMPTS", 2)
+async def test_only_the_last_attempts_are_shown(db: Database) -> None:
     world = World(db)
     await add(world, "cb_1")
     for number in (1, 2, 3):
@@ -155,7 +155,7 @@ async def test_only_the_last_attempts_are_shown(db: Database, monkeypatch: pytes
         await db.write(
             outbox.record_attempt("cb_1", delivery, number=number, at_ms=BEGAN_MS + number, next_at_ms=BEGAN_MS)
         )
-    detail = await deliveries(world).get(OURS, "cb_1")
+    detail = await deliveries(world, max_shown_attempts=2).get(OURS, "cb_1")
     assert detail.attempt_count == 3
     assert [(one.number, one.status) for one in detail.attempts] == [(2, 502), (3, 503)]
     assert (detail.last_status, detail.last_error) == (503, None)
@@ -257,14 +257,13 @@ async def test_requests_to_send_callbacks_again_are_limited_per_organization(db:
         await service.redeliver(OURS, "cb_1")
 
 
-async def test_given_up_callbacks_are_sent_again_in_parts(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback_deliveries, "MAX_REDELIVERED", 2)
+async def test_given_up_callbacks_are_sent_again_in_parts(db: Database) -> None:
     world = World(db)
     for number in range(6):
         await add(world, f"cb_{number}", created_at_ms=BEGAN_MS + 1000 * number)
         if number != 3:
             await fail(db, f"cb_{number}")
-    service = deliveries(world)
+    service = deliveries(world, max_redelivered=2)
 
     async def send(since: str) -> tuple[int, str | None, set[str]]:
         done = await service.redeliver_given_up(OURS, msgspec.json.encode({"since": since}))

@@ -24,8 +24,7 @@ from matchpod.ports import (
     Value,
 )
 from matchpod.service.access.webhook_signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, new_secret, verify
-from matchpod.service.callbacks import dispatcher as callbacks
-from matchpod.service.callbacks.dispatcher import MAX_PER_HOST, RETRY_AFTER_MS, CallbackDispatcher
+from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS, CallbackDispatcher, DispatchLimits
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.storage import organizations, outbox
@@ -115,11 +114,12 @@ class World:
         self.metrics = Metrics(Registry())
         self.wall_s: float | None = None
 
-    def dispatcher(self, owner: str = "me", db: Database | None = None) -> CallbackDispatcher:
+    def dispatcher(self, owner: str = "me", db: Database | None = None, **limits: float) -> CallbackDispatcher:
         return CallbackDispatcher(
             db=db or self.db, clock=self.clock, vault=VAULT, sender=self.receivers, metrics=self.metrics,
             owner=owner, version="1.2",
             wall_s=lambda: self.clock.ms / 1000 if self.wall_s is None else self.wall_s,
+            limits=msgspec.convert(limits, DispatchLimits),
         )  # fmt: skip
 
     async def add(
@@ -293,21 +293,14 @@ async def test_number_of_attempts_in_flight_is_limited(db: Database) -> None:
         await until(lambda: len(world.receivers.requests) == 6)
 
 
-async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_hosts_do_not(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(callbacks, "MAX_PER_HOST", 3)
-    monkeypatch.setattr(callbacks, "PAGE", 2)
-    monkeypatch.setattr(callbacks, "CANDIDATES", 4)
-    monkeypatch.setattr(callbacks, "POLL_S", 3600.0)
+async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_hosts_do_not(db: Database) -> None:
 
-    assert MAX_PER_HOST > 3
     world = World(db)
     gate = world.receivers.block(SLOW)
     await world.add(*(f"slow_{number:02}" for number in range(20)), url=SLOW)
     await world.add("cb_1")
     await world.add("cb_2", url=SLOW, org_id="org_2")
-    dispatcher = world.dispatcher()
+    dispatcher = world.dispatcher(max_per_host=3, page=2, candidates=4, poll_s=3600.0)
     async with running(dispatcher):
         await world.until_attempts(1)
         await until(lambda: len(world.receivers.requests) == 5)
@@ -338,10 +331,7 @@ async def test_organization_with_many_slow_hosts_leaves_room_for_others(db: Data
         await until(lambda: len(world.receivers.requests) == 21)
 
 
-async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(callbacks, "PAGE", 1)
+async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(db: Database) -> None:
     claimed: list[Value] = []
 
     class ClaimLog(FlakyDatabase):
@@ -353,7 +343,7 @@ async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_
     world.receivers.fail(None, url=SLOW)
     await world.add("cb_1")
     await world.add("slow_1", url=SLOW)
-    dispatcher = world.dispatcher(db=ClaimLog(db))
+    dispatcher = world.dispatcher(db=ClaimLog(db), page=1)
     async with running(dispatcher):
         await world.until_attempts(1)
         await world.until_attempts(1, "slow_1")
@@ -535,14 +525,13 @@ async def test_signature_uses_the_system_time(db: Database) -> None:
 
 
 async def test_database_outage_neither_loses_nor_repeats_a_callback(
-    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
     flaky = FlakyDatabase(db)
     world = World(db)
     gate = world.receivers.block(GOOD)
     await world.add("cb_1")
-    dispatcher = world.dispatcher(db=flaky)
+    dispatcher = world.dispatcher(db=flaky, database_retry_s=0.02)
     async with running(dispatcher):
         await until(lambda: len(world.receivers.requests) == 1)
         flaky.is_unavailable = True
@@ -572,10 +561,7 @@ async def test_attempt_that_outlives_its_lease_is_not_repeated(db: Database) -> 
     assert world.receivers.attempts == ["1"]
 
 
-async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
+async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(db: Database) -> None:
 
     class UnavailableAfterClaim(FlakyDatabase):
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
@@ -586,7 +572,7 @@ async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(
     flaky = UnavailableAfterClaim(db)
     world = World(db)
     await world.add("cb_1")
-    async with running(world.dispatcher(db=flaky)):
+    async with running(world.dispatcher(db=flaky, database_retry_s=0.02)):
         await until(lambda: flaky.failures > 1)
         world.clock.ms += CALLBACK_LEASE_MS - 1_000
         flaky.is_unavailable = False
@@ -633,8 +619,7 @@ async def test_exception_in_the_sender_is_a_failed_attempt(db: Database, caplog:
     assert "sender bug" in caplog.text
 
 
-async def test_dispatcher_survives_unexpected_errors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "DATABASE_RETRY_S", 0.02)
+async def test_dispatcher_survives_unexpected_errors(db: Database) -> None:
 
     class FailingClock(ManualClock):
         faults = 2
@@ -648,29 +633,26 @@ async def test_dispatcher_survives_unexpected_errors(db: Database, monkeypatch: 
     world = World(db)
     await world.add("cb_1")
     world.clock = FailingClock()
-    async with running(world.dispatcher()):
+    async with running(world.dispatcher(database_retry_s=0.02)):
         await world.until_attempts(1)
     assert world.metrics.crashes.value("callbacks") == 2
 
 
-async def test_retry_does_not_wait_for_the_next_poll(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "POLL_S", 3600.0)
-    monkeypatch.setattr(callbacks, "RETRY_AFTER_MS", 100)
+async def test_retry_does_not_wait_for_the_next_poll(db: Database) -> None:
     world = World(db)
     world.receivers.fail(500)
     await world.add("cb_1")
-    async with running(world.dispatcher()):
+    async with running(world.dispatcher(poll_s=3600.0, retry_after_ms=100)):
         await world.until_attempts(1)
         world.clock.ms += 100
         await world.until_attempts(2)
 
 
-async def test_attempt_times_out(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "ATTEMPT_S", 0.05)
+async def test_attempt_times_out(db: Database) -> None:
     world = World(db)
     world.receivers.block(GOOD)
     await world.add("cb_1")
-    async with running(world.dispatcher()):
+    async with running(world.dispatcher(attempt_s=0.05)):
         await world.until_attempts(1)
     (attempt,) = await outbox.attempts_of(db, "cb_1")
     assert (attempt.status, attempt.error) == (None, "attempt timed out")

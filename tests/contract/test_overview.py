@@ -14,7 +14,6 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Database, Statement
 from matchpod.service.access.audit import Audit
-from matchpod.service.console import overview as module
 from matchpod.service.console.acknowledgements import Acknowledgements
 from matchpod.service.console.overview import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.end_match import end_match
@@ -41,6 +40,7 @@ class World:
         self.live = LocalMatches()
         self.clock = ManualClock()
         self.number = 0
+        self.limits: dict[str, int] = {}
 
     async def create(self, **fields: object) -> ServerRow:
         self.number += 1
@@ -60,6 +60,7 @@ class World:
             regions=Regions([], self.db),
             live=self.live,
             remote=remote_matches(self.db),
+            **self.limits,
         )
 
     async def matches(self, org_id: str) -> list[WallMatch]:
@@ -137,8 +138,8 @@ async def test_match_of_another_replica_is_read_from_its_log(world: World) -> No
     assert (found.progress.phase, found.progress.round, found.is_followed) == (expected.phase, expected.round, True)
 
 
-async def test_number_of_logs_of_other_replicas_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_REMOTE", 1)
+async def test_number_of_logs_of_other_replicas_is_limited(world: World) -> None:
+    world.limits = {"max_remote": 1}
     rows = [await world.create(**RUNNING, match_phase=PublicPhase.LIVE) for _ in range(3)]
     found = await world.matches(rows[0].org_id)
     assert sorted(one.is_followed for one in found) == [False, False, True]
@@ -214,10 +215,8 @@ async def test_open_match_needs_attention_before_those_that_failed(world: World)
     assert [one.group for one in cards] == [WallGroup.ATTENTION, WallGroup.FAILED, WallGroup.WAITING]
 
 
-async def test_number_of_matches_without_a_result_is_limited_in_each_group(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_ENDED", 2)
+async def test_number_of_matches_without_a_result_is_limited_in_each_group(world: World) -> None:
+    world.limits = {"max_ended": 2}
     first = await world.create(**RUNNING)
     await world.end(first, CancelReason.SERVER_LOST)
     for number in range(3):

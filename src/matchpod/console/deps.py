@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.doors import Doors
+from matchpod.core.requests.history_query import MAX_PAGE_SIZE
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
@@ -18,6 +20,9 @@ from matchpod.service.console.overview import Overview
 from matchpod.service.operations.installation import Installation
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
+
+MAX_CSV_ROWS: Final = 10_000
+"""Matches in a CSV file, the newest."""
 
 
 class ScenarioChoice(msgspec.Struct, frozen=True):
@@ -46,3 +51,5 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]
+    max_csv_rows: int = MAX_CSV_ROWS
+    csv_page_size: int = MAX_PAGE_SIZE

@@ -6,6 +6,7 @@ Matches that are created stay open, because nothing drives them. A module import
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import sqlite3
@@ -14,15 +15,20 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 import pytest_asyncio
 
 from matchpod.app.composition import Service, compose
 from matchpod.app.resources import Resources, open_resources
+from matchpod.console.routes import endpoints as console_endpoints
+from matchpod.console.routes import error_page
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.common.principals import NewKey, Role, Scope
+from matchpod.service.common.prometheus import Registry
 from matchpod.settings import load_settings
+from matchpod.web import create_web
 from tests.migrated import create_migrated
 
 URL = "http://127.0.0.1:8080"
@@ -126,6 +132,15 @@ class ConsoleSite:
         assert response.status_code == 201, response.text
         server_id: str = response.json()["serverId"]
         return server_id
+
+    def with_parts(self, **parts: object) -> ConsoleSite:
+        """Return this site with other parts of its console, such as parts with other limits."""
+        console = msgspec.structs.replace(self.service.console, **parts)
+        services = msgspec.structs.replace(console.services, metrics=Registry())
+        web = create_web(services, more_endpoints=console_endpoints(console), error_page=error_page)
+        other = copy.copy(self)
+        other.service = msgspec.structs.replace(self.service, console=console, web=web)
+        return other
 
     def stored(self) -> list[str]:
         """Return everything that is stored, as statements."""

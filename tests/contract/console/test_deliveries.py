@@ -9,10 +9,10 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 
-from matchpod.service.callbacks import deliveries as callback_deliveries
-from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE
+from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
@@ -239,8 +239,10 @@ async def test_all_that_were_given_up_since_a_time_are_sent_again(site: ConsoleS
     assert await audited(site) == [("", f"all that were given up since {LONG_AGO}:00.000Z")]
 
 
-async def test_form_continues_where_the_last_request_ended(site: ConsoleSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback_deliveries, "MAX_REDELIVERED", 2)
+async def test_form_continues_where_the_last_request_ended(site: ConsoleSite) -> None:
+    services, db, clock = site.service.console.services, site.resources.db, site.resources.clock
+    limited = CallbackDeliveries(db=db, clock=clock, wake=lambda: None, audit=services.audit, max_redelivered=2)
+    site = site.with_parts(services=msgspec.structs.replace(services, callbacks=limited))
     for number in range(3):
         await given_up(site, f"match {number}")
     done = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": LONG_AGO})

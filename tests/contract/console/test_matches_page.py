@@ -223,21 +223,17 @@ async def test_csv_shows_results(site: ConsoleSite) -> None:
     assert row["endedAt"].endswith("Z")
 
 
-async def test_csv_is_read_in_pages_and_ends_after_the_newest(
-    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.console.pages.matches.MAX_PAGE_SIZE", 2)
+async def test_csv_is_read_in_pages_and_ends_after_the_newest(site: ConsoleSite) -> None:
+    site = site.with_parts(csv_page_size=2)
     ids = [await site.create_match() for _ in range(5)]
     assert [row["serverId"] for row in await download(site)] == ids[::-1]
-    monkeypatch.setattr("matchpod.console.pages.matches.MAX_ROWS", 4)
+    site = site.with_parts(max_csv_rows=4)
     assert [row["serverId"] for row in await download(site)] == ids[:0:-1]
     assert "the newest 4 matches" in await show(site)
 
 
-async def test_csv_has_each_match_of_the_same_millisecond_once(
-    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.console.pages.matches.MAX_PAGE_SIZE", 2)
+async def test_csv_has_each_match_of_the_same_millisecond_once(site: ConsoleSite) -> None:
+    site = site.with_parts(csv_page_size=2)
     ids = [await site.create_match() for _ in range(8)]
     same = "UPDATE servers SET created_at_ms = (SELECT created_at_ms FROM servers WHERE id = :first) WHERE id = :id"
     for one in ids[2:7]:

@@ -106,13 +106,16 @@ async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: Consol
         assert f'<i id="card-{server_id}" data-swap="removed"></i>'.encode() in await wall.changes()
 
 
-def other_wall(site: ConsoleSite, regions: Regions | None = None) -> Wall:
-    """The wall as another process builds it, perhaps with regions of its own."""
-    deps = site.service.supervisor._deps
+def overview_of(site: ConsoleSite, regions: Regions | None = None, **limits: int) -> Overview:
+    deps = site.service.deps
     remote = RemoteMatches(db=deps.db, regions=deps.regions, turns=deps.turns)
     shown = regions or deps.regions
-    overview = Overview(db=deps.db, clock=deps.clock, regions=shown, live=deps.live, remote=remote)
-    return Wall(overview, site.org_ids["ours"])
+    return Overview(db=deps.db, clock=deps.clock, regions=shown, live=deps.live, remote=remote, **limits)
+
+
+def other_wall(site: ConsoleSite, regions: Regions | None = None) -> Wall:
+    """The wall as another process builds it, perhaps with regions of its own."""
+    return Wall(overview_of(site, regions), site.org_ids["ours"])
 
 
 async def test_all_of_a_group_are_acknowledged_at_once_but_none_that_was_not_shown(site: ConsoleSite) -> None:
@@ -167,10 +170,8 @@ async def test_invalid_forms_change_nothing(site: ConsoleSite, form: dict[str, s
     assert await unacknowledged(site) == before
 
 
-async def test_older_matches_than_those_shown_can_be_acknowledged_too(
-    site: ConsoleSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.service.console.overview.MAX_ENDED", 2)
+async def test_older_matches_than_those_shown_can_be_acknowledged_too(site: ConsoleSite) -> None:
+    site = site.with_parts(overview=overview_of(site, max_ended=2))
     for _ in range(4):
         await create_ended(site)
     text = await read_wall(site)

@@ -15,7 +15,6 @@ from matchpod.console.match_wording import PHASES, STATUSES, standing, tone
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
 from matchpod.core.iso_dates import read_date
-from matchpod.core.requests.history_query import MAX_PAGE_SIZE
 from matchpod.core.requests.match_list_query import MatchListQuery, read_match_list_query
 from matchpod.web.http.responses import Header, PartedResponse, Response
 
@@ -29,8 +28,6 @@ LABELS: Final = {
     "dateTo": "to (UTC)",
 }
 """The filters that have a field on the page."""
-MAX_ROWS: Final = 10_000
-"""Matches in a CSV file."""
 CSV: Final = b"text/csv; charset=utf-8"
 FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="matches.csv"'),)
 
@@ -59,14 +56,14 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
     now_ms = visit.deps.now_ms()
     before_ms = now_ms + 1 if query.before_ms is None else min(query.before_ms, now_ms + 1)
     seen: set[str] = set()
-    number, left = 1, MAX_ROWS
+    number, left, page_size = 1, visit.deps.max_csv_rows, visit.deps.csv_page_size
     while left:
-        part = msgspec.structs.replace(query, page=number, page_size=MAX_PAGE_SIZE, before_ms=before_ms)
+        part = msgspec.structs.replace(query, page=number, page_size=page_size, before_ms=before_ms)
         items = (await visit.deps.services.history.matches(visit.principal, part)).items
         rows = [one for one in items if one.server_id not in seen][:left]
         yield heading + csv_rows(rows)
         heading, left = b"", left - len(rows)
-        if len(items) < MAX_PAGE_SIZE:
+        if len(items) < page_size:
             return
         # Matches that begin or end meanwhile would move the others to other pages, so read on from the time of the
         # last one; those of the same millisecond are read again.
@@ -92,7 +89,7 @@ def _page(visit: Visit, filters: Filters[MatchListQuery], *, found: object, stat
         found=found,
         standing=standing,
         tone=tone,
-        max_rows=MAX_ROWS,
+        max_rows=visit.deps.max_csv_rows,
         is_day=is_day,
         curl_line=curl_line(f"{address}?{query}" if query else address),
     )

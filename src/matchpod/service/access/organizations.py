@@ -112,10 +112,12 @@ class Access:
         audit: Audit | None = None,
         failures: FailedLogIns | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        max_cached: int = MAX_CACHED,
     ) -> None:
         self._db = db
         self._clock = clock
         self._vault = vault
+        self._max_cached = max_cached
         self._random_bytes = random_bytes
         self._audit = audit or Audit(db=db, clock=clock)
         self.failures = failures or FailedLogIns(audit=self._audit)
@@ -173,7 +175,7 @@ class Access:
             expires_at_ms=key.expires_at_ms,
             use_recorded_at_ms=now_ms if is_use_new else recorded_at_ms,
         )
-        if len(self._cache) >= MAX_CACHED:
+        if len(self._cache) >= self._max_cached:
             del self._cache[next(iter(self._cache))]
         self._cache[key.key_hash] = cached
         if is_use_new:

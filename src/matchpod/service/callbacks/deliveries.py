@@ -40,11 +40,22 @@ _log = logging.getLogger(__name__)
 class CallbackDeliveries:
     """The callbacks of all organizations; each organization can access only its own."""
 
-    def __init__(self, *, db: Database, clock: Clock, wake: Callable[[], None], audit: Audit) -> None:
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        wake: Callable[[], None],
+        audit: Audit,
+        max_redelivered: int = MAX_REDELIVERED,
+        max_shown_attempts: int = MAX_SHOWN_ATTEMPTS,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._wake = wake
         self._audit = audit
+        self._max_redelivered = max_redelivered
+        self._max_shown_attempts = max_shown_attempts
         unit = "requests to send callbacks again"
         self._single = RateLimiter(SINGLE_PER_MINUTE, self._now_s, owner="this organization", unit=unit)
         self._many = RateLimiter(MANY_PER_MINUTE, self._now_s, owner="this organization", unit=f"{unit} since a time")
@@ -62,7 +73,7 @@ class CallbackDeliveries:
     async def get(self, principal: Principal, callback_id: str) -> callback_views.CallbackDetail:
         """The callback with its attempts and its body."""
         row = await self._own(principal, callback_id)
-        attempts = await callback_lists.newest_attempts(self._db, row.id, MAX_SHOWN_ATTEMPTS)
+        attempts = await callback_lists.newest_attempts(self._db, row.id, self._max_shown_attempts)
         return callback_views.callback_detail(row, attempts, await callback_lists.body_of(self._db, row.id))
 
     @unavailable_on_outage
@@ -86,7 +97,7 @@ class CallbackDeliveries:
         record = self._audit.act_of(principal, Action.CALLBACK_REDELIVERED, detail=detail)
         now_ms = self._clock.now_ms()
         created_ms = await outbox.redeliver_given_up(
-            self._db, principal.org_id, record, from_ms=from_ms, limit=MAX_REDELIVERED, now_ms=now_ms
+            self._db, principal.org_id, record, from_ms=from_ms, limit=self._max_redelivered, now_ms=now_ms
         )
         last_ms = created_ms[-1] if created_ms else from_ms
         next_ms = await outbox.oldest_given_up(self._db, principal.org_id, from_ms=last_ms)

@@ -16,6 +16,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
+import msgspec
+
 from matchpod.core.servers.fair_shares import FairShares, Receiver
 from matchpod.ports import (
     CallbackRequest,
@@ -68,10 +70,25 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
+class DispatchLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many callbacks are sent at a time, and how long a dispatcher waits."""
+
+    retry_after_ms: int = RETRY_AFTER_MS
+    max_per_host: int = MAX_PER_HOST
+    page: int = PAGE
+    candidates: int = CANDIDATES
+    attempt_s: float = ATTEMPT_S
+    poll_s: float = POLL_S
+    database_retry_s: float = DATABASE_RETRY_S
+
+
+LIMITS: Final = DispatchLimits()
+
+
 class CallbackDispatcher:
     """Delivers callbacks; any number of processes may share a database."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
         *,
         db: Database,
@@ -82,6 +99,7 @@ class CallbackDispatcher:
         owner: str,
         version: str,
         wall_s: Callable[[], float] = time.time,
+        limits: DispatchLimits = LIMITS,
     ) -> None:
         """`wall_s` returns the system time, which receivers compare the timestamp with; `clock` ignores its jumps."""
         self._db = db
@@ -92,8 +110,9 @@ class CallbackDispatcher:
         self._owner = owner
         self._version = version
         self._wall_s = wall_s
+        self._limits = limits
         self._in_flight: dict[str, asyncio.Task[None]] = {}
-        self._shares = FairShares(sender.capacity, per_host=MAX_PER_HOST)
+        self._shares = FairShares(sender.capacity, per_host=limits.max_per_host)
         self._has_answered: dict[Receiver, bool] = {}
         self._is_limited = False  # callbacks that are due may be waiting until attempts in flight end
         self._retries: deque[int] = deque()  # when the retries of our failed attempts are due, earliest first
@@ -146,11 +165,11 @@ class CallbackDispatcher:
             if not self._is_waiting_for_database:
                 self._is_waiting_for_database = True  # log it once, not every second
                 _log.warning("database unavailable, callbacks are delayed")
-            await asyncio.sleep(DATABASE_RETRY_S)
+            await asyncio.sleep(self._limits.database_retry_s)
         except Exception:  # noqa: BLE001 - the loop must survive
             _log.exception("callback loop failed")
             self._metrics.crashes.inc("callbacks")
-            await asyncio.sleep(DATABASE_RETRY_S)
+            await asyncio.sleep(self._limits.database_retry_s)
 
     async def _claim(self) -> None:
         while not self._is_draining and await self._claim_page():
@@ -162,12 +181,12 @@ class CallbackDispatcher:
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
             return False
-        now_ms = self._clock.now_ms()
-        find = partial(outbox.due_callbacks, self._db, now_ms=now_ms, limit=CANDIDATES, without_hosts=full_hosts)
+        now_ms, limit = self._clock.now_ms(), self._limits.candidates
+        find = partial(outbox.due_callbacks, self._db, now_ms=now_ms, limit=limit, without_hosts=full_hosts)
         due = await find(without_orgs=full_orgs)
-        if len(due) == CANDIDATES:  # do not overlook other organizations
+        if len(due) == limit:  # do not overlook other organizations
             due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
-        turns = self._shares.choose([_receiver(row) for row in due], PAGE, rank=self._rank)
+        turns = self._shares.choose([_receiver(row) for row in due], self._limits.page, rank=self._rank)
         ids = [due[position].id for position in turns]
         if ids:
             for row in await outbox.claim_callbacks(self._db, ids, owner=self._owner, now_ms=now_ms):
@@ -195,7 +214,7 @@ class CallbackDispatcher:
             asyncio.get_running_loop().call_later(ROOM_S, self._woken.set)
 
     async def _wait(self) -> None:
-        wait_s = POLL_S
+        wait_s = self._limits.poll_s
         if self._retries:  # if one became due since the claim, do not wait
             wait_s = min(wait_s, (self._retries[0] - self._clock.now_ms() + 1) / 1000)
         with suppress(TimeoutError):
@@ -218,8 +237,8 @@ class CallbackDispatcher:
             request = await self._request(row)
             began_ms = self._clock.now_ms()
             # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
-            if request is None or began_ms + ATTEMPT_S * 1000 > (row.lease_until_ms or 0):
-                await _retry_while_unavailable(lambda: self._db.write([outbox.unclaim(row, began_ms)]))
+            if request is None or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
+                await self._retry_while_unavailable(lambda: self._db.write([outbox.unclaim(row, began_ms)]))
                 return
             if row.unrecorded > 1:
                 _log.warning("callback repeated, its attempt was not recorded", extra=_log_fields(row))
@@ -236,7 +255,7 @@ class CallbackDispatcher:
 
         None if its secrets cannot be decrypted: no attempt is made, so it is delivered once the vault key is right.
         """
-        organization = await _retry_while_unavailable(lambda: organizations.get(self._db, row.org_id))
+        organization = await self._retry_while_unavailable(lambda: organizations.get(self._db, row.org_id))
         if organization is None:
             return self._unsendable(row, "the organization does not exist")
         try:
@@ -275,10 +294,10 @@ class CallbackDispatcher:
 
     async def _send(self, request: CallbackRequest) -> Delivery:
         try:
-            async with asyncio.timeout(ATTEMPT_S):
+            async with asyncio.timeout(self._limits.attempt_s):
                 return await self._sender.send(request)
         except TimeoutError:
-            return Delivery(duration_ms=int(ATTEMPT_S * 1000), error="attempt timed out")
+            return Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
         except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
             _log.exception("callback sender failed")
             self._metrics.crashes.inc("callbacks")
@@ -293,20 +312,20 @@ class CallbackDispatcher:
         number = row.attempts + 1
         # An attempt that was requested has a higher number, so it is not repeated.
         is_last = delivery.is_success or number >= MAX_ATTEMPTS
-        next_at_ms = None if is_last else self._clock.now_ms() + RETRY_AFTER_MS
+        next_at_ms = None if is_last else self._clock.now_ms() + self._limits.retry_after_ms
         self._report(row, delivery, is_given_up=is_last and not delivery.is_success)
         statements = outbox.record_attempt(
             row.id, delivery, number=number, at_ms=began_ms, next_at_ms=next_at_ms, headers=headers
         )
         try:
-            await _retry_while_unavailable(lambda: self._db.write(statements))
+            await self._retry_while_unavailable(lambda: self._db.write(statements))
         except NothingChangedError:
             # Our lease expired before we recorded the attempt. The receiver recognizes the repeated id.
             _log.warning("duplicate callback delivery", extra=_log_fields(row))
             return
         if next_at_ms is not None:
             self._retries.append(next_at_ms)
-            if RETRY_AFTER_MS < POLL_S * 1000:
+            if self._limits.retry_after_ms < self._limits.poll_s * 1000:
                 self._woken.set()  # the current wait may be too long
 
     def _report(self, row: CallbackRow, delivery: Delivery, *, is_given_up: bool) -> None:
@@ -317,6 +336,14 @@ class CallbackDispatcher:
             _log.warning("callback attempt failed", extra=fields)
         self._metrics.callback_attempts.inc(_outcome(delivery))
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
+
+    async def _retry_while_unavailable(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Retry until the database is available, without a limit: an attempt that was made must be recorded."""
+        while True:
+            try:
+                return await work()
+            except DatabaseUnavailableError:
+                await asyncio.sleep(self._limits.database_retry_s)
 
 
 def _receiver(row: CallbackRow | DueCallback) -> Receiver:
@@ -331,12 +358,3 @@ def _outcome(delivery: Delivery) -> str:
     if delivery.is_success:
         return "delivered"
     return "no_answer" if delivery.status is None else "refused"
-
-
-async def _retry_while_unavailable(work: Callable[[], Awaitable[_T]]) -> _T:
-    """Retry until the database is available, without a limit: an attempt that was made must be recorded."""
-    while True:
-        try:
-            return await work()
-        except DatabaseUnavailableError:
-            await asyncio.sleep(DATABASE_RETRY_S)

@@ -128,13 +128,23 @@ class Overview:
     """The open matches of organizations."""
 
     def __init__(
-        self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        regions: Regions,
+        live: LocalMatches,
+        remote: RemoteMatches,
+        max_ended: int = MAX_ENDED,
+        max_remote: int = MAX_REMOTE,
     ) -> None:
         self._db = db
         self._clock = clock
         self._regions = regions
         self._live = live
         self._remote = remote
+        self._max_ended = max_ended
+        self._max_remote = max_remote
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
@@ -142,14 +152,16 @@ class Overview:
         opened = await self._open(org_id)  # first, so that a match that ends meanwhile is not missed
         now_ms = self._clock.now_ms()
         kept = {
-            group: await unacknowledged_ids(self._db, org_id, is_by_hand=is_by_hand, limit=MAX_ENDED + 1)
+            group: await unacknowledged_ids(self._db, org_id, is_by_hand=is_by_hand, limit=self._max_ended + 1)
             for group, is_by_hand in KEPT.items()
         }
-        finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=MAX_ENDED)
-        ended = await self._ended([*(one for ids in kept.values() for one in ids[:MAX_ENDED]), *finished], known)
+        finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=self._max_ended)
+        ended = await self._ended([*(one for ids in kept.values() for one in ids[: self._max_ended]), *finished], known)
         calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
         every: list[WallCard] = [*calm, *ended.values()]
-        oldest = {group: ended.get(ids[MAX_ENDED - 1]) for group, ids in kept.items() if len(ids) > MAX_ENDED}
+        oldest = {
+            group: ended.get(ids[self._max_ended - 1]) for group, ids in kept.items() if len(ids) > self._max_ended
+        }
         older = {group: one.ended_ms for group, one in oldest.items() if one is not None}  # None: pruned meanwhile
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older=older)
 
@@ -157,7 +169,7 @@ class Overview:
         rows = await open_of(self._db, org_id)
         now_ms = self._clock.now_ms()
         others = [row.id for row in rows if row.status is ServerStatus.RUNNING and self._live.get(row.id) is None]
-        followed, maps = set(others[:MAX_REMOTE]), await stored_maps(self._db, others[MAX_REMOTE:])
+        followed, maps = set(others[: self._max_remote]), await stored_maps(self._db, others[self._max_remote :])
         found = []
         for row in rows:
             progress = await self._progress(row, is_remote=row.id in followed)
