@@ -36,14 +36,14 @@ if TYPE_CHECKING:  # every worker collects this module, and importing schemathes
 
 pytestmark = pytest.mark.law
 
-EXAMPLES = sized(4, 250)
+EXAMPLES = sized(2, 250)
 """Requests per operation: more would find little more in `make test`, which should take seconds. A round of `make soak`
 makes more than 20,000 calls in all."""
 
-WRONG_BODIES = sized(10, 500)
+WRONG_BODIES = sized(5, 500)
 """Requests per operation with a body, which can be invalid in many ways; in a third, only a header is invalid."""
 
-WALKS = sized(8, 1_000)
+WALKS = sized(4, 1_000)
 """Sequences of calls in random order: enough that every link is followed."""
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
