@@ -19,8 +19,8 @@ from tests.contract.agones_cluster import following, write_kubeconfig
 from tests.contract.agones_dev_servers import DevServers, dev_servers, given_kubeconfig
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
+from tests.contract.fleet_servers import allocated, answer_of
 from tests.contract.listed_servers import own_ids
-from tests.contract.test_fleet import allocated, answer_of
 
 
 @pytest.fixture(params=["fake", "cluster"])

@@ -30,8 +30,8 @@ from matchpod.service.runner.machine_faults import causes_of
 from tests.contract.agones_api import FLEET, Fault
 from tests.contract.agones_cluster import OPTIONS, AgonesCluster, agones_cluster, following, write_kubeconfig
 from tests.contract.agones_game_servers import SECRET
+from tests.contract.fleet_servers import answer_of
 from tests.contract.listed_servers import own_ids
-from tests.contract.test_fleet import answer_of
 
 ALLOCATE = "create gameserverallocations"
 LIST = "list gameservers"

@@ -15,8 +15,8 @@ from matchpod.adapters.rcon_client import RconConsole, RconConsoles
 from matchpod.ports import FleetUnavailableError
 from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
 from tests.contract.agones_game_servers import SECRET
+from tests.contract.fleet_servers import answer_of
 from tests.contract.test_agones_fleet import ALLOCATE, order, until
-from tests.contract.test_fleet import answer_of
 
 NEW = b"the secret that replaces it"
 REPLICAS = 7

@@ -19,9 +19,9 @@ from matchpod.service.ingest.urls import IngestUrls
 from matchpod.storage import servers
 from tests.contract import test_fleet as fleets
 from tests.contract.console.console_site import open_site
+from tests.contract.fleet_servers import answer_of, order, players_on, process_fleet, recorded_pid
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
-from tests.contract.test_fleet import answer_of, order, players_on, process_fleet, recorded_pid
 
 folder = fleets.folder
 

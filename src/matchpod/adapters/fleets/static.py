@@ -70,12 +70,14 @@ class StaticFleet(FixedSlots):
         *,
         owner: str = "",
         clean_pause_s: float = CLEAN_PAUSE_S,
+        clean_s: float = CLEAN_S,
     ) -> None:
         """`owner` is the id of this installation."""
         self._servers = {server.address: (*_split(server.address), server.rcon_password) for server in servers}
         self._consoles = consoles
         self._owner = owner
         self._clean_pause_s = clean_pause_s
+        self._clean_s = clean_s
 
     @property
     def slots(self) -> Sequence[str]:
@@ -120,7 +122,7 @@ class StaticFleet(FixedSlots):
             if attempt:
                 await asyncio.sleep(self._clean_pause_s)
             try:
-                async with asyncio.timeout(CLEAN_S):
+                async with asyncio.timeout(self._clean_s):
                     await self._clean(slot)
                 break
             except (ConsoleLostError, TimeoutError):
