@@ -15,17 +15,16 @@ from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.ports import Database, Delivery
 from matchpod.service.access.audit import Audit
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
-from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.end_match import end_match
 from matchpod.service.views.callbacks import CallbacksPage
 from matchpod.storage import callback_lists, organizations, outbox
 from matchpod.storage.organizations import Organization
 from tests.contract import databases
-from tests.contract.test_callbacks import BEGAN_MS, GOOD, SECRET, VAULT, World, running
+from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, VAULT, World, running
 from tests.contract.test_storage_servers import create, server
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 RESULT = b'{"gameMode":"competitive","of":"\\u00e9"}'
 OURS = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
@@ -79,6 +78,7 @@ def ids(page: CallbacksPage) -> list[str]:
 # --- lists --------------------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_pages_are_newest_first_and_concatenate_to_the_whole(db: Database) -> None:
     world = World(db)
     # Two of each time: ties are ordered by id.
@@ -94,6 +94,7 @@ async def test_pages_are_newest_first_and_concatenate_to_the_whole(db: Database)
     assert ids(await service.list(THEIRS, CallbacksQuery())) == ["cb_theirs"]
 
 
+@databases.on_both
 async def test_list_ends_after_the_newest_callbacks(db: Database) -> None:
     world = World(db)
     for number in range(5):
@@ -110,6 +111,7 @@ async def test_list_ends_after_the_newest_callbacks(db: Database) -> None:
     assert await page(CallbacksQuery(before_ms=BEGAN_MS + 2)) == (2, ["cb_1", "cb_0"])
 
 
+@databases.on_both
 async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
     world = World(db)
     for number, name in enumerate(("waiting", "delivered", "given_up", "waiting_too")):
@@ -147,6 +149,7 @@ async def test_list_is_filtered_by_state_time_and_server(db: Database) -> None:
 # --- details ------------------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_only_the_last_attempts_are_shown(db: Database) -> None:
     world = World(db)
     await add(world, "cb_1")
@@ -164,9 +167,9 @@ async def test_only_the_last_attempts_are_shown(db: Database) -> None:
 # --- redelivery ---------------------------------------------------------------------------------------------------
 
 
-async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Database) -> None:
+async def test_redelivered_callback_is_sent_once_more_with_the_same_id_and_bytes(db: Database) -> None:
     world = World(db)
-    world.receivers.fail(503, None)
+    world.receivers.fail(503, None, 500)
     await add(world, "cb_1", result=RESULT, auth="Bearer t")
     dispatcher = world.dispatcher()
     service = deliveries(world, dispatcher.wake)
@@ -174,24 +177,25 @@ async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Datab
         await world.until_attempts(1)
         with pytest.raises(CallbackWaitingError):
             await service.redeliver(OURS, "cb_1")
-        world.clock.ms += RETRY_AFTER_MS
-        dispatcher.wake()
+        world.retry(dispatcher)
         await world.until_attempts(2)
         given_up = await service.get(OURS, "cb_1")
         assert given_up.state is CallbackState.GIVEN_UP
         assert (await service.redeliver(OURS, "cb_1")).id == "cb_1"
         await world.until_attempts(3)
+        world.clock.ms += 3_600_000
+        await world.poll(dispatcher)
         detail = await service.get(OURS, "cb_1")
     first, _, third = world.receivers.requests
     assert world.receivers.attempts == ["1", "2", "3"]
     assert third.body == first.body == bytes(detail.body)
     assert third.headers["webhook-id"] == first.headers["webhook-id"] == "cb_1"
     assert third.headers["Authorization"] == first.headers["Authorization"]
-    assert (detail.state, detail.event_type, detail.external_match_id) == ("delivered", "match_over", "match cb_1")
+    assert (detail.state, detail.event_type, detail.external_match_id) == ("given_up", "match_over", "match cb_1")
     assert [(one.number, one.status, one.error) for one in detail.attempts] == [
         (1, 503, None),
         (2, None, "refused"),
-        (3, 200, None),
+        (3, 500, None),
     ]
     shown = [one.request_headers or {} for one in detail.attempts]
     assert [headers.get("Authorization") for headers in shown] == ["***"] * 3
@@ -199,20 +203,22 @@ async def test_redelivered_callback_is_sent_with_the_same_id_and_bytes(db: Datab
     assert {headers["webhook-signature"] for headers in shown} == {"v1,***"}
 
 
-async def test_delivered_callback_can_be_sent_again_and_is_tried_once(db: Database) -> None:
+async def test_callback_can_be_sent_again_after_a_success_and_after_a_failure(db: Database) -> None:
     world = World(db)
     await add(world, "cb_1")
     dispatcher = world.dispatcher()
     service = deliveries(world, dispatcher.wake)
     async with running(dispatcher):
         await world.until_attempts(1)
-        world.receivers.fail(500)
-        await service.redeliver(OURS, "cb_1")
-        await world.until_attempts(2)
-    assert world.receivers.attempts == ["1", "2"]
-    assert (await service.get(OURS, "cb_1")).state is CallbackState.GIVEN_UP
+        world.receivers.fail(500, 200)
+        for attempts, state in ((2, CallbackState.GIVEN_UP), (3, CallbackState.DELIVERED)):
+            await service.redeliver(OURS, "cb_1")
+            await world.until_attempts(attempts)
+            assert (await service.get(OURS, "cb_1")).state is state
+    assert world.receivers.attempts == ["1", "2", "3"]
 
 
+@databases.on_both
 async def test_concurrent_requests_cause_one_attempt(replicas: databases.Replicas) -> None:
     world = World(replicas[0])
     await add(world, "cb_1")
@@ -257,6 +263,7 @@ async def test_requests_to_send_callbacks_again_are_limited_per_organization(db:
         await service.redeliver(OURS, "cb_1")
 
 
+@databases.on_both
 async def test_given_up_callbacks_are_sent_again_in_parts(db: Database) -> None:
     world = World(db)
     for number in range(6):
@@ -280,6 +287,7 @@ async def test_given_up_callbacks_are_sent_again_in_parts(db: Database) -> None:
     assert (await service.get(OURS, "cb_0")).state is CallbackState.GIVEN_UP
 
 
+@databases.on_both
 async def test_concurrent_requests_send_each_given_up_callback_once(replicas: databases.Replicas) -> None:
     world = World(replicas[0])
     names = {f"cb_{number}" for number in range(12)}

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 
-from matchpod.adapters.host_lookups import HostLookups, LookupFailedError
+from matchpod.adapters.host_lookups import MAX_LOOKUPS, HostLookups, LookupFailedError
 from matchpod.adapters.public_addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
 
@@ -59,13 +59,20 @@ class HttpCallbackSender:
     """Sends callbacks over http and https."""
 
     def __init__(
-        self, *, allow_private: bool = False, total_s: float = TOTAL_S, trust: ssl.SSLContext | None = None
+        self,
+        *,
+        allow_private: bool = False,
+        total_s: float = TOTAL_S,
+        rest_s: float = REST_S,
+        max_lookups: int = MAX_LOOKUPS,
+        trust: ssl.SSLContext | None = None,
     ) -> None:
         self._allow_private = allow_private
         self._total_s = total_s
+        self._rest_s = rest_s
         self._trust = trust
         self._capacity = max_attempts(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        self._lookups = HostLookups()
+        self._lookups = HostLookups(max_lookups)
         self._open_writers: set[asyncio.StreamWriter] = set()
         self._is_closed = False
 
@@ -107,7 +114,7 @@ class HttpCallbackSender:
             # No drain: a receiver may respond before it has read the whole request.
             writer.write(message)
             await _read_status(reader, response)
-            await _discard_body(reader, response)
+            await _discard_body(reader, response, self._rest_s)
         finally:
             self._open_writers.discard(writer)
             writer.transport.abort()
@@ -248,11 +255,11 @@ async def _read_status(reader: asyncio.StreamReader, response: _Response) -> Non
         response.feed(data)
 
 
-async def _discard_body(reader: asyncio.StreamReader, response: _Response) -> None:
+async def _discard_body(reader: asyncio.StreamReader, response: _Response, rest_s: float) -> None:
     """Read and discard the body, ignoring errors. Not until EOF: the receiver may keep the connection open."""
     remaining = MAX_BODY_BYTES
     with suppress(OSError, _BadResponseError):  # includes timeouts
-        async with asyncio.timeout(REST_S):
+        async with asyncio.timeout(rest_s):
             while not response.is_complete and remaining > 0 and (data := await reader.read(remaining)):
                 remaining -= len(data)
                 response.feed(data)
