@@ -33,15 +33,17 @@ OPTIONS = AgonesOptions(
     retry_s=30.0,
     settle_s=0.2,
     console_s=60.0,
+    check_s=30.0,
 )
 
 
 class AgonesCluster:
     """The fake API, and fleets that use it."""
 
-    def __init__(self, api: FakeAgones, kubeconfig: Path) -> None:
+    def __init__(self, api: FakeAgones, kubeconfig: Path, options: AgonesOptions = OPTIONS) -> None:
         self.api = api
         self.kubeconfig = kubeconfig
+        self._options = options
         self.call_s = 30.0
         """Time limits of the next fleets; long, so that only a test that shortens them sees a timeout."""
         self.allocate_s = 30.0
@@ -56,7 +58,7 @@ class AgonesCluster:
         **changes: object,
     ) -> AgonesFleet:
         """Return another fleet, as if of another process."""
-        options = msgspec.structs.replace(OPTIONS, **changes)
+        options = msgspec.structs.replace(self._options, **changes)
         fleet = AgonesFleet(options, self.client(), consoles or RconConsoles(), on_password)
         self._fleets.append(fleet)
         return fleet
@@ -90,12 +92,13 @@ class AgonesCluster:
 
 
 @asynccontextmanager
-async def agones_cluster(folder: Path, *, replicas: int) -> AsyncIterator[AgonesCluster]:
-    """Serve a cluster with one Fleet of this size."""
+async def agones_cluster(folder: Path, *, replicas: int, **intervals: float) -> AsyncIterator[AgonesCluster]:
+    """Serve a cluster with one Fleet of this size; its fleets have these intervals, as in their options."""
     api = FakeAgones(GameServers())
     async with serve(api) as url:
         api.tokens = {TOKEN}
-        cluster = AgonesCluster(api, write_kubeconfig(folder / "kubeconfig", url))
+        options = msgspec.structs.replace(OPTIONS, **intervals)
+        cluster = AgonesCluster(api, write_kubeconfig(folder / "kubeconfig", url), options)
         await api.scale(replicas)
         try:
             yield cluster

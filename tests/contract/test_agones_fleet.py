@@ -315,10 +315,9 @@ async def test_server_that_another_process_replaced_is_not_deleted(cluster: Agon
         assert cluster.names_of("srv_1") == [name]
 
 
-async def test_deletion_of_a_second_server_is_repeated(cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matchpod.adapters.fleets.agones.GONE_POLL_S", 0.2)
+async def test_deletion_of_a_second_server_is_repeated(cluster: AgonesCluster) -> None:
     cluster.api.faults = {ALLOCATE: [Fault.LATE], DELETE: [Fault.TEXT_503, Fault.TEXT_503]}
-    fleet = cluster.create(settle_s=0.0)
+    fleet = cluster.create(settle_s=0.0, gone_poll_s=0.2)
     async with following(fleet):
         slot = slot_of(await fleet.allocate(order()))
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
@@ -743,7 +742,7 @@ async def test_fault_is_reported_while_the_cluster_is_unreachable(cluster: Agone
 
 
 async def test_missing_fleet_is_a_fault(cluster: AgonesCluster) -> None:
-    fleet = cluster.create(fleet="cs2-us")
+    fleet = cluster.create(fleet="cs2-us", missing_fleet_poll_s=0.1)
     async with following(fleet):
         await until(lambda: fleet.fault == "There is no Fleet cs2-us in the namespace default. Fleets there: cs2-eu.")
         await cluster.api.scale(1, fleet="cs2-us")
@@ -815,12 +814,11 @@ async def test_cluster_without_agones_is_reported(cluster: AgonesCluster) -> Non
     ],
 )
 async def test_check_records_what_may_heal_as_a_fault_until_it_has(
-    cluster: AgonesCluster, outage: Fault | None, sentence: str, monkeypatch: pytest.MonkeyPatch
+    cluster: AgonesCluster, outage: Fault | None, sentence: str
 ) -> None:
-    monkeypatch.setattr("matchpod.adapters.fleets.agones.CHECK_S", 0.5 if outage is Fault.HANG else 30.0)
     tokens = cluster.api.tokens
     cluster.api.outage, cluster.api.tokens = outage, None if outage else set()
-    fleet = cluster.create()
+    fleet = cluster.create(check_s=0.5 if outage is Fault.HANG else 30.0)
     wrong, fault = await found_wrong(fleet)
     assert wrong == []
     assert sentence in str(fault)
@@ -830,12 +828,9 @@ async def test_check_records_what_may_heal_as_a_fault_until_it_has(
         assert await fleet.allocate(order()) is not None
 
 
-async def test_rights_are_reviewed_again_until_none_is_missing(
-    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.adapters.fleets.agones.MISSING_FLEET_POLL_S", 0.1)
+async def test_rights_are_reviewed_again_until_none_is_missing(cluster: AgonesCluster) -> None:
     cluster.api.forbidden = {DELETE}
-    fleet = cluster.create()
+    fleet = cluster.create(missing_fleet_poll_s=0.1)
     await fleet.check()
     async with following(fleet):
         await until(lambda: cluster.api.watches_opened)

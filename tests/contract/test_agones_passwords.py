@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.fleets import agones_passwords
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_passwords import MAX_MISMATCHES, Fit
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
@@ -24,9 +23,8 @@ STOPPED = "3 game servers in a row rejected the password that follows from the f
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgonesCluster]:
-    monkeypatch.setattr(agones_passwords, "READ_S", 0.05)
-    async with agones_cluster(tmp_path, replicas=REPLICAS) as created:
+async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
+    async with agones_cluster(tmp_path, replicas=REPLICAS, read_s=0.05) as created:
         yield created
 
 
@@ -138,12 +136,9 @@ class SilentConsoles(RconConsoles):
         return await super().open(host, port, password)
 
 
-async def test_servers_that_do_not_answer_hold_up_the_others_for_a_moment_only(
-    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agones_passwords, "TURN_S", 0.2)
+async def test_servers_that_do_not_answer_hold_up_the_others_for_a_moment_only(cluster: AgonesCluster) -> None:
     consoles = SilentConsoles()
-    fleet = cluster.create(consoles=consoles)
+    fleet = cluster.create(consoles=consoles, turn_s=0.2)
     hanging = [asyncio.create_task(fleet.allocate(order(f"srv_{number}"))) for number in range(MAX_MISMATCHES)]
     await until(lambda: consoles.asked == MAX_MISMATCHES)
     assert await fleet.allocate(order("srv_next")) is not None

@@ -21,10 +21,9 @@ WAIT_S = 60.0
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgonesCluster]:
+async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
     """A cluster whose fleets notice nothing without their watch."""
-    monkeypatch.setattr("matchpod.adapters.fleets.agones.GONE_POLL_S", 3_600.0)
-    async with agones_cluster(tmp_path, replicas=2) as created:
+    async with agones_cluster(tmp_path, replicas=2, gone_poll_s=3_600.0) as created:
         yield created
 
 
@@ -108,11 +107,8 @@ async def test_servers_are_listed_after_a_lost_connection_although_versions_have
         assert await reason_of(waiting) == "the GameServer belongs to no or another match"
 
 
-async def test_servers_are_listed_now_and_then_although_the_watch_works(
-    cluster: AgonesCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.adapters.kubernetes.server_watch.RELIST_S", 1.0)
-    fleet = cluster.create()
+async def test_servers_are_listed_now_and_then_although_the_watch_works(cluster: AgonesCluster) -> None:
+    fleet = cluster.create(relist_s=1.0)
     async with following(fleet):
         _, slot = await started(fleet)
         await until(lambda: fleet.capacity_now.allocated == 1)

@@ -447,7 +447,7 @@ async def test_long_wait_that_a_busy_server_asks_for_fails_without_further_reque
     for _ in range(3):
         with pytest.raises(ApiError, match="not ready to handle the request yet"):
             await client.fleet(FLEET)
-    assert len(cluster.api.calls) == 1
+    assert (len(cluster.api.calls), cluster.api.readiness_probes) == (1, 1)
 
 
 async def test_server_that_was_only_starting_gets_requests_when_it_is_ready(
@@ -467,18 +467,6 @@ async def test_server_that_was_only_starting_gets_requests_when_it_is_ready(
             except ApiError:
                 await asyncio.sleep(0.1)
     assert cluster.api.count_calls("get fleets") == 2
-
-
-async def test_server_that_is_ready_and_busy_is_asked_only_once_whether_it_is_ready(
-    cluster: AgonesCluster, client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("matchpod.adapters.kubernetes.busy_server.PROBE_S", 0.0)
-    cluster.api.retry_after = "60"
-    cluster.api.outage = Fault.BUSY_503
-    for _ in range(5):
-        with pytest.raises(ApiError):
-            await client.fleet(FLEET)
-    assert (cluster.api.readiness_probes, cluster.api.count_calls("get fleets")) == (1, 1)
 
 
 async def test_requests_say_which_version_sends_them(cluster: AgonesCluster, client: KubernetesClient) -> None:

@@ -66,17 +66,8 @@ from matchpod.ports import (
     ServerOrder,
 )
 
-GONE_POLL_S = 1.5
-"""How often a server that the watch does not show is asked for, while the cluster answers."""
-
 FLEET_POLL_S = 30.0
 """How often to check that the Fleet exists."""
-
-MISSING_FLEET_POLL_S = 5.0
-"""The same while it does not, or while a right is missing."""
-
-CHECK_S = 5.0
-"""How long a cluster may take to answer the check before the service starts without it."""
 
 PROBE_S = 3.0
 """How long a waiting server may take to accept a password for `probe`."""
@@ -135,14 +126,14 @@ class AgonesFleet:
         except ValueError as exc:
             faults.append(str(exc))
         try:
-            async with asyncio.timeout(CHECK_S):
+            async with asyncio.timeout(self._options.check_s):
                 await self._review()
         except ClusterConfigError as exc:
             faults.append(sentence_of(exc, READ_FLEET))
         except KubernetesError as exc:
             self._cache.failed(exc, READ_FLEET)
         except TimeoutError:
-            self._cache.failed(UnreachableError(f"The cluster did not answer within {CHECK_S:g} s"))
+            self._cache.failed(UnreachableError(f"The cluster did not answer within {self._options.check_s:g} s"))
         return faults
 
     async def probe(self) -> str | None:
@@ -166,12 +157,16 @@ class AgonesFleet:
         self._is_following = True
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(watch_servers(self._client, self._options.server_labels, self._cache))
+                tasks.create_task(self._watch())
                 tasks.create_task(self._follow_fleet())
                 tasks.create_task(self._passwords.follow())
         finally:
             self._is_following = False
             self._cache.disconnect()
+
+    async def _watch(self) -> None:
+        options = self._options
+        await watch_servers(self._client, options.server_labels, self._cache, relist_s=options.relist_s)
 
     async def capacity(self) -> Capacity:
         """Count the game servers: those that the watch has shown, or those in the status of the Fleet.
@@ -225,7 +220,7 @@ class AgonesFleet:
                 if reason is not None:
                     return reason
                 # The pause is only needed if the watch does not show this server.
-                done, _ = await asyncio.wait([gone], timeout=GONE_POLL_S * random.uniform(0.8, 1.2))
+                done, _ = await asyncio.wait([gone], timeout=self._options.gone_poll_s * random.uniform(0.8, 1.2))
                 if done and (reason := gone.result()) is not None:
                     return reason
 
@@ -420,4 +415,4 @@ class AgonesFleet:
                 _log.debug("fleet check failed", extra={"region": self._options.region, "error": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet check failed")
-            await asyncio.sleep(FLEET_POLL_S if self._is_reviewed else MISSING_FLEET_POLL_S)
+            await asyncio.sleep(FLEET_POLL_S if self._is_reviewed else self._options.missing_fleet_poll_s)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from matchpod.adapters.kubernetes.server_watch import RELIST_S
+
 FLEET_LABEL = "agones.dev/fleet"
 """Label that Agones gives to the game servers of a Fleet."""
 
@@ -28,6 +30,21 @@ CONSOLE_S = 30.0
 
 RELEASE_S = 20.0
 """How long the deletion of a server is repeated."""
+
+GONE_POLL_S = 1.5
+"""How often a server that the watch does not show is asked for, while the cluster answers."""
+
+MISSING_FLEET_POLL_S = 5.0
+"""How often to check whether the Fleet exists while it does not, or while a right is missing."""
+
+CHECK_S = 5.0
+"""How long a cluster may take to answer the check before the service starts without it."""
+
+TURN_S = 5.0
+"""How long an allocation waits for the outcome of others. A wrong password is rejected sooner."""
+
+READ_S = 5.0
+"""How often the secret is read and, while the fleet is stopped, a waiting server is tried."""
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
@@ -58,6 +75,12 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     settle_s: float = SETTLE_S
     console_s: float = CONSOLE_S
     release_s: float = RELEASE_S
+    gone_poll_s: float = GONE_POLL_S
+    missing_fleet_poll_s: float = MISSING_FLEET_POLL_S
+    check_s: float = CHECK_S
+    turn_s: float = TURN_S
+    read_s: float = READ_S
+    relist_s: float = RELIST_S
 
     def __post_init__(self) -> None:
         """Raise ValueError for a value that Kubernetes would reject."""

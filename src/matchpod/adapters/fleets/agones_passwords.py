@@ -32,12 +32,6 @@ MAX_MISMATCHES = 3
 PROVEN_S = 10.0
 """How long an accepted password is proof that others are accepted too. Replaced servers take longer to start."""
 
-TURN_S = 5.0
-"""How long an allocation waits for the outcome of others. A wrong password is rejected sooner."""
-
-READ_S = 5.0
-"""How often the secret is read and, while the fleet is stopped, a waiting server is tried."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -116,7 +110,7 @@ class Passwords:
     async def turn(self) -> AsyncIterator[None]:
         """Wait until a server may be tried. FleetUnavailableError if the fleet is stopped."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + TURN_S
+        until_s = loop.time() + self._options.turn_s
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until_s):
                 while not (self._count.is_stopped or self._count.may_try(loop.time())):
@@ -156,7 +150,7 @@ class Passwords:
                 pass  # it is recorded as the fault of the fleet
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
-            await asyncio.sleep(READ_S)
+            await asyncio.sleep(self._options.read_s)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
         """Try the newest waiting server that was not tried yet; None if there is none, or no valid answer."""

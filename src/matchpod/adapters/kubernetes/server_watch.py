@@ -72,17 +72,22 @@ def went_back(before: str, after: str) -> bool:
     return before.isdecimal() and after.isdecimal() and int(after) < int(before)
 
 
-async def watch_servers(client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver) -> None:
+async def watch_servers(
+    client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver, *, relist_s: float = RELIST_S
+) -> None:
     """Follow the servers with these labels until cancelled."""
-    watch = _Watch(client, labels, observer)
+    watch = _Watch(client, labels, observer, relist_s)
     while True:
         await watch.run_once()
         await asyncio.sleep(pause_s(watch.failures, random.random(), watch.longest_pause_s))
 
 
 class _Watch:
-    def __init__(self, client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver) -> None:
+    def __init__(
+        self, client: KubernetesClient, labels: Mapping[str, str], observer: WatchObserver, relist_s: float
+    ) -> None:
         self._client = client
+        self._relist_s = relist_s
         self._labels = labels
         self._observer = observer
         self._version: str | None = None
@@ -125,7 +130,7 @@ class _Watch:
 
     async def _is_version_valid(self, now_s: float) -> bool:
         """True if a watch from the known version shows everything since, as far as that can be seen."""
-        if self._version is None or now_s - self._listed_s >= RELIST_S:
+        if self._version is None or now_s - self._listed_s >= self._relist_s:
             return False
         current = await self._client.version(self._labels)
         if went_back(self._version, current):
