@@ -89,6 +89,8 @@ class FakeAgones:
         self.allocate_s = 0.0
         """How long an allocation takes, as Agones collects requests for some time."""
         self.late_s = 0.3
+        self.is_late_over = asyncio.Event()
+        """Ends the wait of calls whose effect comes later, before their time."""
         self.finalize_s = HIDDEN_S
         """Time between the deletion of a game server and its end."""
         self.start_s = HIDDEN_S
@@ -297,7 +299,8 @@ class FakeAgones:
                 raise ReplyError(Reply(503 if fault is Fault.TEXT_503 else 500, f"{fault}\n"))
 
     async def _answer_late(self, call: Call) -> None:
-        await asyncio.sleep(self.late_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.is_late_over.wait(), self.late_s)
         with suppress(ReplyError):
             await self._answer(call)
 

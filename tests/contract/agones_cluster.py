@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_options import AgonesOptions
@@ -17,13 +18,19 @@ from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ClusterSource
 from matchpod.adapters.rcon_client import RconConsoles
-from matchpod.ports import Consoles
+from matchpod.ports import Consoles, GameServer, ServerOrder
 from tests.contract.agones_api import FLEET, NAMESPACE, SET_UP_TOKEN, FakeAgones
 from tests.contract.agones_dev_servers import SET_UP
 from tests.contract.agones_game_servers import SECRET, GameServers
 from tests.contract.agones_http import serve
 
 TOKEN = "a-token"
+PASSWORD = "pass of the match"
+ALLOCATE = "create gameserverallocations"
+LIST = "list gameservers"
+WATCH = "watch gameservers"
+GET = "get gameservers"
+DELETE = "delete gameservers"
 OPTIONS = AgonesOptions(
     fleet=FLEET,
     region="eu",
@@ -118,6 +125,40 @@ async def following(fleet: AgonesFleet) -> AsyncIterator[asyncio.Event]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def two_servers(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
+    """A cluster with a Fleet of two servers."""
+    async with agones_cluster(tmp_path, replicas=2) as created:
+        yield created
+
+
+def order(server_id: str = "srv_1", **changes: object) -> ServerOrder:
+    plain = ServerOrder(
+        server_id=server_id, slot="", map_name="de_nuke", game_type=0, game_mode=1, rcon_password=PASSWORD
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def slot_of(server: GameServer | None) -> str:
+    """Return the name of a server, as rows of early versions have it in `slot`; now its UID follows."""
+    assert server is not None
+    assert server.slot is not None
+    name, uid = server.slot.split("/")
+    assert uid == f"uid-{name}"
+    return name
+
+
+def count_lists(cluster: AgonesCluster) -> int:
+    """Count the lists of all servers, without those that only ask for the version."""
+    return sum(call.right == LIST and call.query["limit"] != "1" for call in cluster.api.calls)
+
+
+async def until(is_true: Callable[[], object]) -> None:
+    async with asyncio.timeout(120):
+        while not is_true():
+            await asyncio.sleep(0.01)
 
 
 def secret_file(folder: Path) -> Path:

@@ -12,10 +12,9 @@ from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_passwords import MAX_MISMATCHES, Fit
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
 from matchpod.ports import FleetUnavailableError
-from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
+from tests.contract.agones_cluster import ALLOCATE, AgonesCluster, agones_cluster, following, order, until
 from tests.contract.agones_game_servers import SECRET
 from tests.contract.fleet_servers import answer_of
-from tests.contract.test_agones_fleet import ALLOCATE, order, until
 
 NEW = b"the secret that replaces it"
 REPLICAS = 7
@@ -98,14 +97,21 @@ async def test_fleet_goes_on_when_its_secret_changes(cluster: AgonesCluster) -> 
 
 
 async def test_fleet_goes_on_when_a_waiting_server_fits_and_trying_it_costs_none(cluster: AgonesCluster) -> None:
-    consoles = Attempts()
-    fleet = cluster.create(consoles=consoles, read_secret=lambda: NEW)
+    consoles, reads = Attempts(), 0
+
+    def read_secret() -> bytes:
+        nonlocal reads
+        reads += 1
+        return NEW
+
+    fleet = cluster.create(consoles=consoles, read_secret=read_secret)
     async with following(fleet):
         await stop(fleet)
         consoles.ports.clear()
         waiting = cluster.api.names("Ready")
         await until(lambda: len(consoles.ports) == len(waiting))
-        await asyncio.sleep(0.5)
+        before = reads
+        await until(lambda: reads > before + len(waiting))  # each time a server may be tried
         assert len(set(consoles.ports)) == len(consoles.ports) == len(waiting), "each server is tried once"
         assert (fleet.fault or "").startswith(STOPPED)
         cluster.api.game_servers.secret = NEW

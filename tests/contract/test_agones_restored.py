@@ -14,8 +14,19 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, ConsoleAuthError, FleetUnavailableError, GameServer
 from tests.contract.agones_api import Fault
-from tests.contract.agones_cluster import AgonesCluster, agones_cluster, following
-from tests.contract.test_agones_fleet import ALLOCATE, DELETE, LIST, PASSWORD, WATCH, count_lists, order, until
+from tests.contract.agones_cluster import (
+    ALLOCATE,
+    DELETE,
+    LIST,
+    PASSWORD,
+    WATCH,
+    AgonesCluster,
+    agones_cluster,
+    count_lists,
+    following,
+    order,
+    until,
+)
 
 WAIT_S = 60.0
 

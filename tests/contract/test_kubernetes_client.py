@@ -39,8 +39,9 @@ from matchpod.adapters.kubernetes.cluster import ACCOUNT_FOLDER, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.transport import HttpTransport
 from matchpod.service.runner.machine_faults import is_machine_fault
+from tests.contract import agones_cluster
 from tests.contract.agones_api import FLEET, FakeAgones, Fault
-from tests.contract.agones_cluster import AgonesCluster, agones_cluster
+from tests.contract.agones_cluster import AgonesCluster
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
 from tests.contract.simulator_process import free_ports
@@ -324,10 +325,7 @@ async def test_settings_that_could_not_be_used_are_read_again(tmp_path: Path) ->
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
-    async with agones_cluster(tmp_path, replicas=2) as created:
-        yield created
+cluster = agones_cluster.two_servers
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_
             assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="previous"}') == 3
 
 
-@pytest.mark.soak  # `make test` tries the sweep alone: tests/contract/test_sweep.py, test_agones_fleet.py
+@pytest.mark.soak  # `make test` tries the sweep alone: tests/contract/test_sweep.py, test_agones_release.py
 async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:
     async with agones_cluster(tmp_path, replicas=2) as pods:
         regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=PATIENT_SPEED)
