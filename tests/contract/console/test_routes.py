@@ -6,7 +6,9 @@ Addresses are read from the table of routes, so a new page is tested without a c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -45,136 +47,106 @@ def address(route: Route) -> str:
     return re.sub(r"\{\w+\}", "0", route.path)
 
 
-def of(routes: Sequence[Route]) -> pytest.MarkDecorator:
-    """Run a test for each of these routes."""
-    return pytest.mark.parametrize("route", routes, ids=[f"{one.method} {one.path}" for one in routes])
-
-
 CLOSED = [route for route in ROUTES if route.who is not Who.ANYONE]
 POSTS = [route for route in ROUTES if route.method == "POST"]
 GETS = [route for route in ROUTES if route.method == "GET" and not route.path.endswith("/stream")]
+INVALID_COOKIES = ("", "x", "A" * 43, "A" * 5000, '"', "\\", "' or 1=1 --")
 
 
 async def send(site: ConsoleSite, route: Route, who: str | None) -> httpx.Response:
     return await site.request(route.method, address(route), who=who, form={} if route.method == "POST" else None)
 
 
-async def test_routes_use_the_two_methods_of_browsers() -> None:
+@asynccontextmanager
+async def unchanged(site: ConsoleSite) -> AsyncIterator[None]:
+    """Check that nothing is stored or deleted meanwhile."""
+    before = site.stored()
+    yield
+    assert site.stored() == before
+
+
+async def test_few_addresses_are_open_to_anyone_and_all_use_the_methods_of_browsers() -> None:
     assert {route.method for route in ROUTES} == {"GET", "POST"}
+    assert [one.path for one in ROUTES if one.who is Who.ANYONE and not one.path.startswith(OPEN_TO_ANYONE)] == []
 
 
-@of([route for route in ROUTES if route.who is Who.ANYONE])
-async def test_few_addresses_are_open_to_anyone(route: Route) -> None:
-    assert route.path.startswith(OPEN_TO_ANYONE)
+async def test_without_a_session_nothing_is_shown_or_done(site: ConsoleSite) -> None:
+    invalid: list[dict[str, str]] = [{"Cookie": f"matchpod={value}"} for value in INVALID_COOKIES]
+    api_key = {"Authorization": f"Bearer {site.keys[OWNER].text}"}
+    async with unchanged(site):
+        for number, route in enumerate(CLOSED):
+            for headers in ({}, invalid[number % len(invalid)], api_key):
+                response = await site.request(route.method, address(route), headers=headers)
+                if route.method == "GET":
+                    assert response.status_code == 303, (route, headers)
+                    assert response.headers["location"] == f"/console/login?next={quote(address(route))}"
+                else:
+                    assert response.status_code == 401, (route, headers)
+                    assert "You are logged out" in response.text
 
 
-@of(CLOSED)
-async def test_without_a_session_nothing_is_shown_or_done(site: ConsoleSite, route: Route) -> None:
-    before = site.stored()
-    response = await send(site, route, None)
-    if route.method == "GET":
-        assert response.status_code == 303
-        assert response.headers["location"] == f"/console/login?next={quote(address(route))}"
-    else:
-        assert response.status_code == 401
-        assert "You are logged out" in response.text
-    assert site.stored() == before
+FORBIDDEN: Mapping[str, Sequence[Who]] = {
+    MEMBER: (Who.MANAGER, Who.OWNER, Who.OPERATOR),
+    ADMIN: (Who.OWNER, Who.OPERATOR),
+    OWNER: (Who.OPERATOR,),
+    STRANGER: (Who.OPERATOR,),
+    OPERATOR: (Who.MEMBER, Who.MANAGER, Who.OWNER),
+    WRITER: (Who.MEMBER, Who.MANAGER, Who.OPERATOR),
+}
+"""Whose addresses a person may not use. Members may not act, and only owners manage access; operators see no
+organization; people of organizations are no operators; keys that may not read matches show none."""
 
 
-@of(CLOSED)
-@pytest.mark.parametrize("value", ["", "x", "A" * 43, "A" * 5000, '"', "\\", "' or 1=1 --"])
-async def test_invalid_cookies_open_nothing(site: ConsoleSite, route: Route, value: str) -> None:
-    headers = {"Cookie": f"matchpod={value}"}
-    response = await site.request(route.method, address(route), headers=headers)
-    assert response.status_code in (303, 401)
+@pytest.mark.parametrize("who", FORBIDDEN)
+async def test_address_for_others_is_forbidden(site: ConsoleSite, who: str) -> None:
+    async with unchanged(site):
+        for route in ROUTES:
+            if route.who in FORBIDDEN[who]:
+                response = await send(site, route, who)
+                assert response.status_code == 403, (route, response.text)
+                assert "Not allowed" in response.text
 
 
-@of(CLOSED)
-async def test_api_keys_do_not_open_the_console(site: ConsoleSite, route: Route) -> None:
-    headers = {"Authorization": f"Bearer {site.keys[OWNER].text}"}
-    response = await site.request(route.method, address(route), headers=headers)
-    assert response.status_code == (303 if route.method == "GET" else 401)
-
-
-@of([route for route in ROUTES if route.who in (Who.MANAGER, Who.OWNER)])
-async def test_members_may_not_act(site: ConsoleSite, route: Route) -> None:
-    await check_forbidden(site, route, MEMBER)
-
-
-@of([route for route in ROUTES if route.who is Who.OWNER])
-@pytest.mark.parametrize("who", [ADMIN, MEMBER])
-async def test_only_owners_manage_access(site: ConsoleSite, route: Route, who: str) -> None:
-    await check_forbidden(site, route, who)
-
-
-@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER, Who.OWNER)])
-async def test_operators_see_no_organization(site: ConsoleSite, route: Route) -> None:
-    await check_forbidden(site, route, OPERATOR)
-
-
-@of([route for route in ROUTES if route.who is Who.OPERATOR])
-@pytest.mark.parametrize("who", [OWNER, MEMBER, WRITER, STRANGER])
-async def test_people_of_organizations_are_no_operators(site: ConsoleSite, route: Route, who: str) -> None:
-    await check_forbidden(site, route, who)
-
-
-@of([route for route in ROUTES if route.who in (Who.MEMBER, Who.MANAGER)])
-async def test_keys_that_may_not_read_matches_show_none(site: ConsoleSite, route: Route) -> None:
-    await check_forbidden(site, route, WRITER)
-
-
-async def check_forbidden(site: ConsoleSite, route: Route, who: str) -> None:
-    before = site.stored()
-    response = await send(site, route, who)
-    assert response.status_code == 403, response.text
-    assert "Not allowed" in response.text
-    assert site.stored() == before
-
-
-@of(POSTS)
-async def test_pages_of_other_sites_do_nothing(site: ConsoleSite, route: Route) -> None:
-    before = site.stored()
-    for headers in FOREIGN:
-        for who in (OWNER, OPERATOR):
-            transport = httpx.ASGITransport(app=site.service.web)
-            async with httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
-                response = await client.post(address(route), headers={**headers, **site.cookie(who)}, data={"key": "x"})
-            assert response.status_code == 403, headers
+async def test_pages_of_other_sites_do_nothing(site: ConsoleSite) -> None:
+    transport = httpx.ASGITransport(app=site.service.web)
+    async with unchanged(site), httpx.AsyncClient(transport=transport, base_url=site.public_url) as client:
+        for route, headers in product(POSTS, FOREIGN):
+            who = OPERATOR if route.who is Who.OPERATOR else OWNER
+            response = await client.post(address(route), headers={**headers, **site.cookie(who)}, data={"key": "x"})
+            assert response.status_code == 403, (route, headers)
             assert "came from another site" in response.text
-    assert site.stored() == before
 
 
-@of(ROUTES)
-async def test_other_host_names_are_rejected(site: ConsoleSite, route: Route) -> None:
-    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example:8080", "localhost.evil.example", "", "["):
+async def test_other_host_names_are_rejected(site: ConsoleSite) -> None:
+    hosts = ("evil.example", "evil.example:8080", "127.0.0.1.evil.example:8080", "localhost.evil.example", "", "[")
+    for number, route in enumerate(ROUTES):
+        host = hosts[number % len(hosts)]
         response = await site.request(route.method, address(route), who=OWNER, headers={"Host": host})
-        assert response.status_code == 403, host
+        assert response.status_code == 403, (route, host)
         assert f"The console is served at {site.public_url}/console" in response.text
 
 
-@of(GETS)
-async def test_reading_changes_nothing(site: ConsoleSite, route: Route) -> None:
-    before = site.stored()
-    for who in (OWNER, OPERATOR, None):
-        for method in ("GET", "HEAD"):
+async def test_reading_changes_nothing(site: ConsoleSite) -> None:
+    async with unchanged(site):
+        for route, who, method in product(GETS, (OWNER, OPERATOR, None), ("GET", "HEAD")):
             await site.request(method, address(route), who=who)
-    assert site.stored() == before
 
 
-@of([*GETS, *POSTS])
-async def test_no_page_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
+async def test_no_page_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> None:
     methods = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
-    responses = [await site.request(method, address(route)) for method in methods]
-    responses += [await send(site, route, who) for who in (MEMBER, OPERATOR) if route.path != "/console/logout"]
-    responses.append(await site.request(route.method, address(route), who=OWNER, headers={"Host": "evil.example"}))
-    for response in responses:
-        check_headers(response, is_asset=route.path.startswith("/console/assets/"))
+    for route in (*GETS, *POSTS):
+        responses = [await site.request(method, address(route)) for method in methods]
+        responses += [await send(site, route, who) for who in (MEMBER, OPERATOR) if route.path != "/console/logout"]
+        responses.append(await site.request(route.method, address(route), who=OWNER, headers={"Host": "evil.example"}))
+        for response in responses:
+            check_headers(response, is_asset=route.path.startswith("/console/assets/"))
 
 
-@of([route for route in ROUTES if route.path.endswith("/stream")])
-async def test_no_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite, route: Route) -> None:
-    for who in (OWNER, OPERATOR, None):
-        check_headers(await site.request("HEAD", address(route), who=who))
+async def test_no_stream_can_be_framed_sniffed_or_stored(site: ConsoleSite) -> None:
+    for route in ROUTES:
+        if route.path.endswith("/stream"):
+            for who in (OWNER, OPERATOR, None):
+                check_headers(await site.request("HEAD", address(route), who=who))
 
 
 @pytest.mark.parametrize(
@@ -187,15 +159,13 @@ async def test_unknown_addresses_have_the_headers_of_pages(site: ConsoleSite, pa
         check_headers(response)
 
 
-@of(ROUTES)
-async def test_address_with_a_slash_at_its_end_leads_to_the_one_without(site: ConsoleSite, route: Route) -> None:
-    before = site.stored()
-    form: dict[str, str] | None = {} if route.method == "POST" else None
-    for who in (OWNER, OPERATOR, None):
-        response = await site.request(route.method, f"{address(route)}/?a=%2F+%22&b=", who=who, form=form)
-        assert (response.status_code, response.headers["location"]) == (308, f"{address(route)}?a=%2F+%22&b=")
-        check_headers(response)
-    assert site.stored() == before
+async def test_address_with_a_slash_at_its_end_leads_to_the_one_without(site: ConsoleSite) -> None:
+    async with unchanged(site):
+        for route, who in product(ROUTES, (OWNER, OPERATOR, None)):
+            form: dict[str, str] | None = {} if route.method == "POST" else None
+            response = await site.request(route.method, f"{address(route)}/?a=%2F+%22&b=", who=who, form=form)
+            assert (response.status_code, response.headers["location"]) == (308, f"{address(route)}?a=%2F+%22&b=")
+            check_headers(response)
 
 
 async def test_form_sent_to_an_address_with_a_slash_is_not_lost(site: ConsoleSite) -> None:
@@ -250,12 +220,12 @@ async def test_console_of_a_copy_can_be_read_but_changes_nothing(tmp_path: Path)
         assert (await site.request("POST", "/console/login", form=form)).status_code == 303
 
 
-@of(ROUTES)
-async def test_unknown_parameter_is_rejected(site: ConsoleSite, route: Route) -> None:
-    form: dict[str, str] | None = {} if route.method == "POST" else None
-    response = await site.request(route.method, f"{address(route)}?zzz=1", who=OPERATOR, form=form)
-    if route.query is None:  # the page itself says so, to those who may see it
-        response = await site.request(route.method, f"{address(route)}?zzz=1", who=OWNER, form=form)
-    assert response.status_code == 400
-    assert "zzz" in response.text
-    assert "is not a known parameter" in response.text
+async def test_unknown_parameter_is_rejected(site: ConsoleSite) -> None:
+    for route in ROUTES:
+        form: dict[str, str] | None = {} if route.method == "POST" else None
+        # A page that reads its parameters itself says so to those who may see it.
+        who = OWNER if route.query is None else OPERATOR
+        response = await site.request(route.method, f"{address(route)}?zzz=1", who=who, form=form)
+        assert response.status_code == 400, route
+        assert "zzz" in response.text
+        assert "is not a known parameter" in response.text
