@@ -23,7 +23,7 @@ from tests.contract.test_storage_open_matches import end
 from tests.contract.test_storage_servers import create, server
 from tests.vaults import VAULT
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 NOW_MS = 1_800_000_000_000
 MEMBER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=frozenset(Scope))
@@ -60,6 +60,7 @@ def world(db: Database) -> World:
     return World(db)
 
 
+@databases.on_both
 async def test_matches_without_a_result_are_found_the_last_first(world: World) -> None:
     reasons = (CancelReason.SERVER_LOST, None, CancelReason.CANCELED_BY_USER, CancelReason.NO_PLAYERS_JOINED)
     lost, _, canceled, empty = await world.end_matches(*reasons)
@@ -128,6 +129,7 @@ async def test_all_that_ended_before_a_time_are_acknowledged_but_none_that_ended
     ]
 
 
+@databases.on_both
 async def test_open_finished_unknown_and_other_matches_are_left_alone(world: World) -> None:
     (finished,) = await world.end_matches(None)
     (other,) = await world.end_matches(CancelReason.SERVER_LOST, org_id="org_2")
@@ -147,6 +149,7 @@ async def test_members_may_not_acknowledge(world: World) -> None:
     assert await world.left() == [lost]
 
 
+@databases.on_both
 async def test_matches_that_ended_before_the_migration_are_not_shown(harness: databases.Harness) -> None:
     """As an upgrade finds them: the columns and the index are removed, and the migration is applied again."""
     async with harness.open_migrated() as db:

@@ -31,7 +31,7 @@ from tests.contract.test_matches import UnusedFleet, body
 from tests.operations import free_disk
 from tests.vaults import VAULT
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 PROGRAM = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
 PERSON = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope), session_id="ses_1")
@@ -93,6 +93,7 @@ async def test_canceled_match_is_recorded_once(world: World) -> None:
     assert len(await world.acts()) == 2
 
 
+@databases.on_both
 async def test_match_that_has_ended_otherwise_is_not_recorded(world: World) -> None:
     server_id = (await world.matches.create(PROGRAM, body(), None)).server_id
     await world.db.write([Statement("UPDATE servers SET phase = 'ending', ended_at_ms = 1, status = 'stopped'")])
@@ -140,6 +141,7 @@ async def test_redelivery_is_recorded_only_if_there_is_one(world: World) -> None
 # --- organizations, keys and regions ------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_keys_are_recorded_in_their_organization(world: World) -> None:
     org_id = (await world.access.create_organization("acme")).id
     key = await world.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ], actor="ses_1")
@@ -164,6 +166,7 @@ async def test_organization_with_its_first_key_is_recorded(world: World) -> None
     assert await world.acts(org_id) == [(COMMAND_LINE, "key_created", key.view.id, "owner, servers:read servers:write")]
 
 
+@databases.on_both
 async def test_webhook_secrets_are_recorded_without_the_secret(world: World) -> None:
     org_id = (await world.access.create_organization("acme")).id
     secrets = []
@@ -197,6 +200,7 @@ async def test_regions_are_recorded_for_operators(world: World) -> None:
 # --- both or neither ----------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_act_does_not_happen_if_it_cannot_be_recorded(world: World) -> None:
     org_id = (await world.access.create_organization("acme")).id
     key = await world.access.create_key("acme", role=Role.OWNER, scopes=list(Scope))

@@ -24,7 +24,7 @@ from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.vaults import VAULT
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 
 class World:
@@ -150,6 +150,7 @@ async def test_session_ends_with_its_key(world: World) -> None:
     assert await world.sessions.find(expiring.cookie) is None
 
 
+@databases.on_both
 async def test_session_of_a_deleted_key_or_organization_is_nobody(world: World) -> None:
     by_key = await world.sessions.open_by_key(world.key.text, user_agent="")
     by_link = await world.log_in(world.other_id)
@@ -179,6 +180,7 @@ async def test_other_sessions_of_the_same_organization_can_be_ended(world: World
     assert await world.sessions.find(lost) is None
 
 
+@databases.on_both
 async def test_every_log_in_and_out_is_recorded_for_its_organization(world: World) -> None:
     user = await world.user(await world.log_in(world.org_id))
     await world.log_in(world.other_id)
@@ -192,6 +194,7 @@ async def test_every_log_in_and_out_is_recorded_for_its_organization(world: Worl
     assert [action for action, _, _ in await world.actions(None)] == ["logged_in", "link_created"]
 
 
+@databases.on_both
 async def test_secrets_are_not_stored_or_shown(world: World) -> None:
     token = await world.sessions.create_link(world.org_id)
     links = await world.db.read("SELECT * FROM console_links")
@@ -206,6 +209,7 @@ async def test_secrets_are_not_stored_or_shown(world: World) -> None:
     assert opened.cookie not in repr(opened)
 
 
+@databases.on_both
 async def test_sweep_deletes_what_cannot_be_used(world: World) -> None:
     await world.log_in(world.org_id)
     await world.sessions.create_link(world.org_id)
@@ -245,6 +249,7 @@ async def test_open_stream_keeps_a_session_until_it_is_too_old(world: World) -> 
     assert active == [{session_id}] * (len(active) - 1) + [set()]
 
 
+@databases.on_both
 async def test_use_by_streams_is_written_once_per_minute(world: World) -> None:
     session_id = (await world.user(await world.log_in(world.org_id))).session_id
     seen = []

@@ -23,6 +23,8 @@ from matchpod.web.openapi.examples import read_examples
 from matchpod.web.openapi.openapi import describe
 from matchpod.web.routes import ENDPOINTS
 
+pytestmark = pytest.mark.soak
+
 NPM = ("openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3")
 PYPI = ("openapi-python-client==0.29.1",)
 SOURCES = Path(__file__).with_name("clients")
@@ -133,7 +135,6 @@ def node_modules() -> Path:
     return installed("npm", NPM, install) / "node_modules"
 
 
-@pytest.mark.soak
 def test_typescript_client_is_strict_and_reads_both_results(node_modules: Path, tmp_path: Path) -> None:
     for name in ("read.ts", "run.mjs"):
         shutil.copy(SOURCES / name, tmp_path)
@@ -174,15 +175,10 @@ def generate_python(python: Path, folder: Path, document: bytes) -> None:
     check_run([python, "-m", "openapi_python_client", "generate", "--path", "openapi.json", *options], folder)
 
 
-def test_python_client_reads_both_results(python: Path, tmp_path: Path) -> None:
+def test_python_client_is_typed_and_reads_both_results(python: Path, tmp_path: Path) -> None:
     generate_python(python, tmp_path, describe(ENDPOINTS, "1.2.3"))
     command = [python, SOURCES / "read.py", responses(tmp_path)]
     printed = check_run(command, tmp_path, PYTHONPATH=str(tmp_path))
     assert [line.replace(".0 ", " ").removesuffix(".0") for line in printed.splitlines()] == expected()
-
-
-@pytest.mark.soak
-def test_python_client_and_its_use_are_typed(python: Path, tmp_path: Path) -> None:
-    generate_python(python, tmp_path, describe(ENDPOINTS, "1.2.3"))
     options = ("--strict", "--python-executable", python, "--follow-imports", "silent", "--config-file", os.devnull)
     check_run([sys.executable, "-m", "mypy", *options, SOURCES / "read.py"], tmp_path, MYPYPATH=str(tmp_path))

@@ -21,7 +21,7 @@ from tests.contract.test_storage_servers import create, server
 from tests.operations import new_readiness
 from tests.vaults import VAULT
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 
 class World:
@@ -96,6 +96,7 @@ async def test_only_keys_that_can_be_used_are_counted(world: World) -> None:
     assert {one.state for one in others} == {KeyState.REVOKED, KeyState.EXPIRED}
 
 
+@databases.on_both
 async def test_unknown_region_is_not_switched(world: World) -> None:
     world.clock.at_ms += 1
     with pytest.raises(NotFoundError):
@@ -104,6 +105,7 @@ async def test_unknown_region_is_not_switched(world: World) -> None:
     assert (await world.audit.page(None))[0].actor == "ses_1"
 
 
+@databases.on_both
 async def test_keys_are_managed_in_one_organization(world: World) -> None:
     new = await world.keys.create(
         "acme", name="ci", role=Role.ADMIN, scopes=[Scope.SERVERS_READ], expires_in_s=None, actor="ses_1"
@@ -124,6 +126,7 @@ async def test_keys_are_managed_in_one_organization(world: World) -> None:
     assert sorted(acts) == [(Action.KEY_CREATED, "ses_1"), (Action.KEY_REVOKED, "ses_1")]
 
 
+@databases.on_both
 async def test_log_ins_to_all_organizations_are_listed_with_their_names(world: World) -> None:
     ids = []
     for org_id in (world.acme, None, world.zeta):
@@ -137,6 +140,7 @@ async def test_log_ins_to_all_organizations_are_listed_with_their_names(world: W
     assert await world.audit.log_in_details(None, []) == {}
 
 
+@databases.on_both
 async def test_sessions_of_keys_that_cannot_be_used_are_not_listed(world: World) -> None:
     key = await world.access.create_key("acme", role=Role.OWNER, scopes=[Scope.SERVERS_READ], expires_in_s=60)
     other = await world.access.create_key("acme", role=Role.OWNER, scopes=[Scope.SERVERS_READ])
@@ -149,6 +153,7 @@ async def test_sessions_of_keys_that_cannot_be_used_are_not_listed(world: World)
     assert await world.sessions.list(world.acme) == []
 
 
+@databases.on_both
 async def test_stored_data_begins_with_the_oldest_entry(world: World) -> None:
     insert = "INSERT INTO raw_log VALUES ('srv_1', :seq, 'log', :at_ms, :body, :body, 0)"
     await world.db.write([Statement(insert, {"seq": one, "at_ms": 5000 - one, "body": b""}) for one in (1, 2)])

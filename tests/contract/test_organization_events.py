@@ -21,7 +21,7 @@ from matchpod.service.streams.organization_streams import OrganizationReader
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 TIMEOUT_S = 200.0
 ORG = "org_1"
@@ -68,6 +68,7 @@ def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(organization_streams, name, 0.02)
 
 
+@databases.on_both
 async def test_numbers_follow_each_other_in_each_organization(db: Database) -> None:
     assert await stored_events.newest(db, ORG) == 0
     await append(db, 3)
@@ -79,12 +80,14 @@ async def test_numbers_follow_each_other_in_each_organization(db: Database) -> N
     assert stored_events.append(ORG, [], at_ms=1) == []
 
 
+@databases.on_both
 async def test_newest_numbers_of_many_organizations(db: Database) -> None:
     names = [f"org_{number}" for number in range(1_100)]
     await db.write([one for name in names[::100] for one in stored_events.append(name, [line(1)], at_ms=1)])
     assert await stored_events.newest_of(db, names) == dict.fromkeys(names[::100], 1)
 
 
+@databases.on_both
 async def test_concurrent_writers_leave_no_gap_and_no_number_appears_late(replicas: databases.Replicas) -> None:
     count, seen = 20, 0
 
@@ -112,6 +115,7 @@ async def test_concurrent_writers_leave_no_gap_and_no_number_appears_late(replic
         assert [int(number) for by, number in stored if int(by) == writer] == list(range(count))
 
 
+@databases.on_both
 async def test_event_of_a_failed_transaction_leaves_no_trace(db: Database) -> None:
     await append(db)
     failing = Statement("UPDATE servers SET phase = 'ending' WHERE id = 'unknown'", must_change=True)
@@ -153,6 +157,7 @@ async def test_reader_resumes_from_any_position(db: Database) -> None:
     reader.close()
 
 
+@databases.on_both
 async def test_reader_sees_no_event_of_another_organization(db: Database) -> None:
     streams = process(db)
     await append(db, 3, org_id="org_2")
@@ -168,6 +173,7 @@ async def test_reader_sees_no_event_of_another_organization(db: Database) -> Non
         one.close()
 
 
+@databases.on_both
 async def test_reader_gets_events_that_another_process_stores(replicas: databases.Replicas) -> None:
     reader = await process(replicas[1]).organizations.open(ORG, None)
     assert await frames(reader) == [(0, {"type": "position"})]
@@ -177,6 +183,7 @@ async def test_reader_gets_events_that_another_process_stores(replicas: database
     reader.close()
 
 
+@databases.on_both
 async def test_all_readers_of_a_process_are_fed_by_one_poll(db: Database) -> None:
     counting = CountingDatabase(db)
     streams = process(counting)
@@ -201,6 +208,7 @@ class CountingDatabase(databases.DelegatingDatabase):
         return await super().read(sql, params)
 
 
+@databases.on_both
 @pytest.mark.parametrize("seed", range(2))
 async def test_readers_get_every_event_once_despite_reconnects_and_restarts(
     replicas: databases.Replicas, seed: int
@@ -251,6 +259,7 @@ async def test_readers_get_every_event_once_despite_reconnects_and_restarts(
 # --- retention ------------------------------------------------------------------------------------------------------
 
 
+@databases.on_both
 async def test_old_events_are_deleted_but_never_the_newest(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_events, "PRUNE_EVENTS", 3)
     now_ms = 100 * DAY_MS

@@ -13,7 +13,7 @@ from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_storage_servers import create, server
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
 MEMBER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=frozenset(Scope))
@@ -53,6 +53,7 @@ async def test_unknown_token_shows_nothing(world: World, token: str) -> None:
     assert await world.overlays.find(token) is None
 
 
+@databases.on_both
 async def test_tokens_of_a_match_end_together(world: World) -> None:
     ended = [await world.overlays.create(OWNER, "srv_1") for _ in range(2)]
     kept = await world.overlays.create(OWNER, "srv_2")
@@ -73,6 +74,7 @@ async def test_overlays_need_the_rights_to_create_matches(world: World) -> None:
     assert await world.acts() == []
 
 
+@databases.on_both
 @pytest.mark.parametrize(
     ("server_id", "error"),
     [("srv_3", ForbiddenError), ("srv_9", NotFoundError), ("", NotFoundError), ("\x00", NotFoundError)],
@@ -84,6 +86,7 @@ async def test_only_own_matches_have_overlays(world: World, server_id: str, erro
     assert await world.db.read("SELECT token_hash FROM overlay_tokens") == []
 
 
+@databases.on_both
 async def test_token_is_not_stored(world: World) -> None:
     token = await world.overlays.create(OWNER, "srv_1")
     stored = [await world.db.read(f"SELECT * FROM {table}") for table in ("overlay_tokens", "audit_log")]

@@ -15,9 +15,10 @@ from matchpod.service.views.servers import ServerView
 from tests.contract import databases
 from tests.contract.test_matches import OTHER_OWNER, InterleavingDatabase, World, body
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 
+@databases.on_both
 async def test_concurrent_creations_in_two_processes_do_not_exceed_the_limit(replicas: databases.Replicas) -> None:
     worlds = [World(db, quotas=Quotas(max_live_matches=3)) for db in replicas]
     created = await asyncio.gather(*(world.create() for world in worlds * 5), return_exceptions=True)

@@ -131,27 +131,11 @@ async def write_live_match(path: Path) -> Fold:
     return fold
 
 
-@pytest.mark.parametrize(
-    ("path", "old", "new"),
-    [
-        (
-            "core/stats/player_round.py",
-            "    decoy_thrown: int = 0\n",
-            "    decoy_thrown: int = 0\n    counter_of_tomorrow: int = 0\n",
-        ),
-        (
-            "core/stats/player_round.py",
-            "    headshots: int = 0\n    damage: int = 0\n",
-            "    damage: int = 0\n    headshots: int = 0\n",
-        ),
-        ("core/match/played_map.py", '    LIVE = "live"\n', '    LIVE = "live"\n    VETO = "veto"\n'),
-    ],
-    ids=["field added", "fields swapped", "value added"],
-)
-def test_snapshot_written_with_other_types_is_rejected(tmp_path: Path, path: str, old: str, new: str) -> None:
+def test_snapshot_written_with_other_types_is_rejected(tmp_path: Path) -> None:
     database = tmp_path / "matchpod.sqlite"
     fold = asyncio.run(write_live_match(database))
-    other = another_version(tmp_path / "other", path, old, new)
+    old, new = "    decoy_thrown: int = 0\n", "    decoy_thrown: int = 0\n    counter_of_tomorrow: int = 0\n"
+    other = another_version(tmp_path / "other", "core/stats/player_round.py", old, new)
     found, logs = run_version(other, database)
     assert found == {"seq": middle(), "current_numbers": as_json(live_database.current_numbers(fold.match))}
     assert REPLAYED in logs
