@@ -16,21 +16,31 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+import msgspec
+
 from matchpod.core.errors import MatchpodError
 from matchpod.service.streams.readers import OpenReaders, StreamReader
 
-TICK_S: Final = 1.0
-BEAT_S: Final = 5.0
-"""Pages tell people that they are not updated after three times this."""
 MAX_VIEWERS: Final = 5_000
 MAX_OF_OWNER: Final = 500
 """Streams of one organization, and of the overlay of one match."""
-MAX_KEPT: Final = 60
-"""Changes that are kept for viewers that reconnect: about a minute."""
-IDLE_TICKS: Final = 15
-"""A subject without viewers is kept this long: pages are loaded again, and browsers reconnect."""
 
 _log = logging.getLogger(__name__)
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How often subjects are read, and how long they are kept; times in seconds."""
+
+    tick_s: float = 1.0
+    beat_s: float = 5.0
+    """Pages tell people that they are not updated after three times this."""
+    kept: int = 60
+    """Changes that are kept for viewers that reconnect: about a minute."""
+    idle_ticks: int = 15
+    """A subject without viewers is kept this long: pages are loaded again, and browsers reconnect."""
+
+
+DEFAULT_PACE: Final = Pace()
 
 
 class Topic(Protocol):
@@ -108,7 +118,7 @@ class Viewer(StreamReader):
             frames, self._numbers[one] = one.after(number)
             found.append(frames)
         if now_s >= self._beats_at:
-            self._beats_at = now_s + BEAT_S
+            self._beats_at = now_s + self._broadcasts.pace.beat_s
             outdated = "".join(f" {one.name}" for one in self._numbers if not one.is_current(now_s))
             found.append(b"event: time\ndata: %d%s\n\n" % (self._broadcasts.now_ms(), outdated.encode()))
         return b"".join(found)
@@ -130,7 +140,7 @@ class Broadcast:
         self.viewers: set[Viewer] = set()
         self._boot = secrets.token_hex(4)
         self._number = 0
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=MAX_KEPT)
+        self._kept: deque[tuple[int, bytes]] = deque(maxlen=broadcasts.pace.kept)
         self._everything: bytes | None = None
         self._task: asyncio.Task[None] | None = None
         self._reading = asyncio.Lock()
@@ -182,7 +192,7 @@ class Broadcast:
 
     def is_current(self, now_s: float) -> bool:
         """False if the subject could not be read for a while: what pages show is old."""
-        return self._read_at is not None and now_s - self._read_at <= BEAT_S
+        return self._read_at is not None and now_s - self._read_at <= self._broadcasts.pace.beat_s
 
     def stop(self) -> None:
         """Stop reading."""
@@ -190,9 +200,9 @@ class Broadcast:
             self._task.cancel()
 
     async def _run(self) -> None:
-        idle = 0
-        while idle < IDLE_TICKS or self.viewers:  # one may have come during the last reading
-            await asyncio.sleep(TICK_S)
+        idle, pace = 0, self._broadcasts.pace
+        while idle < pace.idle_ticks or self.viewers:  # one may have come during the last reading
+            await asyncio.sleep(pace.tick_s)
             idle = 0 if self.viewers else idle + 1
             try:
                 await self.refresh()
@@ -213,8 +223,9 @@ class Broadcast:
 class Broadcasts:
     """All subjects that are being viewed."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
+    def __init__(self, now_ms: Callable[[], int], pace: Pace = DEFAULT_PACE) -> None:
         self.now_ms = now_ms
+        self.pace = pace
         self.readers = OpenReaders(max_readers=MAX_VIEWERS, max_of_org=MAX_OF_OWNER)
         self._broadcasts: dict[str, Broadcast] = {}
 

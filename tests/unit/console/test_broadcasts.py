@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from matchpod.console import broadcasts as module
-from matchpod.console.broadcasts import Broadcast, Broadcasts, Viewer, frame, swapped
+from matchpod.console.broadcasts import MAX_OF_OWNER, Broadcast, Broadcasts, Pace, Viewer, frame, swapped
 from matchpod.core.errors import RateLimitError, UnavailableError
 
 
@@ -34,13 +33,25 @@ class Counter:
     def everything(self) -> bytes:
         return b"all %d" % self.shown
 
+    async def read(self, times: int) -> None:
+        """Wait until it was read this number of times from now on."""
+        last = self.reads + times
+        while self.reads < last:
+            await asyncio.sleep(0)
+
 
 @pytest_asyncio.fixture
-async def broadcasts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Broadcasts]:
-    monkeypatch.setattr(module, "TICK_S", 0.01)
-    opened = Broadcasts(lambda: 1_234)
+async def broadcasts(request: pytest.FixtureRequest) -> AsyncIterator[Broadcasts]:
+    """Broadcasts that read their subjects often, with the pace that a test names."""
+    opened = Broadcasts(lambda: 1_234, getattr(request, "param", Pace(tick_s=0.01)))
     yield opened
     opened.close()
+
+
+def paced(*, beat_s: float = 5.0, kept: int = 60, idle_ticks: int = 15) -> pytest.MarkDecorator:
+    """Let a test have broadcasts of this pace."""
+    pace = Pace(tick_s=0.01, beat_s=beat_s, kept=kept, idle_ticks=idle_ticks)
+    return pytest.mark.parametrize("broadcasts", [pace], indirect=True, ids=["paced"])
 
 
 async def find(broadcasts: Broadcasts, subject: Counter) -> Broadcast:
@@ -95,10 +106,8 @@ async def test_viewer_with_an_unknown_position_gets_everything(broadcasts: Broad
     assert await next_data(broadcasts.view("org", {broadcast: given})) == ["all 0"]
 
 
-async def test_viewer_that_missed_too_much_gets_everything(
-    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_KEPT", 2)
+@paced(kept=2)
+async def test_viewer_that_missed_too_much_gets_everything(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     position = broadcast.position
@@ -113,36 +122,32 @@ async def test_outage_of_the_database_is_waited_out(broadcasts: Broadcasts) -> N
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     viewer = broadcasts.view("org", {broadcast: broadcast.position})
-    subject.is_down, before = True, subject.reads
-    while subject.reads < before + 3:
-        await asyncio.sleep(0.01)
+    subject.is_down = True
+    await subject.read(3)
     subject.is_down, subject.number = False, 1
     assert await next_data(viewer) == ["changed to 1"]
 
 
-async def test_page_that_can_be_read_again_is_told_at_once(
-    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BEAT_S", 3_600.0)
+@paced(beat_s=3_600.0)
+async def test_page_that_can_be_read_again_is_told_at_once(broadcasts: Broadcasts) -> None:
     subject = Counter()
     broadcast = await find(broadcasts, subject)
     viewer = broadcasts.view("org", {broadcast: broadcast.position})
     assert await viewer.next(5) == b"event: time\ndata: 1234\n\n"
-    monkeypatch.setattr(module, "BEAT_S", 0.05)  # it cannot be read for longer than this
+    broadcasts.pace = Pace(tick_s=0.01, beat_s=0.05)
     subject.is_down = True
-    await asyncio.sleep(0.2)
+    await subject.read(10)  # for longer than a beat
     subject.is_down = False
     assert await viewer.next(5) == b"event: time\ndata: 1234\n\n"
 
 
-async def test_subject_without_viewers_is_forgotten(broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_TICKS", 3)
-    first = await find(broadcasts, Counter())
+@paced(idle_ticks=3)
+async def test_subject_without_viewers_is_forgotten(broadcasts: Broadcasts) -> None:
+    subject = Counter()
+    first = await find(broadcasts, subject)
     broadcasts.view("org", {first: first.position}).close()
-    deadline = asyncio.get_running_loop().time() + 20
-    while (await find(broadcasts, Counter())) is first:
-        assert asyncio.get_running_loop().time() < deadline
-        await asyncio.sleep(0.1)
+    await subject.read(3)
+    assert await find(broadcasts, Counter()) is not first
 
 
 async def test_subject_that_cannot_be_read_is_not_kept(broadcasts: Broadcasts) -> None:
@@ -179,7 +184,7 @@ async def test_page_that_could_not_be_read_does_not_stop_a_later_one(broadcasts:
 
 async def test_streams_of_one_owner_are_limited(broadcasts: Broadcasts) -> None:
     broadcast = await find(broadcasts, Counter())
-    for _ in range(module.MAX_OF_OWNER):
+    for _ in range(MAX_OF_OWNER):
         broadcasts.view("overlay", {broadcast: broadcast.position})
     with pytest.raises(RateLimitError):
         broadcasts.view("overlay", {broadcast: broadcast.position})
@@ -195,19 +200,15 @@ async def test_closing_ends_all_streams_and_admits_no_new_ones(broadcasts: Broad
         broadcasts.view("org", {broadcast: ""})
 
 
-async def test_time_is_sent_at_the_beginning_and_regularly(
-    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BEAT_S", 0.05)
+@paced(beat_s=0.05)
+async def test_time_is_sent_at_the_beginning_and_regularly(broadcasts: Broadcasts) -> None:
     broadcast = await find(broadcasts, Counter())
     viewer = broadcasts.view("org", {broadcast: broadcast.position})
     assert [await viewer.next(5) for _ in range(3)] == [b"event: time\ndata: 1234\n\n"] * 3
 
 
-async def test_subject_that_cannot_be_read_is_named_with_the_time(
-    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BEAT_S", 0.1)
+@paced(beat_s=0.1)
+async def test_subject_that_cannot_be_read_is_named_with_the_time(broadcasts: Broadcasts) -> None:
     subject, other = Counter(), Counter()
     broadcast = await find(broadcasts, subject)
     beside = await broadcasts.find("beside", "org", lambda: other)
@@ -259,10 +260,8 @@ def test_lines_of_a_fragment_become_lines_of_an_event() -> None:
     assert event == b"event: wall\nid: b.1\ndata: <p>\ndata: one\ndata: </p>\n\n"
 
 
-async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(
-    broadcasts: Broadcasts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "IDLE_TICKS", 1)
+@paced(idle_ticks=1)
+async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(broadcasts: Broadcasts) -> None:
     is_reading, may_go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Counter):
@@ -277,6 +276,6 @@ async def test_viewer_that_comes_during_the_last_reading_is_not_forgotten(
     await is_reading.wait()
     viewer = broadcasts.view("org", {await find(broadcasts, subject): broadcast.position})
     may_go_on.set()
-    await asyncio.sleep(0.05)
+    await subject.read(1)
     subject.number = 1
     assert await next_data(viewer) == ["changed to 1"]
