@@ -15,13 +15,13 @@ BIN := .venv/bin
 READY := .venv/.ready
 COVERAGE_REPORT := build/coverage.json
 UNIT_OUTPUT := build/unit-tests.txt
+SIMULATOR_OUTPUT := build/simulator-tests.txt
 BROWSER_OUTPUT := build/browser-tests.txt
-# The packages whose coverage is measured, and the tests that are too slow for it.
+# The unit tests of the packages whose coverage is measured, and those of the simulator and of game server images.
 PURE := tests/unit/core tests/unit/cs2 packages/cs2-protocol
-UNIT := tests/unit packages
+SIMULATOR := tests/unit/simulator packages/cs2-simulator packages/matchpod-gameserver
 # Tests of a package that mostly wait for processes: they run with those of the service.
 WAITING := packages/matchpod-gameserver/gameserver_tests/process
-MANY_CASES := hypothesis or law
 PYTEST := TMPDIR=$(TEST_TMPDIR) $(BIN)/pytest --quiet --dist loadfile --no-loadscope-reorder
 
 APT_OPTIONS := --quiet -o Acquire::http::Timeout=20 -o DPkg::Lock::Timeout=120
@@ -33,7 +33,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests browser-tests chromium soak chaos check fix golden bench
+.PHONY: help run test unit-tests simulator-tests browser-tests chromium soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -50,25 +50,29 @@ test: $(READY) ## Run all tests with fixed seeds; PACKAGE=cs2-simulator runs onl
 else
 test: $(READY)
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
-	@# Compile the test modules once: otherwise each worker compiles all of them in a fresh clone.
-	@$(BIN)/pytest --collect-only --quiet $(UNIT) >/dev/null 2>&1 & \
-		$(BIN)/pytest --collect-only --quiet tests --ignore=tests/unit >/dev/null 2>&1; wait
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
+	@# The test modules of the others are compiled first: otherwise each worker compiles all of them in a fresh clone.
 	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & unit=$$!; \
+		nice -n 10 $(MAKE) --no-print-directory simulator-tests >$(SIMULATOR_OUTPUT) 2>&1 & simulator=$$!; \
 		nice -n 5 $(MAKE) --no-print-directory browser-tests >$(BROWSER_OUTPUT) 2>&1 & browser=$$!; \
-		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} tests $(WAITING) --ignore=tests/unit --ignore=tests/browser \
-			-m "not soak" --durations=10; status=$$?; \
-		wait $$browser || status=1; cat $(BROWSER_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
+		others="tests $(WAITING) --ignore=tests/unit --ignore=tests/browser"; \
+		$(BIN)/pytest --collect-only --quiet $$others >/dev/null 2>&1; \
+		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10; status=$$?; \
+		wait $$browser || status=1; cat $(BROWSER_OUTPUT); \
+		wait $$simulator || status=1; cat $(SIMULATOR_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
 endif
 
+# In one process each: a second one would collect all tests again, and measuring in workers takes twice the CPU time.
 unit-tests: $(READY)
 	@echo "unit tests of core and cs2, with coverage"
-	@# In one process: with workers, measuring takes twice the CPU time.
-	@$(PYTEST) -n 0 $(PURE) -m "not (soak or $(MANY_CASES))" \
-		--cov=matchpod.core --cov=matchpod.cs2 --cov=cs2_protocol --cov-branch --cov-report= --cov-report=json:$(COVERAGE_REPORT)
+	@$(PYTEST) -n 0 $(PURE) -m "not soak" --branch-coverage $(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
-	@echo "unit tests"
-	@$(PYTEST) -n 2 $(UNIT) --ignore=$(WAITING) -m "not soak and ($(MANY_CASES) or not pure)" --durations=3
+	@echo "unit tests of the service"
+	@$(PYTEST) -n 0 tests/unit $(addprefix --ignore=,$(PURE) $(SIMULATOR)) -m "not soak" --durations=3
+
+simulator-tests: $(READY)
+	@echo "unit tests of the simulator and of game server images"
+	@$(PYTEST) -n 0 $(SIMULATOR) --ignore=$(WAITING) -m "not soak" --durations=3
 
 browser-tests: $(READY)
 	@echo "tests of the console in a browser"

@@ -1,4 +1,4 @@
-"""Configure all tests: hypothesis profiles, the folder of real server logs, markers and order."""
+"""Configure all tests: hypothesis profiles, the folder of real server logs, coverage and order."""
 
 from __future__ import annotations
 
@@ -34,9 +34,6 @@ def corpus() -> Path:
 
 ROOT = Path(__file__).parent
 
-PURE = (ROOT / "tests/unit/core", ROOT / "tests/unit/cs2", ROOT / "packages/cs2-protocol")
-"""Unit tests of the packages whose coverage is measured."""
-
 SLOWEST = tuple(
     ROOT / ("" if name.startswith("packages/") else "tests") / name
     for name in (
@@ -63,17 +60,22 @@ SLOWEST = tuple(
 """Files and folders that take longest, slowest first. They run first, so that no worker is left with a long file."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test` that measures coverage."""
+    parser.addoption("--branch-coverage", metavar="FILE", help="write a JSON report of the pure packages' coverage")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure coverage if asked to; otherwise its library is not even imported."""
+    if report := config.getoption("--branch-coverage"):
+        from tests.branch_coverage import BranchCoverage
+
+        config.pluginmanager.register(BranchCoverage(report))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose coverage is measured, and run the slowest first."""
-    for item in items:
-        if _is_pure(item.path):
-            item.add_marker(pytest.mark.pure)
+    """Run the slowest first."""
     items.sort(key=lambda item: _priority(item.path))
-
-
-@cache
-def _is_pure(path: Path) -> bool:
-    return any(folder in path.parents for folder in PURE)
 
 
 @cache

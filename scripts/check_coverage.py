@@ -43,7 +43,7 @@ class Report(NamedTuple):
 
 
 def read_report(path: Path) -> Report:
-    """Read the report written by `pytest --cov-branch --cov-report=json`."""
+    """Read the JSON report of coverage.py."""
     report = json.loads(path.read_text(encoding="utf-8"))
     files = tuple(
         FileCoverage(
@@ -77,7 +77,7 @@ def branch_percent(files: tuple[FileCoverage, ...]) -> float:
 def pure_faults(files: tuple[FileCoverage, ...]) -> list[str]:
     """Check the branch rule of the pure packages: return nothing, or a summary line and the files with gaps."""
     if not any(file.branches for file in files):
-        return [f"the report has no branches in {' or '.join(PURE_PACKAGES)}: was it created with --cov-branch?"]
+        return [f"the report has no branches in {' or '.join(PURE_PACKAGES)}: were branches measured?"]
     percent = branch_percent(files)
     if percent >= PURE_BRANCH_PERCENT:
         return []
