@@ -7,21 +7,24 @@ one runs next to every game server.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 
-def main() -> None:
-    """Entry point of `matchpod` and of `python -m matchpod`."""
-    if sys.argv[1:2] == ["simulate"]:
+def main(args: Sequence[str] | None = None) -> None:
+    """Entry point of `matchpod` and of `python -m matchpod`, with the arguments of the process unless given."""
+    if args is None:
+        args = sys.argv[1:]
+    if args[:1] == ["simulate"]:
         from cs2_simulator.wire.command_line import main as simulate
 
-        sys.exit(simulate(sys.argv[2:], program="matchpod simulate"))
-    if sys.argv[1:2] == ["gameserver"]:
+        sys.exit(simulate(args[1:], program="matchpod simulate"))
+    if args[:1] == ["gameserver"]:
         from matchpod_gameserver import main as run_gameserver
 
-        sys.exit(run_gameserver(sys.argv[2:], program="matchpod gameserver"))
+        sys.exit(run_gameserver(args[1:], program="matchpod gameserver"))
     from matchpod.cli import create_app
 
-    create_app(*sys.argv[1:2])()
+    create_app(*args[:1])(args)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from matchpod import callback_receiver
 from matchpod.callback_receiver import CallbackReceiver, ReceivedCallback, Signature
 from matchpod.service.access.webhook_signature import attempt_headers, new_secret
-from matchpod.web.http import bodies
+from matchpod.web.http.asgi import Message
 
 SECRET = new_secret(b"s" * 32)
 NOW_S = 1_800_000_000
@@ -100,27 +100,36 @@ def test_body_that_is_not_a_callback_is_rejected(body: bytes) -> None:
     assert len(client.rejections) == 1
 
 
-def test_body_over_the_limit_is_rejected_before_it_is_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback_receiver, "MAX_BODY_BYTES", 1 << 20)
+def test_body_over_the_limit_is_rejected_before_it_is_read_completely() -> None:
+    sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
-        for _ in range(20):
-            yield b" " * (1 << 18)
+        nonlocal sent
+        while True:
+            sent += 1
+            yield b" " * (1 << 20)
 
     client = ReceiverClient()
     assert client.send(endless()).status_code == 413
-    assert "1 MiB" in client.rejections[0]
+    assert client.rejections == ["the body is larger than 16 MiB"]
+    assert sent == 17
 
 
-def test_body_that_does_not_arrive_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.0)
+async def test_body_that_does_not_arrive_is_rejected_with_408() -> None:
+    async def timeout() -> Message:
+        raise TimeoutError
 
-    async def never() -> AsyncIterator[bytes]:
-        await asyncio.Event().wait()
-        yield b""
+    async def disconnect() -> Message:
+        return {"type": "http.disconnect"}
 
-    client = ReceiverClient()
-    assert client.send(never()).status_code == 408
+    for receive in (timeout, disconnect):
+        client, sent = ReceiverClient(), list[Message]()
+
+        async def send(message: Message, sent: list[Message] = sent) -> None:
+            sent.append(message)
+
+        await client.receiver({"type": "http", "method": "POST", "headers": []}, receive, send)
+        assert (sent[0]["status"], client.rejections) == (408, ["the body did not arrive"])
 
 
 def test_other_methods_are_not_allowed() -> None:

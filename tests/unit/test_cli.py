@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
@@ -11,7 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from matchpod import __main__
-from matchpod.cli import COMMANDS, create_app, replaying
+from matchpod.cli import COMMANDS, create_app
+from matchpod.cli.replaying import PROGRESS_BYTES
 from tests.unit.cs2.server_log import ServerLog
 from tests.unit.test_replay import won_map, write
 
@@ -62,22 +65,14 @@ def test_help_explains_the_command() -> None:
     assert "--json" in done.stdout
 
 
-def test_write_error_gives_one_line_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(replaying, "_print_match", full)
-    done = run("replay", write(tmp_path, "a.log", won_map().file()))
-    assert done.exit_code == 1
-    assert "No space left" in done.stderr
-
-
-def test_large_files_show_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaying, "PROGRESS_BYTES", 10)
+@pytest.mark.parametrize(("size", "is_shown"), [(PROGRESS_BYTES, True), (PROGRESS_BYTES - 1, False)])
+def test_large_files_show_progress(size: int, is_shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    done = run("replay", write(tmp_path, "a.log", won_map().file()))
+    path = write(tmp_path, "a.log", won_map().file())
+    os.truncate(path, size)
+    done = run("replay", path)
     assert done.exit_code == 0
-    assert "reading" in done.stderr
+    assert ("reading" in done.stderr) is is_shown
 
 
 def test_version_is_printed() -> None:
@@ -92,22 +87,15 @@ def test_all_commands_are_listed_and_one_alone_is_enough_to_run_it() -> None:
         assert (alone.exit_code, alone.stdout) == (0, run(name, "--help").stdout)
 
 
-def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["matchpod", "--help"])
+@pytest.mark.parametrize(
+    ("args", "words"), [(["--help"], ["replay", "simulate"]), (["simulate", "--list"], ["full_match"])]
+)
+def test_main_runs_a_command(args: list[str], words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
-        __main__.main()
+        __main__.main(args)
     assert exit_info.value.code == 0
     shown = capsys.readouterr().out
-    assert "replay" in shown
-    assert "simulate" in shown
-
-
-def test_main_runs_simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["matchpod", "simulate", "--list"])
-    with pytest.raises(SystemExit) as exit_info:
-        __main__.main()
-    assert exit_info.value.code == 0
-    assert "full_match" in capsys.readouterr().out
+    assert all(word in shown for word in words)
 
 
 def test_simulate_is_also_a_command_of_the_app(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,16 +103,18 @@ def test_simulate_is_also_a_command_of_the_app(capsys: pytest.CaptureFixture[str
     assert run("simulate", "--help").exit_code == 0
 
 
-@pytest.mark.parametrize("args", [("orgs", "list"), ("orgs", "list", "--json"), ("migrate",), ("--help",)])
+@pytest.mark.parametrize(
+    "args", [["orgs", "list"], ["orgs", "list", "--json"], ["migrate"], ["--help"], ["replay", "FILE"]]
+)
 def test_full_disk_gives_one_sentence_in_every_command(
-    args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    args: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MATCHPOD_DATA_DIR", str(tmp_path))
     assert run("migrate").exit_code == 0
-    monkeypatch.setattr("sys.argv", ["matchpod", *args])
+    args = [str(write(tmp_path, "a.log", won_map().file())) if arg == "FILE" else arg for arg in args]
     with open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr("sys.stdout", TextIOWrapper(full, write_through=True))
         with pytest.raises(SystemExit) as exit_info:
-            __main__.main()
+            __main__.main(args)
     assert exit_info.value.code == 1
-    assert capsys.readouterr().err == "matchpod: No space left on device.\n"
+    assert re.fullmatch(r"matchpod: (\[Errno 28\] )?No space left on device\.?\n", capsys.readouterr().err)

@@ -42,10 +42,9 @@ def test_placeholders_are_replaced_as_in_a_process_fleet() -> None:
 def test_main_reports_invalid_arguments_in_a_line_of_the_log(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["matchpod", "gameserver", "--nonsense"])
     monkeypatch.setattr("signal.signal", lambda *_: None)
     with pytest.raises(SystemExit) as exit_info:
-        __main__.main()
+        __main__.main(["gameserver", "--nonsense"])
     assert exit_info.value.code == 2
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} ERROR unknown option `--nonsense`; .*\n", capfd.readouterr().err)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod import replay as module
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
-from matchpod.replay import ReplayError, open_recording, replay
+from matchpod.replay import MAX_RECORDING_BYTES, ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive
 from tests.unit.cs2.test_interpreter import restore
 
@@ -178,10 +178,13 @@ def test_error_about_an_invalid_recording_names_the_line(tmp_path: Path) -> None
         replay([open_recording(write(tmp_path, "a.jsonl", text))])
 
 
-def test_recording_that_is_too_large_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_RECORDING_BYTES", 10)
-    with pytest.raises(ReplayError, match="must not be larger than"):
-        open_recording(write(tmp_path, "a.jsonl", won_map().posts()))
+def test_recording_that_is_too_large_is_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", won_map().posts())
+    os.truncate(path, MAX_RECORDING_BYTES)
+    assert open_recording(path).size == MAX_RECORDING_BYTES
+    os.truncate(path, MAX_RECORDING_BYTES + 1)
+    with pytest.raises(ReplayError, match="must not be larger than 256 MB"):
+        open_recording(path)
 
 
 def test_log_without_a_live_map_is_rejected(tmp_path: Path) -> None:

@@ -111,7 +111,8 @@ def _build_recompute(resources: Resources) -> Recompute:
 class _Tally:
     """The verdicts of all matches so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress_s: float = PROGRESS_S) -> None:
+        self._progress_s = progress_s
         self.verdicts: Counter[Verdict] = Counter()
         self.reasons: Counter[str] = Counter()
         self.written = 0
@@ -125,7 +126,7 @@ class _Tally:
             if finding.verdict is Verdict.SKIPPED:
                 self.reasons[finding.reason or ""] += 1
             yield finding
-            if monotonic() - printed_s >= PROGRESS_S:
+            if monotonic() - printed_s >= self._progress_s:
                 printed_s = monotonic()
                 print_note(f"{self.verdicts.total()} of about {total} matches, {self._changed()} different")
 

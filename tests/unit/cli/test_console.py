@@ -14,6 +14,7 @@ from matchpod.cli import create_app, organizations
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions, ConsoleUser
 from matchpod.service.access.organizations import Access
+from matchpod.service.common.principals import OrganizationView
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT
 
@@ -76,11 +77,10 @@ def test_organization_must_be_chosen_if_there_are_several(acme: CommandRunner) -
     )
 
 
-def test_long_list_of_organizations_is_cut(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(organizations, "MAX_NAMES", 2)
-    for name in ("a", "b", "c", "d"):
-        runner.output(organizations.app, "create", name)
-    assert runner.error(app, "console").endswith("Organizations: a, b and 2 others.")
+def test_long_list_of_organizations_is_cut() -> None:
+    known = [OrganizationView(id=name, name=name, created_at="") for name in "abcdefghijklmnopqrstuvw"]
+    assert organizations.names_text(known[:20]) == "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t"
+    assert organizations.names_text(known).endswith(", s, t and 3 others")
 
 
 def test_unknown_organization_is_an_error(acme: CommandRunner) -> None:

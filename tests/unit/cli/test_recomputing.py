@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from matchpod.cli import create_app, recomputing
+from matchpod.cli.recomputing import SHOWN_DIFFERENCES
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.history.differences import Difference, DifferencePart
-from matchpod.service.history.recomputing import Finding
+from matchpod.service.history.recomputing import Finding, Verdict
 from matchpod.storage import history
 from tests.contract.ended_matches import store_match
 from tests.unit.cli.command_runner import CommandRunner
@@ -169,22 +170,22 @@ def test_unreadable_statistics_are_repaired(played: CommandRunner) -> None:
     assert recompute(played, "srv_2") == (["srv_2: no differences."], [])
 
 
-def test_long_list_of_differences_is_shortened(played: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recomputing, "SHOWN_DIFFERENCES", 2)
-
-    async def damage(db: Database) -> None:
-        await db.write([Statement("UPDATE maps SET team1_score = 9, team2_score = 9, player_count = 9, winner = 'x'")])
-
-    on_database(played, damage)
-    out, _ = recompute(played, "srv_2")
-    assert out[0] == "srv_2: 12 differences"
-    assert out[3:] == ["  and 10 more; --json shows them all"]
+def test_long_list_of_differences_is_shortened(capsys: pytest.CaptureFixture[str]) -> None:
+    differences = [Difference(part=DifferencePart.MAP, map_number=number) for number in range(SHOWN_DIFFERENCES + 2)]
+    recomputing._print_text(Finding(server_id="srv_2", verdict=Verdict.CHANGED, differences=differences))
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "srv_2: 22 differences"
+    assert out[SHOWN_DIFFERENCES:] == ["  map 19: is new", "  and 2 more; --json shows them all"]
 
 
-def test_long_run_reports_its_progress(played: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recomputing, "PROGRESS_S", 0.0)
-    _, notes = recompute(played, "--all")
-    assert notes[:2] == [
+async def test_long_run_reports_its_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    async def findings() -> AsyncIterator[Finding]:
+        yield Finding(server_id="srv_1", verdict=Verdict.CHANGED)
+        yield Finding(server_id="srv_2", verdict=Verdict.UNCHANGED)
+
+    counted = [finding async for finding in recomputing._Tally(progress_s=0.0).count(findings(), 4)]
+    assert [finding.server_id for finding in counted] == ["srv_1", "srv_2"]
+    assert capsys.readouterr().err.splitlines() == [
         "matchpod: 1 of about 4 matches, 1 different",
         "matchpod: 2 of about 4 matches, 1 different",
     ]

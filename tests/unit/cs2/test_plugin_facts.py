@@ -169,12 +169,13 @@ def test_end_report_of_an_ended_map_is_ignored() -> None:
     assert server.flow.next_deadline_ms() is None
 
 
-def test_number_of_stored_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin_facts, "MAX_REPORTS_KEPT", 3)
+def test_number_of_stored_keys_is_bounded() -> None:
     server = LogAndPlugin()
-    for number in range(20):
+    server.plugin.applied.update(dict.fromkeys(map(str, range(plugin_facts.MAX_REPORTS_KEPT - 1))))
+    for number in range(3):
         server.report(round_end(number))
-    assert len(server.plugin.applied) == 3
+    assert len(server.plugin.applied) == plugin_facts.MAX_REPORTS_KEPT
+    assert next(iter(server.plugin.applied)) == "2", "the oldest are forgotten"
 
 
 def test_series_winner_is_not_the_map_winner_if_other_maps_are_missing() -> None:
