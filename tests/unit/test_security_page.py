@@ -41,7 +41,9 @@ def test_settings_on_the_page_exist() -> None:
 def test_command_on_the_page_has_known_options(command: str, tmp_path: Path) -> None:
     # On an empty data folder its subject is unknown, which is reported in a sentence; a wrong option would be too, but
     # with the usage of the command.
-    done = CliRunner().invoke(create_app(), shlex.split(command)[1:], env={"MATCHPOD_DATA_DIR": str(tmp_path)})
+    done = CliRunner().invoke(
+        create_app(shlex.split(command)[1]), shlex.split(command)[1:], env={"MATCHPOD_DATA_DIR": str(tmp_path)}
+    )
     assert done.exit_code in (0, 2), done.output
     assert "Usage" not in done.stderr
 

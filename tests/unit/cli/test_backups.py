@@ -13,46 +13,48 @@ from tests.unit.cli.command_runner import CommandRunner
 
 def test_backup_is_restored_into_another_folder(runner: CommandRunner, tmp_path: Path) -> None:
     file = tmp_path.parent / f"{tmp_path.name}.tar"
-    written = runner.output(create_app(), "backup", str(file))
+    written = runner.output(create_app("backup"), "backup", str(file))
     assert written.startswith(f"{file}: database and secret key of 20")
     assert written.endswith(" MB")
     other = CommandRunner(tmp_path.parent / f"{tmp_path.name}-other")
-    done = other.invoke(create_app(), "restore", str(file))
+    done = other.invoke(create_app("restore"), "restore", str(file))
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith(f"{other.data_dir}: database and secret key of 20")
     assert "matchpod serve --restored" in done.stderr
     assert (other.data_dir / "secret.key").read_bytes() == (runner.data_dir / "secret.key").read_bytes()
     for command in (("match", "cancel", "srv_x"), ("callbacks", "redeliver", "cb_x")):
-        refused = other.invoke(create_app(), *command)
+        refused = other.invoke(create_app(command[0]), *command)
         assert (refused.exit_code, "This database is a copy" in refused.stderr) == (1, True)
     assert other.migrate() == f"The database has version {len(MIGRATIONS)}."
 
 
 def test_wrong_arguments_are_rejected(runner: CommandRunner, tmp_path: Path) -> None:
     file = tmp_path.parent / f"{tmp_path.name}.tar"
-    assert runner.error(create_app(), "backup", str(tmp_path / "none" / "file")).startswith("There is no folder")
-    runner.output(create_app(), "backup", str(file))
-    assert "Use --force" in runner.error(create_app(), "backup", str(file))
-    runner.output(create_app(), "backup", str(file), "--force")
-    assert "is not empty" in runner.error(create_app(), "restore", str(file))
-    assert runner.error(create_app(), "restore", str(tmp_path / "none")).startswith("There is no file")
+    assert runner.error(create_app("backup"), "backup", str(tmp_path / "none" / "file")).startswith(
+        "There is no folder"
+    )
+    runner.output(create_app("backup"), "backup", str(file))
+    assert "Use --force" in runner.error(create_app("backup"), "backup", str(file))
+    runner.output(create_app("backup"), "backup", str(file), "--force")
+    assert "is not empty" in runner.error(create_app("restore"), "restore", str(file))
+    assert runner.error(create_app("restore"), "restore", str(tmp_path / "none")).startswith("There is no file")
     empty = CommandRunner(tmp_path / "empty")
-    assert empty.error(create_app(), "backup", str(tmp_path / "new")).startswith("There is no database")
+    assert empty.error(create_app("backup"), "backup", str(tmp_path / "new")).startswith("There is no database")
 
 
 def test_key_in_the_settings_is_not_in_the_backup(
     runner: CommandRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MATCHPOD_SECRET_KEY", "A" * 43 + "=")
-    done = runner.invoke(create_app(), "backup", str(tmp_path / "new.tar"))
+    done = runner.invoke(create_app("backup"), "backup", str(tmp_path / "new.tar"))
     assert (done.exit_code, "secret key" in done.stdout, "MATCHPOD_SECRET_KEY" in done.stderr) == (0, False, True)
 
 
 def test_postgres_is_backed_up_with_its_own_tools(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATCHPOD_DATABASE_URL", "postgresql://someone:hidden@db.example/matchpod")
-    done = runner.invoke(create_app(), "backup", "file")
+    done = runner.invoke(create_app("backup"), "backup", "file")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "pg_dump --format=custom" in done.stderr
     assert str(runner.data_dir / "secret.key") in done.stderr
     assert "hidden" not in done.stderr
-    assert "SQLite" in runner.error(create_app(), "restore", "file")
+    assert "SQLite" in runner.error(create_app("restore"), "restore", "file")

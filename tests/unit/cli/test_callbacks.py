@@ -24,7 +24,7 @@ AT_MS = 1_800_000_000_000
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(create_app(), ["callbacks", *args])
+    return CliRunner().invoke(create_app("callbacks"), ["callbacks", *args])
 
 
 def on_database(folder: Path, work: Callable[[Database], Awaitable[None]]) -> None:

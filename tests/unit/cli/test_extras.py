@@ -35,7 +35,7 @@ def test_postgres_url_without_its_driver(
 ) -> None:
     uninstall(monkeypatch, "asyncpg")
     monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
-    assert runner.error(create_app(), *command) == POSTGRES
+    assert runner.error(create_app(command[0]), *command) == POSTGRES
 
 
 @pytest.mark.parametrize("module", ["yaml", "httpx"])
@@ -45,7 +45,7 @@ def test_agones_region_without_the_client_of_its_cluster(
 ) -> None:
     uninstall(monkeypatch, module)
     (runner.data_dir / "matchpod.toml").write_text(REGIONS)
-    assert runner.error(create_app(), *command) == AGONES
+    assert runner.error(create_app(command[0]), *command) == AGONES
 
 
 def test_all_missing_extras_are_reported(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,14 +53,14 @@ def test_all_missing_extras_are_reported(runner: CommandRunner, monkeypatch: pyt
     uninstall(monkeypatch, "httpx")
     monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
     (runner.data_dir / "matchpod.toml").write_text(REGIONS)
-    done = runner.invoke(create_app(), "serve")
+    done = runner.invoke(create_app("serve"), "serve")
     assert (done.exit_code, done.stderr) == (2, f"matchpod: {POSTGRES}\nmatchpod: {AGONES}\n")
 
 
 def test_extras_that_no_setting_needs_may_be_missing(runner: CommandRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("asyncpg", "httpx", "yaml"):
         uninstall(monkeypatch, module)
-    assert runner.output(create_app(), "regions", "list")
+    assert runner.output(create_app("regions"), "regions", "list")
 
 
 def test_backup_of_postgres_needs_no_driver_to_say_what_to_do(
@@ -68,6 +68,6 @@ def test_backup_of_postgres_needs_no_driver_to_say_what_to_do(
 ) -> None:
     uninstall(monkeypatch, "asyncpg")
     monkeypatch.setenv("MATCHPOD_DATABASE_URL", URL)
-    done = runner.invoke(create_app(), "backup", str(tmp_path / "file"))
+    done = runner.invoke(create_app("backup"), "backup", str(tmp_path / "file"))
     assert done.exit_code == 2
     assert "pg_dump" in done.stderr

@@ -17,7 +17,7 @@ SUBJECT = {"serverId": "srv_1", "externalMatchId": "mine-7"}
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(create_app(), ["listen", *args])
+    return CliRunner().invoke(create_app("listen"), ["listen", *args])
 
 
 def received(callback: dict[str, object], **fields: object) -> ReceivedCallback:

@@ -30,6 +30,6 @@ def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
 
     on_database(runner, fill)
     for _ in range(2):
-        assert runner.output(create_app(), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
-    assert runner.output(create_app(), "prune").splitlines() == report("deleted", 3)
-    assert runner.output(create_app(), "prune").splitlines() == report("deleted", 0)
+        assert runner.output(create_app("prune"), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
+    assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 3)
+    assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 0)

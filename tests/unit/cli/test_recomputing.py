@@ -40,7 +40,7 @@ def played(runner: CommandRunner) -> CommandRunner:
 
 def recompute(runner: CommandRunner, *args: str, code: int = 0) -> tuple[list[str], list[str]]:
     """Run the command; return the lines on standard output and on standard error."""
-    result = runner.invoke(create_app(), "recompute", *args)
+    result = runner.invoke(create_app("recompute"), "recompute", *args)
     assert result.exit_code == code, result.output
     return result.stdout.splitlines(), result.stderr.splitlines()
 
@@ -121,14 +121,14 @@ def test_match_that_cannot_be_recomputed_gives_exit_code_1(played: CommandRunner
 
 
 def test_invalid_arguments_give_exit_code_2(played: CommandRunner) -> None:
-    assert played.error(create_app(), "recompute", "srv_9") == "There is no server srv_9."
-    assert played.error(create_app(), "recompute") == "Give either a SERVER_ID or --all."
+    assert played.error(create_app("recompute"), "recompute", "srv_9") == "There is no server srv_9."
+    assert played.error(create_app("recompute"), "recompute") == "Give either a SERVER_ID or --all."
     assert (
-        played.error(create_app(), "recompute", "")
+        played.error(create_app("recompute"), "recompute", "")
         == '"" is not a server id. Expected 1 to 64 letters, digits, _ and -.'
     )
-    assert "is not a server id" in played.error(create_app(), "recompute", "srv 1")
-    assert played.error(create_app(), "recompute", "srv_1", "--all") == "Give either a SERVER_ID or --all."
+    assert "is not a server id" in played.error(create_app("recompute"), "recompute", "srv 1")
+    assert played.error(create_app("recompute"), "recompute", "srv_1", "--all") == "Give either a SERVER_ID or --all."
 
 
 def test_missing_history_is_written_and_reported_as_new(played: CommandRunner) -> None:
@@ -230,6 +230,6 @@ def test_difference_is_formatted_as_one_printable_line(difference: Difference, l
 
 
 def test_help_is_short(runner: CommandRunner) -> None:
-    lines: Sequence[str] = runner.output(create_app(), "recompute", "--help").splitlines()
+    lines: Sequence[str] = runner.output(create_app("recompute"), "recompute", "--help").splitlines()
     assert any("SERVER_ID" in line for line in lines)
     assert len(lines) < 24

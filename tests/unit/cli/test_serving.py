@@ -17,7 +17,7 @@ from tests.unit.cli.command_runner import CommandRunner
 
 def test_migrate_prints_the_schema_version(runner: CommandRunner) -> None:
     for _ in range(2):
-        assert runner.output(create_app(), "migrate") == f"The database has version {len(MIGRATIONS)}."
+        assert runner.output(create_app("migrate"), "migrate") == f"The database has version {len(MIGRATIONS)}."
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])
@@ -26,7 +26,7 @@ def test_every_invalid_setting_is_reported(
 ) -> None:
     monkeypatch.setenv("MATCHPOD_PORT", "many")
     monkeypatch.setenv("MATCHPOD_LOG_LEVEL", "loud")
-    done = runner.invoke(create_app(), command)
+    done = runner.invoke(create_app(command), command)
     assert (done.exit_code, done.stdout) == (2, "")
     assert [line.split()[1] for line in done.stderr.splitlines()] == ["MATCHPOD_LOG_LEVEL", "MATCHPOD_PORT"]
 
@@ -35,7 +35,7 @@ def test_every_invalid_setting_is_reported(
 def test_unreadable_settings_file_is_reported(runner: CommandRunner, command: str) -> None:
     (runner.data_dir / "matchpod.toml").mkdir()
     assert (
-        runner.error(create_app(), command)
+        runner.error(create_app(command), command)
         == f"The file {runner.data_dir}/matchpod.toml cannot be read: Is a directory."
     )
 
@@ -44,7 +44,7 @@ def test_unreadable_settings_file_is_reported(runner: CommandRunner, command: st
 def test_data_folder_that_cannot_be_created_is_reported(tmp_path: Path, runner: CommandRunner, command: str) -> None:
     (tmp_path / "file").touch()
     runner.data_dir = tmp_path / "file"
-    done = runner.invoke(create_app(), command)
+    done = runner.invoke(create_app(command), command)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"matchpod: The data folder {tmp_path}/file cannot be created: File exists.\n"
 
@@ -73,4 +73,4 @@ def test_process_that_must_not_drive_matches_cannot_take_them_over(
     runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MATCHPOD_DRIVE", "off")
-    assert "MATCHPOD_DRIVE is off" in runner.error(create_app(), "serve", "--restored")
+    assert "MATCHPOD_DRIVE is off" in runner.error(create_app("serve"), "serve", "--restored")
