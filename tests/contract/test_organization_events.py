@@ -15,9 +15,9 @@ from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
 from matchpod.service.streams import organization_events as events
-from matchpod.service.streams import organization_streams
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_streams import OrganizationReader
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
 
@@ -38,7 +38,8 @@ async def append(db: Database, count: int = 1, *, org_id: str = ORG, at_ms: int 
 
 
 def process(db: Database) -> Streams:
-    return Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
+    pace = PollPace(poll_s=0.02, check_polls=1, gather_s=0.02)
+    return Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()), pace=pace)
 
 
 async def frames(reader: OrganizationReader) -> list[tuple[int, dict[str, Any]]]:
@@ -60,12 +61,6 @@ async def read_until(reader: OrganizationReader, last: int) -> list[int]:
     while not ids or ids[-1] < last:
         ids += [seq for seq, _ in await frames(reader)]
     return ids
-
-
-@pytest.fixture(autouse=True)
-def quick_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("POLL_S", "CHECK_S", "GATHER_S"):
-        monkeypatch.setattr(organization_streams, name, 0.02)
 
 
 @databases.on_both

@@ -7,12 +7,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
+from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_LIMITS, DEFAULT_PATIENCE, HttpServer, bind, port_of
 from matchpod.service.common.metrics import ConnectionMetrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.web.http.admission import ConnectionLimits
 from matchpod.web.http.asgi import Application
-from matchpod.web.http.connections import Connections
+from matchpod.web.http.connections import Connections, Patience
 
 
 class _Relocated(socket.socket):
@@ -36,11 +36,23 @@ class Listening:
 
 @asynccontextmanager
 async def listening(
-    app: Application, limits: ConnectionLimits = DEFAULT_LIMITS, *, host: str = "127.0.0.1"
+    app: Application,
+    limits: ConnectionLimits = DEFAULT_LIMITS,
+    *,
+    host: str = "127.0.0.1",
+    patience: Patience = DEFAULT_PATIENCE,
+    accept_pause_s: float = ACCEPT_PAUSE_S,
 ) -> AsyncIterator[Listening]:
     """Serve the application on loopback until the end of the block; clients seem to come from `host`."""
     ready, metrics = asyncio.Event(), Registry()
-    server = HttpServer(app, on_listening=ready.set, limits=limits, metrics=ConnectionMetrics(metrics))
+    server = HttpServer(
+        app,
+        on_listening=ready.set,
+        limits=limits,
+        metrics=ConnectionMetrics(metrics),
+        patience=patience,
+        accept_pause_s=accept_pause_s,
+    )
     with _Relocated(fileno=bind("127.0.0.1", 0).detach()) as bound:
         bound.setblocking(False)
         bound.host = host

@@ -11,11 +11,12 @@ from contextlib import suppress
 
 import pytest
 
+from matchpod.app.http_server import DEFAULT_PATIENCE
 from matchpod.core.errors import InvalidParamsError
-from matchpod.web.http import bodies, connection
 from matchpod.web.http.asgi import Application, Receive, Scope, Send
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import MAX_PIPELINED
+from matchpod.web.http.connections import Patience
 from matchpod.web.http.request_head import MAX_HEAD_BYTES
 from tests.e2e.listening import listening
 
@@ -39,18 +40,18 @@ async def _app(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _app_with_body_limit(scope: Scope, receive: Receive, send: Send) -> None:
     try:
-        body = await read_body(scope, receive, 1000)
+        body = await read_body(scope, receive, 1000, within_s=0.3)
     except InvalidParamsError as error:
         body = str(error).encode()
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": body})
 
 
-def run_client(client: Client, app: Application = _app) -> bytes:
+def run_client(client: Client, app: Application = _app, patience: Patience = DEFAULT_PATIENCE) -> bytes:
     """Run the client on one connection and return what it read."""
 
     async def run() -> bytes:
-        async with asyncio.timeout(TIMEOUT_S), listening(app) as server:
+        async with asyncio.timeout(TIMEOUT_S), listening(app, patience=patience) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             try:
                 return await client(reader, writer)
@@ -150,28 +151,26 @@ def test_body_may_be_longer_than_the_limit_of_a_head() -> None:
     assert run_client(send_parts(head, body)).endswith(b"POST 1000000;")
 
 
-def test_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.2)
-
-    assert run_client(send_parts()) == b""
+SHORT_HEAD = Patience(head_s=0.2)
 
 
-def test_connection_with_a_slow_head_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
-
-    assert run_client(send_parts(*[b"GET / HTTP/1.1\r\n", *[b"A: b\r\n"] * 50], pause_s=0.1)) == b""
+def test_silent_connection_is_closed() -> None:
+    assert run_client(send_parts(), patience=SHORT_HEAD) == b""
 
 
-def test_connection_with_a_slow_second_head_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
+def test_connection_with_a_slow_head_is_closed() -> None:
+    head = send_parts(b"GET / HTTP/1.1\r\n", *[b"A: b\r\n"] * 50, pause_s=0.1)
+    assert run_client(head, patience=SHORT_HEAD) == b""
 
+
+def test_connection_with_a_slow_second_head_is_closed() -> None:
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(REQUEST)
         first = await reader.readuntil(b";")
         writer.write(b"G")
         return first + await reader.read()
 
-    assert run_client(client).count(b"200 OK") == 1
+    assert run_client(client, patience=SHORT_HEAD).count(b"200 OK") == 1
 
 
 def test_connection_serves_many_requests_in_sequence() -> None:
@@ -225,9 +224,7 @@ def test_first_pipelined_requests_are_answered_before_the_connection_is_closed(c
     assert answers.count(b"connection: close") == 1
 
 
-def test_client_that_sends_all_requests_before_it_reads_gets_the_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LINGER_S", TIMEOUT_S)
-
+def test_client_that_sends_all_requests_before_it_reads_gets_the_first_answers() -> None:
     def client(port: int) -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as sock:
             sock.sendall(REQUEST * 2_000_000)  # far more than is read before the first ones are answered
@@ -235,15 +232,13 @@ def test_client_that_sends_all_requests_before_it_reads_gets_the_first_answers(m
             return b"".join(iter(lambda: sock.recv(65_536), b""))
 
     async def run() -> bytes:
-        async with listening(_app) as server:
+        async with listening(_app, patience=Patience(linger_s=TIMEOUT_S)) as server:
             return await asyncio.to_thread(client, server.port)
 
     assert asyncio.run(run()).count(b"GET 0;") == MAX_PIPELINED + 1
 
 
-def test_client_that_goes_on_sending_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LINGER_S", 0.2)
-
+def test_client_that_goes_on_sending_is_disconnected() -> None:
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         answers = b""
         with suppress(ConnectionError):
@@ -254,7 +249,7 @@ def test_client_that_goes_on_sending_is_disconnected(monkeypatch: pytest.MonkeyP
             answers = await reader.read()
         return answers
 
-    assert run_client(client).count(b"200 OK") <= MAX_PIPELINED + 1
+    assert run_client(client, patience=Patience(linger_s=0.2)).count(b"200 OK") <= MAX_PIPELINED + 1
 
 
 def test_half_closed_client_gets_the_answers_to_its_first_requests() -> None:
@@ -353,11 +348,7 @@ def test_body_of_a_pipelined_request_may_arrive_after_the_first_response() -> No
     assert b"200 OK" in run_client(client)
 
 
-def test_slow_body_is_answered_and_its_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.3)  # the interval of the checks
-
+def test_slow_body_is_answered_and_its_connection_closed() -> None:
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n")
         response = asyncio.create_task(reader.readuntil(b"The request body was not complete"))
@@ -368,7 +359,9 @@ def test_slow_body_is_answered_and_its_connection_closed(monkeypatch: pytest.Mon
             await reader.read()
         return await response
 
-    assert run_client(client, _app_with_body_limit)
+    assert run_client(
+        client, _app_with_body_limit, Patience(head_s=0.3, send_s=0.3)
+    )  # the last: interval of the checks
 
 
 # --- clients that do not read -----------------------------------------------------------------------------------------
@@ -384,11 +377,9 @@ async def _large_app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @pytest.mark.parametrize("header", [b"", b"Connection: close\r\n"], ids=["kept alive", "closing"])
-def test_client_that_never_reads_is_disconnected(monkeypatch: pytest.MonkeyPatch, header: bytes) -> None:
-    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.3)
-
+def test_client_that_never_reads_is_disconnected(header: bytes) -> None:
     async def run() -> str:
-        async with asyncio.timeout(TIMEOUT_S), listening(_large_app) as server:
+        async with asyncio.timeout(TIMEOUT_S), listening(_large_app, patience=Patience(send_s=0.3)) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n")
                 while "unread" not in server.metrics.text() or server.connections.open:
@@ -402,10 +393,7 @@ def test_client_that_never_reads_is_disconnected(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.soak
-def test_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
-
+def test_client_that_reads_slowly_gets_the_whole_response() -> None:
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(REQUEST)
         body = b""
@@ -414,4 +402,4 @@ def test_client_that_reads_slowly_gets_the_whole_response(monkeypatch: pytest.Mo
             await asyncio.sleep(0.05)
         return body
 
-    assert len(run_client(client, _large_app)) > LARGE
+    assert len(run_client(client, _large_app, Patience(send_s=1.0, head_s=0.1))) > LARGE

@@ -14,10 +14,10 @@ from functools import partial
 import pytest
 import uvloop
 
-from matchpod.app import http_server
-from matchpod.web.http import connections
+from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_PATIENCE
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.connections import Patience
 from tests.e2e.listening import Listening, listening
 
 TIMEOUT_S = 120.0
@@ -110,7 +110,14 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def run(scenario: Scenario, *, limits: ConnectionLimits = LIMITS, host: str = "127.0.0.1") -> None:
+def run(
+    scenario: Scenario,
+    *,
+    limits: ConnectionLimits = LIMITS,
+    host: str = "127.0.0.1",
+    patience: Patience = DEFAULT_PATIENCE,
+    accept_pause_s: float = ACCEPT_PAUSE_S,
+) -> None:
     async def main() -> None:
         release, held = asyncio.Event(), list[str]()
 
@@ -121,7 +128,8 @@ def run(scenario: Scenario, *, limits: ConnectionLimits = LIMITS, host: str = "1
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": b"ok"})
 
-        async with asyncio.timeout(TIMEOUT_S), listening(app, limits, host=host) as listener:
+        opened = listening(app, limits, host=host, patience=patience, accept_pause_s=accept_pause_s)
+        async with asyncio.timeout(TIMEOUT_S), opened as listener:
             server = Server(listener, release, held)
             try:
                 await scenario(server)
@@ -138,11 +146,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.message for one in caplog.records if one.levelno == logging.WARNING]
 
 
-def test_new_connection_replaces_the_one_that_has_been_idle_longest(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(connections, "FRESH_S", 0.0)
-
+def test_new_connection_replaces_the_one_that_has_been_idle_longest(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(server: Server) -> None:
         idle = [(await server.get("/x"))[1] for _ in range(LIMITS.ordinary)]
         idle[0].send("/again")
@@ -156,20 +160,18 @@ def test_new_connection_replaces_the_one_that_has_been_idle_longest(
         assert server.metric("matchpod_connections") == LIMITS.ordinary
         assert server.metric('matchpod_connections_rejected_total{why="idle"}') == 1
 
-    run(scenario)
+    run(scenario, patience=Patience(fresh_s=0.0))
     assert warnings(caplog) == ["idle connections closed: limit reached"]
 
 
-def test_unfinished_heads_keep_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "FRESH_S", 0.0)
-
+def test_unfinished_heads_keep_no_place() -> None:
     async def scenario(server: Server) -> None:
         for _ in range(3 * LIMITS.total):
             (await server.connect()).send_part()
         assert (await server.get("/x"))[0] == 200
         assert len(server.connections.open) <= LIMITS.ordinary
 
-    run(scenario)
+    run(scenario, patience=Patience(fresh_s=0.0))
 
 
 def test_only_game_servers_and_probes_are_answered_if_all_ordinary_places_are_in_use(
@@ -207,9 +209,7 @@ def test_silent_clients_do_not_keep_game_servers_out_of_the_reserved_places() ->
     run(scenario)
 
 
-def test_fresh_connections_are_not_replaced_while_reserved_places_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "FRESH_S", TIMEOUT_S)
-
+def test_fresh_connections_are_not_replaced_while_reserved_places_are_left() -> None:
     async def scenario(server: Server) -> None:
         await server.hold(LIMITS.ordinary)
         game_servers = [await server.connect() for _ in range(LIMITS.total - LIMITS.ordinary)]
@@ -217,7 +217,7 @@ def test_fresh_connections_are_not_replaced_while_reserved_places_are_left(monke
             client.send("/ingest/logs/abc")
             assert await client.status() == 200
 
-    run(scenario)
+    run(scenario, patience=Patience(fresh_s=TIMEOUT_S))
 
 
 def test_connection_without_any_place_is_closed_at_once() -> None:
@@ -284,10 +284,8 @@ def no_more_files() -> Iterator[None]:
 
 
 def test_without_open_files_accepting_pauses_and_clients_are_served_later(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(http_server, "ACCEPT_PAUSE_S", 0.1)
-
     async def scenario(server: Server) -> None:
         _, idle = await server.get("/x")
         sockets = [socket.socket() for _ in range(3)]
@@ -307,5 +305,5 @@ def test_without_open_files_accepting_pauses_and_clients_are_served_later(
             assert await client.status() == 200
             client.close()
 
-    run(scenario)
+    run(scenario, accept_pause_s=0.1)
     assert warnings(caplog).count("accepting connections paused") == 1

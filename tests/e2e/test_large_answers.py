@@ -22,8 +22,8 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.settings import load_settings
 from matchpod.storage import raw_log, servers
-from matchpod.web.http import connection, connections
 from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.connections import Patience
 from matchpod.web.http.parted_responses import send_parts
 from matchpod.web.http.responses import PartedResponse
 from tests.contract.test_storage_servers import server
@@ -178,12 +178,12 @@ class Source:
         await send_parts(response, scope, send, more_headers=())
 
 
-def test_parts_are_read_only_while_the_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.5)
+def test_parts_are_read_only_while_the_client_reads() -> None:
     source = Source()
 
     async def run() -> int:
-        async with asyncio.timeout(TIMEOUT_S), listening(source.app) as server:
+        patience = Patience(send_s=0.5)
+        async with asyncio.timeout(TIMEOUT_S), listening(source.app, patience=patience) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 while "unread" not in server.metrics.text() or server.connections.open or server.connections.tasks:
@@ -215,8 +215,7 @@ def test_error_between_parts_aborts_the_response() -> None:
     assert not received.endswith(b"0\r\n\r\n"), "the client would take it for complete"
 
 
-def test_bytes_that_wait_for_all_clients_together_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_UNREAD_BYTES", 30_000_000)
+def test_bytes_that_wait_for_all_clients_together_are_limited() -> None:
     size, count = 16_000_000, 5
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -224,7 +223,7 @@ def test_bytes_that_wait_for_all_clients_together_are_limited(monkeypatch: pytes
         await send({"type": "http.response.body", "body": b"a" * size})
 
     async def run() -> tuple[int, bytes]:
-        async with asyncio.timeout(TIMEOUT_S), listening(app) as server:
+        async with asyncio.timeout(TIMEOUT_S), listening(app, patience=Patience(unread_bytes=30_000_000)) as server:
             with ExitStack() as stack:
                 for number in range(1, count + 1):
                     client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))

@@ -7,7 +7,6 @@ import logging
 import socket
 import struct
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -27,12 +26,10 @@ RESET = struct.pack("ii", 1, 0)
 LONG_LINE = b'{"type":"chat","text":"%b"}' % (b"x" * 4000)
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     """A site with an empty database, on each kind of event loop."""
-    if request.param == "uvloop":
-        monkeypatch.setattr(asyncio, "Runner", partial(asyncio.Runner, loop_factory=uvloop.new_event_loop))
-    created = Site(tmp_path / "matchpod.sqlite")
+    created = Site(tmp_path / "matchpod.sqlite", loop_factory=request.param)
     try:
         yield created
     finally:

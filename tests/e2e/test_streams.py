@@ -9,21 +9,18 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import cast
 
 import pytest
 import uvloop
 
-from matchpod.app.http_server import HttpServer, bind, port_of
+from matchpod.app.http_server import DEFAULT_PATIENCE, HttpServer, bind, port_of
 from matchpod.service.streams.map_streams import PAGE
 from matchpod.storage import organization_events
-from matchpod.web import event_streams
-from matchpod.web.event_streams import OPENING
-from matchpod.web.http import connection
+from matchpod.web.event_streams import HEARTBEAT_S, OPENING, StreamPace
 from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
-from matchpod.web.http.connections import Connections
+from matchpod.web.http.connections import Connections, Patience
 from tests.e2e.listening import listening
 from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories
@@ -38,12 +35,10 @@ Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
-def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     """A site with an empty database, on each kind of event loop."""
-    if request.param == "uvloop":
-        monkeypatch.setattr(asyncio, "Runner", partial(asyncio.Runner, loop_factory=uvloop.new_event_loop))
-    created = Site(tmp_path / "matchpod.sqlite")
+    created = Site(tmp_path / "matchpod.sqlite", loop_factory=request.param)
     try:
         yield created
     finally:
@@ -96,9 +91,9 @@ class WebServer:
         await self.until(lambda: not (self.site.services.streams or self.connections.tasks or self.connections.open))
 
 
-def run(site: Site, scenario: Callable[[WebServer], Awaitable[None]]) -> None:
+def run(site: Site, scenario: Callable[[WebServer], Awaitable[None]], patience: Patience = DEFAULT_PATIENCE) -> None:
     async def main() -> None:
-        async with asyncio.timeout(TIMEOUT_S), listening(site.app) as server:
+        async with asyncio.timeout(TIMEOUT_S), listening(site.app, patience=patience) as server:
             tasks = asyncio.all_tasks()
             opened = WebServer(site, server.connections, server.port)
             await scenario(opened)
@@ -193,7 +188,7 @@ def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(
     _, path = live_map(site)
 
     async def scenario(web: WebServer) -> None:
-        async with web.connect() as (_, writer), asyncio.timeout(event_streams.HEARTBEAT_S * 0.8):
+        async with web.connect() as (_, writer), asyncio.timeout(HEARTBEAT_S * 0.8):
             writer.write(web.request(path))
             writer.write_eof()
             await web.until(lambda: bool(web.connections.open))
@@ -202,10 +197,7 @@ def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(
     run(site, scenario)
 
 
-def test_client_that_does_not_read_the_end_of_a_stream_is_disconnected(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "SEND_TIMEOUT_S", 0.5)
+def test_client_that_does_not_read_the_end_of_a_stream_is_disconnected(site: Site) -> None:
     map_id, path = live_map(site)
 
     async def scenario(web: WebServer) -> None:
@@ -221,13 +213,13 @@ def test_client_that_does_not_read_the_end_of_a_stream_is_disconnected(
             web.site.services.streams.close()
             await web.until_idle()
 
-    run(site, scenario)
+    run(site, scenario, Patience(send_s=0.5))
 
 
 def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.5)
+    site.open_web(stream_pace=StreamPace(send_s=0.5))
     map_id, path = live_map(site)
     most = 0
 
@@ -256,10 +248,8 @@ def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_client_that_does_not_read_the_stream_of_its_organization_is_disconnected(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.5)
+def test_client_that_does_not_read_the_stream_of_its_organization_is_disconnected(site: Site) -> None:
+    site.open_web(stream_pace=StreamPace(send_s=0.5))
     count = 3000
     org_id = site.row(site.new_server()).org_id
     site.run(site.db.write(organization_events.append(org_id, [LONG_LINE] * (count - 1), at_ms=1)))

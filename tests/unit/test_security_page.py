@@ -20,9 +20,8 @@ from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKE
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings.table import SERVICE
-from matchpod.web.event_streams import HEARTBEAT_S
+from matchpod.web.event_streams import CHECK_S, HEARTBEAT_S
 from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
-from matchpod.web.handlers.stream_access import CHECK_S
 from matchpod.web.http.connection import MAX_PIPELINED
 from matchpod.web.http.connections import MAX_UNREAD_BYTES
 

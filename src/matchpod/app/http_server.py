@@ -18,7 +18,7 @@ from matchpod.service.common.prometheus import Registry
 from matchpod.web.http.admission import ConnectionLimits, Excess, Seat
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connection import ApiConnection
-from matchpod.web.http.connections import Connections
+from matchpod.web.http.connections import Connections, Patience
 
 BACKLOG: Final = 2048
 """Connections waiting to be accepted: a thousand game servers may post at the same moment."""
@@ -33,6 +33,7 @@ CLOSING_S: Final = 2
 
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
 """Limits of a server that is not the service; a process may usually have 1,024 open files."""
+DEFAULT_PATIENCE: Final = Patience()
 
 
 class HttpServer:
@@ -45,8 +46,11 @@ class HttpServer:
         on_listening: Callable[[], None],
         limits: ConnectionLimits = DEFAULT_LIMITS,
         metrics: ConnectionMetrics | None = None,
+        patience: Patience = DEFAULT_PATIENCE,
+        accept_pause_s: float = ACCEPT_PAUSE_S,
     ) -> None:
-        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()))
+        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()), patience)
+        self._accept_pause_s = accept_pause_s
         self._on_listening = on_listening
         self._stopping = asyncio.Event()
         self._opening: set[asyncio.Task[None]] = set()
@@ -106,7 +110,7 @@ class HttpServer:
     def _pause(self, bound: socket.socket, exc: OSError) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(bound)
-        self._resuming = loop.call_later(ACCEPT_PAUSE_S, self._resume, bound)
+        self._resuming = loop.call_later(self._accept_pause_s, self._resume, bound)
         self.connections.note(Excess.FILES, cause=exc.strerror)
         self.connections.close_idle(CLOSED_IN_PAUSE)
 

@@ -21,7 +21,7 @@ from matchpod.service.operations.readiness import ReadinessState
 from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
-from matchpod.web.event_streams import HEADERS, StreamEnd, send_stream
+from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
 from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
@@ -63,6 +63,7 @@ def create_web(
     metrics: HttpMetrics | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     random_bytes: Callable[[int], bytes] | None = None,
+    stream_pace: StreamPace = DEFAULT_PACE,
 ) -> Application:
     """Build the ASGI application for these services; `more_endpoints` are pages that the API does not describe.
 
@@ -86,6 +87,7 @@ def create_web(
         metrics=metrics or HttpMetrics(services.metrics),
         monotonic=monotonic,
         random_bytes=random_bytes or random.Random().randbytes,
+        stream_pace=stream_pace,
     )
 
 
@@ -101,6 +103,7 @@ class Application:
         metrics: HttpMetrics,
         monotonic: Callable[[], float],
         random_bytes: Callable[[int], bytes],
+        stream_pace: StreamPace,
     ) -> None:
         self._site = site
         self._router = Router(endpoints)
@@ -111,7 +114,8 @@ class Application:
         limit = site.services.limits.rate_limit
         self._limiter = None if limit is None else RateLimiter(limit, monotonic, owner="this key", unit="requests")
         self._metrics = metrics
-        self._stream_access = StreamAccess()
+        self._stream_pace = stream_pace
+        self._stream_access = StreamAccess(stream_pace.check_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -174,7 +178,7 @@ class Application:
         reason = StreamEnd.FAILED
         try:
             with self._stream_access.watch(stream) as watched:
-                reason = await send_stream(stream, send, start=start, request_id=request_id)
+                reason = await send_stream(stream, send, start=start, request_id=request_id, pace=self._stream_pace)
             if watched.is_ended:
                 reason = StreamEnd.REFUSED
         finally:

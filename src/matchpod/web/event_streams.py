@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Credential, EventStream, Frames, Site
@@ -32,10 +34,9 @@ OPENING: Final = b"retry: 2000\n\n"
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
 """Idle time until a heartbeat is sent. Proxies close connections idle for 30 s; sending detects a vanished client."""
-SEND_TIMEOUT_S: Final = 10.0
-"""Time for a client to read; after a timeout it is disconnected, and gets the rest when it reconnects."""
-CLOSING_SEND_TIMEOUT_S: Final = 0.2
-"""Time for a client to read while the service stops."""
+CHECK_S: Final = 2.0
+"""Pause between two checks of the credentials of open streams. A stream may begin with a key that was revoked up to
+`access.CACHE_MS` ago, and both times together are the time within which a revoked key reads nothing any longer."""
 
 QUERY: Final = "lastEventId"
 HEADER: Final = "Last-Event-ID"
@@ -49,6 +50,20 @@ _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
 
 _log = logging.getLogger(__name__)
+
+
+class StreamPace(msgspec.Struct, frozen=True, kw_only=True):
+    """The intervals and timeouts of streams, in seconds."""
+
+    heartbeat_s: float = HEARTBEAT_S
+    send_s: float = 10.0
+    """Time for a client to read; after a timeout it is disconnected, and gets the rest when it reconnects."""
+    closing_send_s: float = 0.2
+    """Time for a client to read while the service stops."""
+    check_s: float = CHECK_S
+
+
+DEFAULT_PACE: Final = StreamPace()
 
 
 class StreamEnd(StrEnum):
@@ -135,10 +150,11 @@ def _server_fault(text: str) -> Fault | None:
 class _Sender:
     """Sends messages to the client, each with a timeout."""
 
-    def __init__(self, send: Send, connection: StreamConnection | None) -> None:
+    def __init__(self, send: Send, connection: StreamConnection | None, pace: StreamPace) -> None:
         self._send = send
         self._connection = connection
-        self._timeout_s = SEND_TIMEOUT_S
+        self._timeout_s = pace.send_s
+        self._closing_s = pace.closing_send_s
         self._timeout: asyncio.Timeout | None = None
 
     async def body(self, part: bytes, *, is_last: bool = False) -> bool:
@@ -147,9 +163,9 @@ class _Sender:
 
     def shorten_timeout(self) -> None:
         """Wait only briefly from now on, as the stream is being closed."""
-        self._timeout_s = CLOSING_SEND_TIMEOUT_S
+        self._timeout_s = self._closing_s
         if self._timeout is not None and not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time() + CLOSING_SEND_TIMEOUT_S)
+            self._timeout.reschedule(asyncio.get_running_loop().time() + self._closing_s)
 
     async def message(self, message: Message) -> bool:
         """Send a message; False after a timeout."""
@@ -166,17 +182,19 @@ class _Sender:
         return True
 
 
-async def send_stream(stream: EventStream, send: Send, *, start: Message, request_id: str) -> StreamEnd:
+async def send_stream(
+    stream: EventStream, send: Send, *, start: Message, request_id: str, pace: StreamPace = DEFAULT_PACE
+) -> StreamEnd:
     """Send a stream until it ends for one of the reasons in StreamEnd, then close it."""
     connection: StreamConnection | None = (stream.call.scope.get("extensions") or {}).get(CONNECTION)
-    sender = _Sender(send, connection)
+    sender = _Sender(send, connection, pace)
     stream.frames.when_closed(sender.shorten_timeout)
     watcher = asyncio.create_task(_close_on_disconnect(stream.call.receive, stream.frames), name="disconnect watcher")
     try:
         try:
             if connection is not None:
                 connection.begin_stream()
-            reason = await _send_frames(stream, sender, start, watcher)
+            reason = await _send_frames(stream, sender, start, watcher, heartbeat_s=pace.heartbeat_s)
             if reason not in (StreamEnd.SLOW, StreamEnd.GONE):
                 reason = reason if await sender.body(b"", is_last=True) else StreamEnd.SLOW
         except Exception:  # noqa: BLE001 - the status is already sent, so only an aborted body can signal the error
@@ -191,14 +209,16 @@ async def send_stream(stream: EventStream, send: Send, *, start: Message, reques
     return reason
 
 
-async def _send_frames(stream: EventStream, sender: _Sender, start: Message, watcher: asyncio.Task[None]) -> StreamEnd:
+async def _send_frames(
+    stream: EventStream, sender: _Sender, start: Message, watcher: asyncio.Task[None], *, heartbeat_s: float
+) -> StreamEnd:
     frames: bytes | None = OPENING
     if not await sender.message(start):
         return StreamEnd.SLOW
     while frames is not None:
         if not await sender.body(frames or HEARTBEAT):
             return StreamEnd.SLOW
-        frames = await stream.frames.next(HEARTBEAT_S)
+        frames = await stream.frames.next(heartbeat_s)
     if watcher.done():
         return StreamEnd.GONE
     return StreamEnd.OVER if stream.frames.is_over else StreamEnd.CLOSING

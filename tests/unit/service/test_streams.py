@@ -18,9 +18,9 @@ from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.streams import map_streams as streams_module
 from matchpod.service.streams.channels import RING, MapChannel, StreamItem, type_of
 from matchpod.service.streams.map_streams import PAGE, Reader, Streams
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
@@ -29,6 +29,7 @@ from tests.vaults import VAULT
 
 TIMEOUT_S = 20.0
 SERVER = "srv_1"
+NO_POLLS = PollPace(poll_s=3_600.0, retry_s=0.001)
 
 
 def line(seq: int, kind: str = "kill") -> bytes:
@@ -61,6 +62,8 @@ class PausableDatabase(DelegatingDatabase):
         self.held: asyncio.Event | None = None
         self.reached = asyncio.Event()
         self.error: Exception | None = None
+        self.failed = asyncio.Event()
+        """Set when `error` was raised."""
         self.has_other_writers = False
 
     @property
@@ -70,6 +73,7 @@ class PausableDatabase(DelegatingDatabase):
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         self.reads += 1
         if self.error is not None:
+            self.failed.set()
             raise self.error
         rows = await super().read(sql, params)
         if self.held is not None:
@@ -84,16 +88,37 @@ class PausableDatabase(DelegatingDatabase):
         return self.held
 
 
+class PolledMatches(LocalMatches):
+    """Local matches that every poll of a map looks up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = 0
+
+    def get(self, server_id: str) -> LocalMatch | None:
+        self._lookups += 1
+        return super().get(server_id)
+
+    async def polled(self, times: int) -> None:
+        """Wait until this number of polls has begun."""
+        last = self._lookups + times
+        while self._lookups < last:
+            await asyncio.sleep(0)
+
+
 class World:
     """Streams, and a database with a match of three maps."""
 
     def __init__(self, db: PausableDatabase) -> None:
         self.db = db
         self.metrics = Metrics(Registry())
-        self.live = LocalMatches()
-        self.streams = Streams(db=db, live=self.live, metrics=self.metrics)
+        self.live = PolledMatches()
+        self.streams = self.new_streams(NO_POLLS)
         self.rows = [map_row(number) for number in (1, 2, 3)]
         self.row = self.rows[0]
+
+    def new_streams(self, pace: PollPace) -> Streams:
+        return Streams(db=self.db, live=self.live, metrics=self.metrics, pace=pace)
 
     async def store(self, first: int, last: int, *, number: int = 1) -> None:
         await self.db.write([map_events.append(f"map-{number}", first, lines(first, last), at_ms=1)])
@@ -116,9 +141,8 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+async def world(tmp_path: Path) -> AsyncIterator[World]:
     """Provide a world without polling; fail if a test leaves tasks behind."""
-    monkeypatch.setattr(streams_module, "POLL_S", 3_600.0)
     db = PausableDatabase(await SqliteDatabase.open(tmp_path / "matchpod.sqlite"))
     await migrate(db, VAULT.seal)
     world = World(db)
@@ -407,29 +431,24 @@ async def test_opening_a_final_map_updates_its_channel_before_it_ends(world: Wor
     assert await read_all(early) == ["1", "2", "3"]
 
 
-async def test_items_that_were_not_published_are_found_by_polling(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams_module, "POLL_S", 0.001)
+async def test_items_that_were_not_published_are_found_by_polling(world: World) -> None:
+    world.streams = world.new_streams(PollPace(poll_s=0.001))
     reader = await world.open()
     await world.store(1, 2)
     assert ids(await reader.next(TIMEOUT_S)) == ["1", "2"]
     world.db.error = DatabaseUnavailableError("gone")
-    await asyncio.sleep(0.02)
+    await world.db.failed.wait()
     world.db.error = ValueError("bug")
     while not world.metrics.crashes.value("streams"):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
     world.db.error = None
     await world.store(3, 3)
     await world.end()
     assert await read_all(reader) == ["3"]
 
 
-async def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams_module, "CHECK_POLLS", 10**9)
-    monkeypatch.setattr(streams_module, "POLL_S", 0.001)
+async def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(world: World) -> None:
+    world.streams = world.new_streams(PollPace(poll_s=0.001, check_polls=10**9))
     world.db.has_other_writers = True
     reader = await world.open()
     await world.store(1, 1)
@@ -441,9 +460,9 @@ async def test_map_of_a_local_match_is_polled_once_more_and_then_not_again(
     world.db.held = None
     held.set()
     assert ids(await reader.next(TIMEOUT_S)) == ["2"]
-    await asyncio.sleep(0.01)
+    await world.live.polled(1)  # the poll that found it is over
     before = world.db.reads
-    await asyncio.sleep(0.02)
+    await world.live.polled(3)
     assert world.db.reads == before
     await world.record(3, 3)
     assert ids(await reader.next(TIMEOUT_S)) == ["3"]
@@ -485,10 +504,7 @@ async def test_readers_of_an_organization_are_bounded(world: World) -> None:
         await world.open()
 
 
-async def test_database_outage_rejects_new_readers_and_delays_others(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams_module, "DATABASE_RETRY_S", 0.001)
+async def test_database_outage_rejects_new_readers_and_delays_others(world: World) -> None:
     await world.store(1, 2)
     reader = await world.open()
     world.db.error = DatabaseUnavailableError("gone")

@@ -6,7 +6,7 @@ A test module imports the fixture with `site = sites.site`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,10 +52,14 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
+from matchpod.web.event_streams import DEFAULT_PACE as DEFAULT_STREAM_PACE
+from matchpod.web.event_streams import StreamPace
 from tests.contract.databases import DelegatingDatabase
 from tests.migrated import create_migrated
 
@@ -112,16 +116,21 @@ class FailingDatabase(DelegatingDatabase):
     def __init__(self, db: Database) -> None:
         super().__init__(db)
         self.failure: Exception | None = None
+        self.failed = asyncio.Event()
+        """Set when `failure` was raised."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        if self.failure is not None:
-            raise self.failure
+        self._fail()
         return await super().read(sql, params)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        if self.failure is not None:
-            raise self.failure
+        self._fail()
         return await super().write(statements)
+
+    def _fail(self) -> None:
+        if self.failure is not None:
+            self.failed.set()
+            raise self.failure
 
 
 class CountingBytes:
@@ -138,10 +147,19 @@ class CountingBytes:
 class Site:
     """The web application, the services behind it, and keys of two organizations."""
 
-    def __init__(self, path: Path, *, quotas: Quotas = UNLIMITED, max_streams: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        quotas: Quotas = UNLIMITED,
+        max_streams: int | None = None,
+        poll_pace: PollPace = DEFAULT_POLL_PACE,
+        loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> None:
         self.quotas = quotas
         self.max_streams = max_streams
-        self.runner = asyncio.Runner()
+        self.poll_pace = poll_pace
+        self.runner = asyncio.Runner(loop_factory=loop_factory)
         self.clock = ManualClock()
         create_migrated(path)
         self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
@@ -176,7 +194,7 @@ class Site:
         )
         live, metrics = LocalMatches(), Metrics(self.metrics)
         audit = Audit(db=self.db, clock=self.clock, random_bytes=CountingBytes())
-        streams = Streams(db=self.db, live=live, metrics=metrics, max_of_org=self.max_streams)
+        streams = Streams(db=self.db, live=live, metrics=metrics, max_of_org=self.max_streams, pace=self.poll_pace)
         remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
             db=self.db,
@@ -222,11 +240,22 @@ class Site:
     def wake(self) -> None:
         self.wakes += 1
 
-    def open_web(self, *, rate_limit: int | None = None, cors_origins: tuple[str, ...] = ()) -> Application:
+    def open_web(
+        self,
+        *,
+        rate_limit: int | None = None,
+        cors_origins: tuple[str, ...] = (),
+        stream_pace: StreamPace = DEFAULT_STREAM_PACE,
+    ) -> Application:
         """Create an application with its own metrics, and use it for the following requests."""
         limits = Limits(max_body_bytes=self.services.limits.max_body_bytes, rate_limit=rate_limit)
         services = msgspec.structs.replace(self.services, limits=limits, metrics=Registry(), cors_origins=cors_origins)
-        self.app = create_web(services, monotonic=self.clock.monotonic, random_bytes=self.random_bytes)
+        self.app = create_web(
+            services,
+            monotonic=self.clock.monotonic,
+            random_bytes=self.random_bytes,
+            stream_pace=stream_pace,
+        )
         return self.app
 
     def run(self, work: Coroutine[object, object, T]) -> T:

@@ -13,10 +13,8 @@ from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.common.principals import Principal, Role
 from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.storage import api_keys
-from matchpod.web import event_streams
 from matchpod.web.endpoint import Call, Credential, EventStream
-from matchpod.web.event_streams import HEARTBEAT, OPENING, StreamEnd, send_stream
-from matchpod.web.handlers import stream_access
+from matchpod.web.event_streams import CHECK_S, HEARTBEAT, HEARTBEAT_S, OPENING, StreamEnd, StreamPace, send_stream
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Scope
 from matchpod.web.http.responses import CONNECTION
@@ -306,8 +304,8 @@ def test_stopping_the_service_ends_its_streams(site: Site) -> None:
     assert 'why="closing"' in site.get("/metrics").text
 
 
-def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_access, "CHECK_S", 0.01)
+def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site) -> None:
+    site.open_web(stream_pace=StreamPace(check_s=0.01))
     map_id = histories.map_ids(site, histories.new_series(site))[0]
     other = site.new_key()
     (key, _) = site.run(site.services.access.keys("ours"))
@@ -318,7 +316,7 @@ def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site, monkeypat
             open_stream(site, f"/api/v1/cs2/maps/{map_id}/events/stream") as (client, _),
         ):
             site.db.failure = unavailable()  # the key cannot be checked
-            await asyncio.sleep(0.2)
+            await site.db.failed.wait()
             site.services.streams.publish(map_id, 1, [b'{"type":"chat","seq":1}'])
             assert ids(await client.body()) == ["1"]
             site.db.failure = None
@@ -330,16 +328,18 @@ def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site, monkeypat
     check_error(site.get("/api/v1/servers"), 401, "UNAUTHORIZED")  # although the key was cached
 
 
-def test_streams_are_checked_together(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_access, "CHECK_S", 0.01)
+def test_streams_are_checked_together(site: Site) -> None:
     checked: list[Sequence[str]] = []
+    checked_twice = asyncio.Event()
 
     async def still_valid(found: Sequence[str]) -> set[str]:
         checked.append(sorted(found))
+        if len(checked) == 2:
+            checked_twice.set()
         return {one for one in found if one != "b"}
 
     async def scenario() -> list[bool]:
-        access = StreamAccess()
+        access = StreamAccess(0.01)
         streams = [
             EventStream(
                 call=Call(scope={}, receive=FakeConnection().receive, params=(), principal=CALLER),
@@ -351,8 +351,7 @@ def test_streams_are_checked_together(site: Site, monkeypatch: pytest.MonkeyPatc
         with ExitStack() as stack:
             watched = [stack.enter_context(access.watch(stream)) for stream in streams]
             async with asyncio.timeout(TIMEOUT_S):
-                while len(checked) < 2:
-                    await asyncio.sleep(0.01)
+                await checked_twice.wait()
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1, "something is left running"
         return [one.is_ended for one in watched]
@@ -362,7 +361,7 @@ def test_streams_are_checked_together(site: Site, monkeypatch: pytest.MonkeyPatc
 
 
 def test_revoked_key_reads_nothing_after_five_seconds() -> None:
-    assert CACHE_MS / 1000 + stream_access.CHECK_S <= 5.0
+    assert CACHE_MS / 1000 + CHECK_S <= 5.0
 
 
 # --- sending --------------------------------------------------------------------------------------------------------
@@ -441,6 +440,7 @@ async def _all(ids: Sequence[str]) -> set[str]:
 
 
 CREDENTIAL = Credential(id="key_1", still_valid=_all)
+QUICK = StreamPace(send_s=0.01)
 
 
 async def run_stream(
@@ -448,13 +448,14 @@ async def run_stream(
     connection: FakeConnection,
     *,
     has_connection: bool = True,
+    pace: StreamPace = QUICK,
 ) -> StreamEnd:
     scope: Scope = {"extensions": {CONNECTION: connection}} if has_connection else {}
     call = Call(scope=scope, receive=connection.receive, params=(), principal=CALLER)
     stream = EventStream(call=call, frames=frames, credential=CREDENTIAL)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            return await send_stream(stream, connection.send, start=START, request_id="req_1")
+            return await send_stream(stream, connection.send, start=START, request_id="req_1", pace=pace)
     finally:
         assert frames.is_closed
         assert len(asyncio.all_tasks()) == 1, "something is left running"
@@ -467,13 +468,12 @@ async def test_frames_are_sent_at_once_with_heartbeats_in_between(has_connection
     assert connection.sent[0] is START
     assert connection.body == OPENING + b"one" + HEARTBEAT + b"two" + HEARTBEAT + HEARTBEAT
     assert [message.get("more_body") for message in connection.sent[1:]] == [True] * 6 + [False]
-    assert set(frames.timeouts) == {event_streams.HEARTBEAT_S}
+    assert set(frames.timeouts) == {HEARTBEAT_S}
     assert connection.calls == (["begin"] if has_connection else [])
 
 
 @pytest.mark.parametrize("has_connection", [True, False])
-async def test_slow_client_is_disconnected(monkeypatch: pytest.MonkeyPatch, has_connection: bool) -> None:
-    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.01)
+async def test_slow_client_is_disconnected(has_connection: bool) -> None:
     connection, frames = FakeConnection(), ScriptedFrames(b"one", b"two")
 
     class Blocking(ScriptedFrames):
@@ -487,10 +487,7 @@ async def test_slow_client_is_disconnected(monkeypatch: pytest.MonkeyPatch, has_
 
 
 @pytest.mark.parametrize("parts", [(), (None,)], ids=["start", "end"])
-async def test_slow_client_at_the_start_or_end_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch, parts: tuple[None, ...]
-) -> None:
-    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 0.01)
+async def test_slow_client_at_the_start_or_end_is_disconnected(parts: tuple[None, ...]) -> None:
     connection = FakeConnection()
 
     class Blocking(ScriptedFrames):
@@ -504,13 +501,12 @@ async def test_slow_client_at_the_start_or_end_is_disconnected(
     assert connection.calls[-1] == "abort"
 
 
-async def test_slow_client_does_not_delay_stopping_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_streams, "SEND_TIMEOUT_S", 3_600.0)
-    monkeypatch.setattr(event_streams, "CLOSING_SEND_TIMEOUT_S", 0.01)
+async def test_slow_client_does_not_delay_stopping_the_service() -> None:
     connection, frames = FakeConnection(), ScriptedFrames()
     connection.can_send.clear()
     asyncio.get_running_loop().call_later(0.01, frames.close)
-    assert await run_stream(frames, connection) is StreamEnd.SLOW
+    pace = StreamPace(send_s=3_600.0, closing_send_s=0.01)
+    assert await run_stream(frames, connection, pace=pace) is StreamEnd.SLOW
 
 
 async def test_nothing_is_sent_after_the_client_disconnects() -> None:

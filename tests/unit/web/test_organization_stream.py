@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,10 +12,9 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.views.organization_events import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
 from matchpod.service.common.principals import Scope as AccessScope
-from matchpod.service.streams import organization_streams
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
-from matchpod.web import event_streams
-from matchpod.web.event_streams import HEARTBEAT, OPENING
+from matchpod.web.event_streams import HEARTBEAT, OPENING, StreamPace
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 from tests.unit.web.test_event_streams import StreamClient, ids, open_stream, rejected_parameters
@@ -146,8 +146,8 @@ def test_errors_are_reported_before_the_stream_starts(site: Site) -> None:
     assert int(site.get(PATH).headers["retry-after"]) >= 1
 
 
-def test_idle_stream_gets_heartbeats(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.01)
+def test_idle_stream_gets_heartbeats(site: Site) -> None:
+    site.open_web(stream_pace=StreamPace(heartbeat_s=0.01))
 
     async def scenario() -> None:
         async with open_stream(site, PATH) as (client, _):
@@ -158,19 +158,20 @@ def test_idle_stream_gets_heartbeats(site: Site, monkeypatch: pytest.MonkeyPatch
     site.run(scenario())
 
 
-def test_stream_survives_an_outage_of_the_database(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(organization_streams, "CHECK_S", 0.02)
+def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
+    site = Site(tmp_path / "matchpod.sqlite", poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01))
 
     async def scenario() -> None:
         async with open_stream(site, PATH) as (client, _):
             assert await client.body() == POSITION % 0
             await create(site, "cup 1")
             site.db.failure = unavailable()
-            await asyncio.sleep(0.2)
+            await site.db.failed.wait()
             site.db.failure = None
             assert ids(await client.body()) == ["1"]
 
     site.run(scenario())
+    site.close()
 
 
 def test_stopping_the_service_ends_the_stream(site: Site) -> None:

@@ -20,16 +20,12 @@ from matchpod.service.common.metrics import Metrics
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.channels import MapChannel, StreamItem
 from matchpod.service.streams.organization_streams import OrganizationStreams
-from matchpod.service.streams.readers import DATABASE_RETRY_S, MAX_READERS, OpenReaders, StreamReader
+from matchpod.service.streams.readers import DEFAULT_PACE, MAX_READERS, OpenReaders, PollPace, StreamReader
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
 
 PAGE: Final = 200
 """Maximum items sent at once, about 60 KB: held besides the buffer of the connection if the client does not read."""
-POLL_S: Final = 1.0
-"""Pause between two polls: how late a reader gets items that another process stored."""
-CHECK_POLLS: Final = 5
-"""Every fifth poll checks whether the map is over, and reads its items even if this process records them."""
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +99,7 @@ class Reader(StreamReader):
         try:
             stored = await map_events.read_after(self._db, position.channel.map_id, position.seq, limit=PAGE)
         except DatabaseUnavailableError:
-            await self.wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
+            await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()
         if not stored:
             position.seq = newest  # the items were deleted after their retention
@@ -135,12 +131,14 @@ class Streams:
         metrics: Metrics,
         max_readers: int = MAX_READERS,
         max_of_org: int | None = None,
+        pace: PollPace = DEFAULT_PACE,
     ) -> None:
+        self.pace = pace
         self._db = db
         self._live = live
         self._metrics = metrics
         self._readers = OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
-        self.organizations = OrganizationStreams(db=db, readers=self._readers, metrics=metrics)
+        self.organizations = OrganizationStreams(db=db, readers=self._readers, metrics=metrics, pace=pace)
         """The streams of organizations; limits apply to both kinds together."""
         self._channels: dict[str, MapChannel] = {}
         self._pollers: dict[str, _Poller] = {}
@@ -208,7 +206,9 @@ class Streams:
         channel = self._channels.get(row.id)
         if channel is None:
             channel = self._channels[row.id] = MapChannel(row.id, row.server_id, row.map_number)
-            self._pollers[row.id] = _Poller(channel, db=self._db, live=self._live, metrics=self._metrics)
+            self._pollers[row.id] = _Poller(
+                channel, db=self._db, live=self._live, metrics=self._metrics, pace=self.pace
+            )
         return channel
 
     async def _compare(self, rows: Sequence[MapRow]) -> None:
@@ -227,7 +227,10 @@ class Streams:
 class _Poller:
     """Polls the database for one channel: for items that were not published, and whether the map is over."""
 
-    def __init__(self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics) -> None:
+    def __init__(
+        self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics, pace: PollPace
+    ) -> None:
+        self._pace = pace
         self._channel = channel
         self._db = db
         self._live = live
@@ -260,7 +263,7 @@ class _Poller:
 
     async def _pause(self) -> None:
         # Poll often only if another process may write. Otherwise items are published, and polling is a safeguard.
-        pause_s = POLL_S if self._db.is_shared or self._is_over else POLL_S * CHECK_POLLS
+        pause_s = self._pace.poll_s if self._db.is_shared or self._is_over else self._pace.check_s
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
                 await self._woken.wait()
@@ -272,7 +275,7 @@ class _Poller:
         is_local = self._live.get(channel.server_id) is not None
         # Poll once more after the match became local: its previous runner may have stored items since the last poll.
         is_published, self._was_local = is_local and self._was_local, is_local
-        is_check = not self._db.is_shared or self._polls % CHECK_POLLS == 0
+        is_check = not self._db.is_shared or self._polls % self._pace.check_polls == 0
         if is_published and not is_check and not self._is_over:
             return
         if is_check and not self._is_over:

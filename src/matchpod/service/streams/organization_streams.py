@@ -17,7 +17,7 @@ from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.streams import organization_events as events
 from matchpod.service.streams.channels import Channel, StreamItem
-from matchpod.service.streams.readers import DATABASE_RETRY_S, OpenReaders, StreamReader
+from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
 from matchpod.storage import organization_events
 
 PAGE: Final = 200
@@ -25,12 +25,6 @@ PAGE: Final = 200
 EVENT_RING: Final = 1_000
 """Minimum number of events in a full ring: about a minute of a thousand matches. The maximum is twice that, about 1 MB
 per organization with readers."""
-POLL_S: Final = 1.0
-"""Pause between two polls of a shared database, for all readers of this process together."""
-CHECK_S: Final = 5.0
-"""Pause between two polls of a database that is not shared: a safeguard, as this process knows when it writes."""
-GATHER_S: Final = 0.1
-"""Pause between a write of this process and the read that follows, so that it reads several events at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +74,7 @@ class OrganizationReader(StreamReader):
                 stored = []
             items = [StreamItem(seq, line) for seq, line in stored]
         if not items:
-            await self.wait(min(deadline, asyncio.get_running_loop().time() + DATABASE_RETRY_S))
+            await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return b""
         frames = [item.frame() for item in items]
         first = items[0].seq
@@ -96,7 +90,8 @@ class OrganizationReader(StreamReader):
 class OrganizationStreams:
     """The streams of all organizations that have readers in this process."""
 
-    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics) -> None:
+    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics, pace: PollPace) -> None:
+        self.pace = pace
         self._db = db
         self._readers = readers
         self._metrics = metrics
@@ -151,12 +146,12 @@ class OrganizationStreams:
 
     async def _pause(self) -> None:
         if self._db.is_shared:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self.pace.poll_s)
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(CHECK_S):
+            async with asyncio.timeout(self.pace.check_s):
                 await self._woken.wait()
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(self.pace.gather_s)
         self._woken.clear()
 
     async def _poll(self) -> None:

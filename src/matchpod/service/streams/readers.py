@@ -7,14 +7,38 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from matchpod.core.errors import RateLimitError, UnavailableError
 
 MAX_READERS: Final = 10_000
 """Maximum readers per process: each has a connection and a few kilobytes, and a process may open 65,536 files."""
 FULL_RETRY_S: Final = 5
 """Retry-After of the error for too many readers."""
-DATABASE_RETRY_S: Final = 1.0
-"""Pause before a reader tries again while the database is unavailable."""
+
+
+class PollPace(msgspec.Struct, frozen=True, kw_only=True):
+    """When the database is read for streams; times in seconds."""
+
+    poll_s: float = 1.0
+    """Pause between two polls of a shared database: how late a reader gets what another process stored."""
+    check_polls: int = 5
+    """A database that is not shared is polled this many times more rarely: a safeguard, as this process knows when it
+    writes. On a shared one, every fifth poll of a map checks whether it is over, and reads its items even if this
+    process records them."""
+    gather_s: float = 0.1
+    """Pause between a write of this process and the read that follows for an organization, so that it reads several
+    events at once."""
+    retry_s: float = 1.0
+    """Pause before a reader tries again while the database is unavailable."""
+
+    @property
+    def check_s(self) -> float:
+        """Pause between two polls of a database that is not shared."""
+        return self.poll_s * self.check_polls
+
+
+DEFAULT_PACE: Final = PollPace()
 
 
 class StreamReader:

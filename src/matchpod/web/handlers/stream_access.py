@@ -14,9 +14,6 @@ from typing import Final
 from matchpod.core.errors import UnavailableError
 from matchpod.web.endpoint import EventStream, StillValid
 
-CHECK_S: Final = 2.0
-"""Pause between two checks. A stream may begin with a key that was revoked up to `access.CACHE_MS` ago, and both times
-together are the time within which a revoked key reads nothing any longer."""
 MAX_CHECKED: Final = 512
 """Credentials that are checked with one query."""
 
@@ -37,9 +34,10 @@ class WatchedStream:
 
 
 class StreamAccess:
-    """Watches the open streams of a process, as long as there are any."""
+    """Watches the open streams of a process, as long as there are any, with a pause between two checks."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_s: float) -> None:
+        self._check_s = check_s
         self._open: set[WatchedStream] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -60,7 +58,7 @@ class StreamAccess:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(CHECK_S)
+            await asyncio.sleep(self._check_s)
             try:
                 await self._check()
             except UnavailableError:

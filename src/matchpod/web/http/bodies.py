@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
 from matchpod.web.http.asgi import Receive, Scope
 
-BODY_TIMEOUT_S = 30.0
+BODY_TIMEOUT_S: Final = 30.0
 """Time for a body to arrive: enough for the largest one over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
@@ -18,16 +19,16 @@ class ClientDisconnectedError(Exception):
     """The client disconnected before the body was complete, so no response is sent."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limit: int, *, within_s: float = BODY_TIMEOUT_S) -> bytes:
     """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit."""
     length = _content_length(scope)
     if length > limit:
         raise _too_large(limit)
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(within_s):
             return await _receive_all(receive, limit)
     except TimeoutError as exc:
-        raise InvalidParamsError(f"The request body was not complete after {BODY_TIMEOUT_S:.0f} s.") from exc
+        raise InvalidParamsError(f"The request body was not complete after {within_s:.0f} s.") from exc
 
 
 async def _receive_all(receive: Receive, limit: int) -> bytes:

@@ -26,20 +26,10 @@ from matchpod.web.http.exchange import OK, Exchange, format_head
 from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
 from matchpod.web.http.responses import CONNECTION
 
-HEAD_TIMEOUT_S: Final = 30.0
-"""Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection is
-closed after the same time: longer than the pause between two log posts."""
-SEND_TIMEOUT_S: Final = 30.0
-"""Time without any progress of the data to be sent, after which a client that does not read is disconnected. It is
-checked at this interval, so the client has up to twice the time."""
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
-
-LINGER_S: Final = 2.0
-"""Time for a client to read the last responses before a connection is closed on which data was dropped: the system
-resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
 
 _INVALID: Final = "This is not a valid HTTP request."
 _TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
@@ -54,6 +44,7 @@ class ApiConnection(asyncio.Protocol):
     def __init__(self, shared: Connections, seat: Seat) -> None:
         self.seat = seat
         self._shared = shared
+        self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
         # The parser calls these directly: headers are most of the calls of a request.
@@ -90,7 +81,7 @@ class ApiConnection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self._addresses = (_address(transport, "peername"), _address(transport, "sockname"))
         self._shared.add(self)
-        self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+        self._deadline_s = self._loop.time() + self._patience.head_s
         self._check_timeouts()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -109,7 +100,7 @@ class ApiConnection(asyncio.Protocol):
         if self._drops_data or self.transport.is_closing():
             return
         if self._current is None and self._unparsed_bytes == 0:
-            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S  # the first bytes of a request
+            self._deadline_s = self._loop.time() + self._patience.head_s  # the first bytes of a request
         try:
             while data:
                 # At most what a head may still have: the parser skips spaces, so they are counted here only.
@@ -241,7 +232,7 @@ class ApiConnection(asyncio.Protocol):
             self._finish(exchange)
         else:
             # Read the rest of the body, so that the client reads the response before the connection closes.
-            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+            self._deadline_s = self._loop.time() + self._patience.head_s
             self.resume_body()
 
     def _finish(self, exchange: Exchange) -> None:
@@ -252,7 +243,7 @@ class ApiConnection(asyncio.Protocol):
         if self._waiting:
             self._start(self._waiting.popleft())
         else:
-            self._deadline_s = self._loop.time() + HEAD_TIMEOUT_S
+            self._deadline_s = self._loop.time() + self._patience.head_s
         self.resume_body()
 
     def _close(self) -> None:
@@ -261,13 +252,13 @@ class ApiConnection(asyncio.Protocol):
             self.transport.close()
         else:
             self.transport.write_eof()
-            self._loop.call_later(LINGER_S, self._end_linger)
+            self._loop.call_later(self._patience.linger_s, self._end_linger)
 
     def _end_linger(self) -> None:
         if self.transport.is_closing():
             return
         if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` ends it
-            self._loop.call_later(LINGER_S, self._end_linger)
+            self._loop.call_later(self._patience.linger_s, self._end_linger)
         else:
             self.transport.abort()
 
@@ -383,14 +374,15 @@ class ApiConnection(asyncio.Protocol):
             self._unread = None
         elif self._unread is None or self._unread[0] != sent:
             self._unread = (sent, now_s)
-        elif now_s - self._unread[1] >= SEND_TIMEOUT_S:
+        elif now_s - self._unread[1] >= self._patience.send_s:
             self._shared.note(Excess.UNREAD)
             self.transport.abort()
             return
         if self._deadline_s is not None and now_s >= self._deadline_s:
             self._deadline_s = None
             self.transport.close()
-        wait_s = SEND_TIMEOUT_S if self._deadline_s is None else min(SEND_TIMEOUT_S, self._deadline_s - now_s)
+        send_s = self._patience.send_s
+        wait_s = send_s if self._deadline_s is None else min(send_s, self._deadline_s - now_s)
         self._timer = self._loop.call_later(wait_s, self._check_timeouts)
 
 

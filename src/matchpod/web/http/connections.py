@@ -14,6 +14,8 @@ import time
 from email.utils import formatdate
 from typing import Final, Protocol
 
+import msgspec
+
 from matchpod.core.errors import UnavailableError
 from matchpod.service.common.metrics import ConnectionMetrics
 from matchpod.web.http.admission import Admission, ConnectionLimits, Excess, Seat, address_group, is_priority
@@ -21,8 +23,6 @@ from matchpod.web.http.asgi import Application
 
 RETRY_AFTER_S: Final = 5
 """When a rejected client may try again: most requests are answered within this time."""
-FRESH_S: Final = 1.0
-"""Time for a new connection to send the head of a request before others replace it: enough over a slow network."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
 """Bytes that may wait for clients that do not read, all together. Usual responses have some kilobytes, and large ones
 are sent in parts, so hundreds of slow clients can be served at a time."""
@@ -36,6 +36,23 @@ _WARNINGS: Final = {
     Excess.FILES: "accepting connections paused",
 }
 _log = logging.getLogger(__name__)
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a server waits for its clients, in seconds, and how many bytes may wait for them."""
+
+    head_s: float = 30.0
+    """Time for the head of a request to arrive after its first byte or the start of the connection. An idle connection
+    is closed after the same time: longer than the pause between two log posts."""
+    fresh_s: float = 1.0
+    """Time for a new connection to send the head of a request before others replace it: enough over a slow network."""
+    send_s: float = 30.0
+    """Time without any progress of the data to be sent, after which a client that does not read is disconnected. It is
+    checked at this interval, so the client has up to twice the time."""
+    linger_s: float = 2.0
+    """Time for a client to read the last responses before a connection is closed on which data was dropped: the system
+    resets a connection that is closed with unread data, and the client would lose what it has not read yet."""
+    unread_bytes: int = MAX_UNREAD_BYTES
 
 
 class Connection(Protocol):
@@ -55,8 +72,11 @@ class Connection(Protocol):
 class Connections:
     """The open connections, and what they share."""
 
-    def __init__(self, app: Application, limits: ConnectionLimits, metrics: ConnectionMetrics) -> None:
+    def __init__(
+        self, app: Application, limits: ConnectionLimits, metrics: ConnectionMetrics, patience: Patience
+    ) -> None:
         self.app = app
+        self.patience = patience
         self.open: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self._silent: dict[Connection, float] = {}
@@ -108,7 +128,7 @@ class Connections:
         self.remove_unread(connection)
         self._unread[connection] = size
         self._unread_bytes += size
-        while self._unread_bytes > MAX_UNREAD_BYTES and len(self._unread) > 1:
+        while self._unread_bytes > self.patience.unread_bytes and len(self._unread) > 1:
             longest = next(iter(self._unread))
             self.remove_unread(longest)
             self.note(Excess.UNREAD)
@@ -178,7 +198,7 @@ class Connections:
 
     def close_idle(self, count: int, *, even_fresh: bool = False) -> None:
         """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh."""
-        fresh_s = time.monotonic() - (0.0 if even_fresh else FRESH_S)
+        fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda one: self._silent[one] <= fresh_s, self._silent)
         for connection in tuple(itertools.islice(itertools.chain(silent, self._idle), count)):
             self.remove(connection)
