@@ -14,6 +14,7 @@ from tests.browser.conftest import MEMBER, OWNER, Pages
 from tests.browser.console_service import ConsoleService
 
 FAILED = re.compile("ended failed")
+pytestmark = pytest.mark.soak  # `make test` tries it without a browser: tests/contract/console/test_wall_page.py
 SILENCE_S = "10"
 """The shortest time after which a silent server is lost."""
 

@@ -32,8 +32,9 @@ def test_focus_is_on_the_first_fault_and_links_lead_to_the_others(pages: Pages) 
     page.goto("/console/login")
     page.get_by_label("API key").fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("This key is not valid")
     expect(page.get_by_label("API key")).to_be_focused()
+    expect(page.get_by_label("API key")).to_have_value("")
 
 
 def test_notice_is_shown_once_and_back_repeats_nothing(pages: Pages, service: ConsoleService) -> None:

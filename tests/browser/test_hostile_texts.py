@@ -15,33 +15,24 @@ LIVE_MS = 180_000
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-def followed_card(page: Page, service: ConsoleService) -> str:
-    """Wait until the card of the match with hostile players shows them; return its selector."""
-    card = f"#card-{service.hostile[0]}"
-    service.join_players()
-    expect(page.locator(f"{card} .dot.connected")).to_have_count(len(PLAYER_NAMES))
-    return card
-
-
 @pytest.mark.parametrize("size", [WIDE, pytest.param(NARROW, marks=pytest.mark.soak)])
-def test_texts_of_callers_are_shown_literally(pages: Pages, service: ConsoleService, size: dict[str, int]) -> None:
+def test_texts_of_callers_and_players_are_shown_literally(
+    pages: Pages, service: ConsoleService, size: dict[str, int]
+) -> None:
     page = pages.open(viewport=size)
     for server_id, name in zip(service.hostile, HOSTILE_IDS, strict=True):
         card = page.locator(f"#card-{server_id}")
         assert card.locator("h3 bdi").text_content() == name
         assert card.locator(".team1 bdi").text_content() == TEAM1
         assert card.locator(".team2 bdi").text_content() == TEAM2
+    service.join_players()
+    players = page.locator(f"#card-{service.hostile[0]} .dot.connected")
+    expect(players).to_have_count(len(PLAYER_NAMES))
+    titles = players.evaluate_all("(all) => all.map((one) => one.title)")
+    assert sorted(titles) == sorted(f"{name}: connected" for name in PLAYER_NAMES)
     check_nothing_was_injected(page)
     assert chromium.overflow(page) <= 0
     check_cards_hold_their_content(page)
-
-
-def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open()
-    card = followed_card(page, service)
-    titles = page.locator(f"{card} .dot.connected").evaluate_all("(all) => all.map((one) => one.title)")
-    assert sorted(titles) == sorted(f"{name}: connected" for name in PLAYER_NAMES)
-    check_nothing_was_injected(page)
 
 
 @pytest.mark.soak

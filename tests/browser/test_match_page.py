@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.browser import chromium
-from tests.browser.conftest import MEMBER, Pages
+from tests.browser.conftest import MEMBER, OWNER, Pages
 from tests.browser.console_service import FAST, ConsoleService
 from tests.e2e.service.running_service import cvars, players
 
@@ -19,6 +20,15 @@ PHONE = {"width": 390, "height": 844}
 NAMES = "W" * 32, "Northern Lights Academy Red Squa"
 """As long as a name may be: one word that is wider than a phone, and several words. The first one wins the first round."""
 PASSWORD = "join-4711"
+CUT_WORDS = """names => names.flatMap((name) => {
+  const text = name.firstChild, range = document.createRange();
+  return [...text.data.matchAll(/\\S+/g)].filter((word) => {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
+  }).map((word) => word[0]);
+})"""
+"""Returns the words of elements that are on two lines."""
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +61,8 @@ def bottom_of(part: Locator) -> float:
     return box["y"] + box["height"]
 
 
-def open_live(pages: Pages, live_id: str, size: dict[str, int], who: str = "owner") -> Page:
-    page = pages.open(f"/console/matches/{live_id}", who=who, viewport=size)
+def open_live(pages: Pages, live_id: str, size: dict[str, int], who: str = OWNER, **options: Any) -> Page:
+    page = pages.open(f"/console/matches/{live_id}", who=who, viewport=size, **options)
     expect(page.locator("#heading .state.live")).to_be_visible()
     expect(page.locator("#actions .connect code")).to_contain_text("connect ")
     expect(page.locator("#roster tbody tr:not(.team-row)")).to_have_count(10)
@@ -66,6 +76,7 @@ def scroll_down(page: Page) -> None:
 
 def test_score_connect_line_and_actions_are_on_the_first_screen_and_stay(pages: Pages, live_id: str) -> None:
     page = open_live(pages, live_id, DESKTOP)
+    expect(page.locator("#actions .connect code")).to_contain_text(f"; password {PASSWORD}")
     parts = [
         page.locator(one) for one in ("#heading .score", "#heading .phase", "#actions .connect", "#actions .actions")
     ]
@@ -80,7 +91,7 @@ def test_score_connect_line_and_actions_are_on_the_first_screen_and_stay(pages: 
     assert box_of(page.locator("#feed-title"))["y"] >= bottom_of(page.locator(".match-head"))
 
 
-def test_score_stays_on_a_phone_and_leaves_room(pages: Pages, live_id: str) -> None:
+def test_phone_shows_the_score_and_whole_names_and_nothing_is_wider(pages: Pages, live_id: str) -> None:
     page = open_live(pages, live_id, PHONE)
     for part in ("#heading .score", "#actions .connect", "#actions .actions"):
         assert bottom_of(page.locator(part)) <= PHONE["height"]
@@ -89,43 +100,15 @@ def test_score_stays_on_a_phone_and_leaves_room(pages: Pages, live_id: str) -> N
     assert heading["y"] >= 0
     assert heading["height"] < PHONE["height"] / 4
     assert bottom_of(page.locator("#actions")) < heading["y"] + heading["height"]  # it is scrolled away or behind
-
-
-def cut_words(part: Locator) -> int:
-    """Return how many words of a text are on two lines."""
-    found: int = part.evaluate(
-        """element => {
-          const text = element.firstChild, range = document.createRange();
-          return [...text.data.matchAll(/\\S+/g)].filter((word) => {
-            range.setStart(text, word.index);
-            range.setEnd(text, word.index + word[0].length);
-            return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
-          }).length;
-        }"""
-    )
-    return found
-
-
-def test_nothing_is_wider_than_a_phone_and_no_name_breaks_inside_a_word(pages: Pages, live_id: str) -> None:
-    page = open_live(pages, live_id, PHONE)
     expect(page.locator("#feed .round_end", has_text=NAMES[0]).first).to_be_visible()
     names = page.locator("bdi.name")
-    assert {name.inner_text() for name in names.all()} >= set(NAMES)
-    assert [name.inner_text() for name in names.all() if cut_words(name)] == []
+    assert set(names.all_inner_texts()) >= set(NAMES)
+    assert names.evaluate_all(CUT_WORDS) == []
     page.locator("summary", has_text="Cancel the match").click()
     expect(page.get_by_role("button", name="Cancel the match")).to_be_visible()
     assert chromium.overflow(page) <= 0
-    for part, attribute in (("#heading bdi.name", "title"), ("#roster .team-row th", "title")):
-        shown = [one.get_attribute(attribute) for one in page.locator(part).all()]
-        assert shown == list(NAMES)
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
-def test_page_of_a_live_match_has_no_accessibility_findings(pages: Pages, live_id: str, scheme: str) -> None:
-    page = pages.open(f"/console/matches/{live_id}", bypass_csp=True, color_scheme=scheme)
-    expect(page.locator("#heading .side")).to_have_count(2)
-    page.locator("summary", has_text="Cancel the match").click()
-    assert chromium.axe_findings(page) == []
+    for part in ("#heading bdi.name", "#roster .team-row th"):
+        assert [one.get_attribute("title") for one in page.locator(part).all()] == list(NAMES)
 
 
 def test_member_sees_the_address_that_the_api_gives_to_the_same_key(
@@ -138,17 +121,19 @@ def test_member_sees_the_address_that_the_api_gives_to_the_same_key(
     expect(page.locator("#actions .connect code")).to_have_text(address)
     assert PASSWORD not in page.content()
     assert page.locator("details.action").count() == 0
-    whole = open_live(pages, live_id, DESKTOP)
-    expect(whole.locator("#actions .connect code")).to_have_text(f"{address}; password {PASSWORD}")
 
 
-def test_confirmation_names_the_teams_and_is_closed_with_escape(pages: Pages, live_id: str) -> None:
-    page = open_live(pages, live_id, DESKTOP)
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
+def test_confirmation_is_accessible_names_the_teams_and_is_closed_with_escape(
+    pages: Pages, live_id: str, scheme: str
+) -> None:
+    page = open_live(pages, live_id, DESKTOP, bypass_csp=True, color_scheme=scheme)
     summary = page.locator("summary", has_text="Cancel the match")
     button = page.get_by_role("button", name="Cancel the match")
     summary.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("form", name="Cancel the match")).to_be_focused()
+    assert chromium.axe_findings(page) == []
     about = page.locator("details.action[open] .about")
     for name in NAMES:
         expect(about).to_contain_text(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import addresses, chromium
-from tests.browser.conftest import OWNER, Pages, path_of
+from tests.browser.conftest import OWNER, Pages
 from tests.browser.console_service import ConsoleService
 
 PHONE = {"width": 390, "height": 844}
@@ -34,27 +35,25 @@ def open_address(pages: Pages, service: ConsoleService, name: str, **options: An
 
 OTHERS = (*addresses.PUBLIC, *addresses.OF_AN_OPERATOR)
 ALL_NAMES = (*addresses.OF_AN_OWNER, *OTHERS)
-MOST_USED = ("live", "match", "create")
-FEW_NAMES = [pytest.param(name, marks=() if name in MOST_USED else pytest.mark.soak) for name in ALL_NAMES]
-"""The pages that people use most in `make test`, all pages in `make soak`."""
+SCREENS = {"desk": DESK, "phone": PHONE}
+CHECKED = {("live", "light", "desk"), ("create", "dark", "phone")}
+"""Checked in `make test`, as is the page of a live match; `make soak` checks all pages in all ways."""
+WAYS = [
+    pytest.param(*way, marks=() if way in CHECKED else pytest.mark.soak)
+    for way in itertools.product(ALL_NAMES, ("light", "dark"), SCREENS)
+]
 
 
-@pytest.mark.parametrize("name", FEW_NAMES)
-def test_page_has_no_accessibility_fault(pages: Pages, service: ConsoleService, name: str) -> None:
-    for scheme, size in (("light", DESK), ("dark", PHONE)):
-        page = open_address(pages, service, name, color_scheme=scheme, viewport=size, bypass_csp=True)
-        assert chromium.axe_findings(page) == []
+@pytest.mark.parametrize(("name", "scheme", "screen"), WAYS)
+def test_page_has_no_accessibility_fault(
+    pages: Pages, service: ConsoleService, name: str, scheme: str, screen: str
+) -> None:
+    page = open_address(pages, service, name, color_scheme=scheme, viewport=SCREENS[screen], bypass_csp=True)
+    assert chromium.axe_findings(page) == []
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # `make test` tries most pages in test_phone.py
 @pytest.mark.parametrize("name", ALL_NAMES)
-def test_page_has_no_accessibility_fault_the_other_way_round(pages: Pages, service: ConsoleService, name: str) -> None:
-    for scheme, size in (("dark", DESK), ("light", PHONE)):
-        page = open_address(pages, service, name, color_scheme=scheme, viewport=size, bypass_csp=True)
-        assert chromium.axe_findings(page) == []
-
-
-@pytest.mark.parametrize("name", FEW_NAMES)
 def test_page_fits_a_phone_and_is_clean(pages: Pages, service: ConsoleService, name: str) -> None:
     page = open_address(pages, service, name, viewport=PHONE)
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -65,13 +64,14 @@ def test_page_fits_a_phone_and_is_clean(pages: Pages, service: ConsoleService, n
     assert chromium.overflow(page) <= 0
 
 
-@pytest.mark.parametrize("name", FEW_NAMES)
+@pytest.mark.soak  # `make test` tries most pages in test_phone.py
+@pytest.mark.parametrize("name", ALL_NAMES)
 def test_page_can_be_read_without_scripts(pages: Pages, service: ConsoleService, name: str) -> None:
     page = open_address(pages, service, name, java_script_enabled=False)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_keyboard_reaches_skip_link_menu_and_cards_in_this_order(pages: Pages) -> None:
+def test_keyboard_reaches_menu_and_cards_in_this_order_and_can_skip_the_menu(pages: Pages) -> None:
     page = pages.open()
     expect(page.locator("#cards > article").first).to_be_visible()
     for part in PARTS:
@@ -86,30 +86,20 @@ def test_keyboard_reaches_skip_link_menu_and_cards_in_this_order(pages: Pages) -
         reached.append(page.evaluate(f"document.activeElement.closest('{', '.join(PARTS)}')?.dataset.part ?? ''"))
     assert list(dict.fromkeys(part for part in reached if part)) == list(PARTS)
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-
-
-def test_skip_link_moves_the_focus_past_the_menu(pages: Pages) -> None:
-    page = pages.open()
-    page.keyboard.press("Tab")
+    skip.focus()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("searchbox")).to_be_focused()
 
 
-@pytest.mark.soak
-def test_log_in_with_the_keyboard_alone(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open("/console/login", who=None)
-    page.keyboard.type(service.running.key)
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/console")
-    assert path_of(page) == "/console"
-
-
 def test_dark_scheme_is_dark(pages: Pages) -> None:
-    colors = {}
-    for scheme in ("light", "dark"):
-        page = pages.open(color_scheme=scheme)
+    page = pages.open(color_scheme="light")
+
+    def brightness() -> int:
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        colors[scheme] = sum(int(part) for part in ground.removeprefix("rgb(").removesuffix(")").split(","))
-    assert colors["dark"] < 150 < 600 < colors["light"]
+        return sum(int(part) for part in ground.removeprefix("rgb(").removesuffix(")").split(","))
+
+    light = brightness()
+    page.emulate_media(color_scheme="dark")
+    assert brightness() < 150 < 600 < light

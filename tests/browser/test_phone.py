@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import chromium
 from tests.browser.conftest import Pages
@@ -32,7 +32,7 @@ _BROKEN_WORDS = """(selector) => [...document.querySelectorAll(selector)].flatMa
 """Returns the words in elements that are on more than one line; hyphens and slashes end a word."""
 
 
-def test_every_item_of_the_menu_can_be_tapped(pages: Pages) -> None:
+def test_every_item_of_the_menu_can_be_tapped_and_its_page_fits_and_needs_no_scripts(pages: Pages) -> None:
     page = pages.open(viewport=PHONE, java_script_enabled=False)
     for item in ITEMS:
         link = page.locator("header nav").get_by_role("link", name=item, exact=True)
@@ -43,25 +43,32 @@ def test_every_item_of_the_menu_can_be_tapped(pages: Pages) -> None:
         assert box["height"] >= 24, item
         link.click(timeout=5_000)
         expect(page.get_by_role("heading", level=1)).to_contain_text(item)
+        assert chromium.overflow(page) <= 0, item
 
 
-@pytest.mark.parametrize("width", [PHONE["width"], pytest.param(720, marks=pytest.mark.soak), DESK["width"]])
-def test_names_are_not_broken_inside_words(pages: Pages, service: ConsoleService, width: int) -> None:
+def test_names_are_not_broken_inside_words(pages: Pages, service: ConsoleService) -> None:
     listed = players(4)
     teams = {
         team: {"name": name, "players": listed[2 * at : 2 * at + 2]}
         for at, (team, name) in enumerate(zip(("team1", "team2"), TEAMS, strict=True))
     }
     server_id = service.create_open_match(NAME, teams=teams)
-    page = pages.open("/console/matches", viewport={"width": width, "height": 900})
+    page = pages.open("/console/matches")
     row = f"tr:has([href$='{server_id}'])"
     expect(page.locator(row)).to_contain_text(TEAMS[0])
-    assert page.evaluate(_BROKEN_WORDS, f"{row} bdi") == []
-    assert chromium.overflow(page) <= 0
+    check_words(page, f"{row} bdi")
     page.goto(f"/console/matches/{server_id}")
     expect(page.get_by_role("heading", level=1)).to_have_text(NAME)
-    assert page.evaluate(_BROKEN_WORDS, "h1, .role") == []
+    check_words(page, "h1, .role")
     service.running.cancel(server_id)
+
+
+def check_words(page: Page, selector: str) -> None:
+    """Check that no word is broken in windows of different widths, and nothing is wider than they are."""
+    for width in (PHONE["width"], 720, DESK["width"]):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(_BROKEN_WORDS, selector) == []
+        assert chromium.overflow(page) <= 0
 
 
 @pytest.mark.soak

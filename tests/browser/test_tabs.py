@@ -16,7 +16,7 @@ from tests.browser.test_wall import is_marked, mark
 from tests.e2e.service.running_service import wait_until
 from tests.effort import sized
 
-TABS = sized(10, 20)
+TABS = sized(7, 20)
 """More than the six connections to a host that a browser has."""
 LATE_S = 3.0
 """Far less than the 25 s that a form took behind six streams; the machine may be busy."""
