@@ -12,20 +12,19 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
 
 from matchpod.app.first_run import EXTERNAL_ID, KEY_FILE
 from tests.e2e.serve_process import ServeProcess, end_servers, matchpod, one_region, serving
-from tests.migrated import create_migrated
+from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.running_service import wait_until
 
-MATCH_S = 400.0
+CALL_S = 120.0
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +39,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
     with serving(tmp_path_factory.mktemp("shared")) as service:
         assert service.url
         yield service
-
-
-CALL_S = 120.0
 
 
 def create(service: ServeProcess, key: str, *, cvars: str = "", **fields: object) -> dict[str, object]:
@@ -78,13 +74,6 @@ def authorization(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, within_s: float = MATCH_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
-        time.sleep(0.2)
-
-
 def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path) -> None:
     with serving(tmp_path, stop_grace_s="60") as service:
         key = service.key
@@ -94,27 +83,6 @@ def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path)
         assert listed.status_code == 200
         assert service.process.poll() is None
         service.process.kill()
-
-
-@contextmanager
-def receiver() -> Iterator[tuple[str, list[dict[str, object]]]]:
-    received: list[dict[str, object]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/", received
-        server.shutdown()
-        thread.join()
 
 
 # --- starting -------------------------------------------------------------------------------------------------------
@@ -176,20 +144,6 @@ def _slots(service: ServeProcess) -> int:
     return int(count)
 
 
-def test_data_folder_is_private(shared: ServeProcess) -> None:
-    assert (shared.folder / "data").stat().st_mode & 0o777 == 0o700
-
-
-def test_all_invalid_settings_are_reported_and_prevent_the_start(tmp_path: Path) -> None:
-    with serving(tmp_path, log_format="xml", prot="8080") as service:
-        assert service.wait() == 2
-        assert service.err.splitlines() == [
-            'matchpod: MATCHPOD_LOG_FORMAT is "xml"; it must be human or json.',
-            "matchpod: MATCHPOD_PROT is not a known setting; did you mean MATCHPOD_PORT?",
-        ]
-        assert not (tmp_path / "data").exists()
-
-
 def test_second_service_on_the_same_folder_does_not_start(shared: ServeProcess) -> None:
     with serving(shared.folder) as second:
         assert second.wait() == 1
@@ -208,37 +162,6 @@ def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
                 == f"matchpod: The service cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
             )
             assert service.out == ""
-
-
-def test_database_of_a_newer_version_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir(mode=0o700)
-    file = tmp_path / "data" / "matchpod.sqlite3"
-    create_migrated(file)
-    file.chmod(0o600)
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("INSERT INTO schema_versions (version) VALUES (999)")
-    with serving(tmp_path) as service:
-        assert service.wait() == 1
-        assert "version 999" in service.err
-        assert service.err.count("\n") == 1
-
-
-def test_wrong_vault_key_prevents_the_start(tmp_path: Path) -> None:
-    assert matchpod(tmp_path, "orgs", "create", "acme").returncode == 0
-    (tmp_path / "data" / "secret.key").unlink()
-    with serving(tmp_path) as service:
-        assert service.wait() == 1
-        assert service.err.startswith(f"matchpod: The key in the file {tmp_path}/data/secret.key does not decrypt")
-        assert service.err.count("\n") == 1
-        assert service.out == ""
-
-
-def test_data_folder_that_cannot_be_created_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with serving(tmp_path, data_dir=str(tmp_path / "file" / "data")) as service:
-        assert service.wait() == 1
-        assert service.err.startswith("matchpod: The data folder ")
-        assert service.err.count("\n") == 1
 
 
 def test_connection_stays_usable_after_large_posts_with_an_unknown_token(shared: ServeProcess) -> None:
@@ -264,19 +187,13 @@ def test_signal_stops_the_service_cleanly(tmp_path: Path, number: signal.Signals
 
 
 def test_second_signal_ends_the_service_at_once(tmp_path: Path) -> None:
-    with _unresponsive_receiver() as url, serving(tmp_path, config=one_region(tmp_path)) as service:
-        created = create(service, service.key, callbackUrl=url)
+    with CallbackReceiver() as receiver, serving(tmp_path, config=one_region(tmp_path)) as service:
+        created = create(service, service.key, callbackUrl=receiver.configure("/", "hang"))
         httpx.post(f"{service.url}/api/v1/servers/{created['serverId']}/cancel", headers=authorization(service.key))
-        time.sleep(2)  # the callback is in progress and gets no response
+        receiver.wait_for("/")  # the callback is in progress and gets no response
         service.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "stopping" in service.err, "it stops", within_s=120)
         assert service.stop() == -signal.SIGTERM
-
-
-@contextmanager
-def _unresponsive_receiver() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
 # --- restarting -----------------------------------------------------------------------------------------------------
@@ -285,21 +202,20 @@ def _unresponsive_receiver() -> Iterator[str]:
 @pytest.mark.soak  # `make test` tries it with more matches in e2e/service: test_stopping.py, test_recovery.py
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_match_survives_a_restart_and_sends_one_callback(tmp_path: Path, number: signal.Signals) -> None:
-    with receiver() as (url, received):
+    with CallbackReceiver() as receiver:
         config = one_region(tmp_path, speed=3)  # slow enough to stop the service during the match
         with serving(tmp_path, config=config) as first:
             key = first.key
-            server_id = create(first, key, cvars="sim_speed 30", callbackUrl=url)["serverId"]
+            server_id = create(first, key, cvars="sim_speed 30", callbackUrl=receiver.url("/"))["serverId"]
             wait_until(lambda: get_server(first, key, server_id)["status"] == "running", "the match is running")
             port = first.url.rpartition(":")[2]
             first.stop(number)
         with serving(tmp_path, config=config, port=port) as second:
-            wait_until(lambda: bool(received), f"the callback arrives: {second.err}")
-            assert [callback["eventType"] for callback in received] == ["match_over"]
+            assert [callback.json["eventType"] for callback in receiver.wait_for("/")] == ["match_over"]
             assert get_server(second, key, server_id)["status"] == "stopped"
             wait_until(lambda: _slots(second) == 0, "the server is released")
             assert second.stop() == 0
-        assert len(received) == 1
+        assert len(receiver.at("/")) == 1
 
 
 def test_entry_during_which_three_processes_died_is_set_aside(tmp_path: Path) -> None:
@@ -326,25 +242,21 @@ def test_entry_during_which_three_processes_died_is_set_aside(tmp_path: Path) ->
 
 
 def test_operator_lists_shows_and_cancels_a_match(tmp_path: Path) -> None:
-    with receiver() as (url, received), serving(tmp_path, config=one_region(tmp_path, speed=1)) as service:
+    with CallbackReceiver() as receiver, serving(tmp_path, config=one_region(tmp_path, speed=1)) as service:
+        url = receiver.url("/")
         server_id = str(create(service, service.key, callbackUrl=url, externalMatchId="mine")["serverId"])
         listed = matchpod(tmp_path, "match", "list").stdout
         assert server_id in listed
         assert "mine" in listed
         canceled = matchpod(tmp_path, "match", "cancel", server_id)
         assert (canceled.returncode, canceled.stderr) == (0, "")
-        wait_until(lambda: bool(received), f"the callback arrives: {service.err}")
-        assert (received[0]["eventType"], received[0]["reason"]) == ("match_canceled", "canceled_by_operator")
+        (received,) = receiver.wait_for("/")
+        assert (received.json["eventType"], received.json["reason"]) == ("match_canceled", "canceled_by_operator")
         wait_until(lambda: _slots(service) == 0, "the server is released")
         shown = json.loads(matchpod(tmp_path, "match", "show", server_id, "--json").stdout)
         assert shown["server"]["status"] == "stopped"
         assert shown["outcome"]["reason"] == "canceled_by_operator"
         assert [one["status"] for one in shown["callback"]["attempts"]] == [200]
-
-
-def test_unknown_match_gives_exit_code_2(shared: ServeProcess) -> None:
-    done = matchpod(shared.folder, "match", "show", "srv_none")
-    assert (done.returncode, done.stderr) == (2, "matchpod: There is no server srv_none.\n")
 
 
 def test_lock_file_contains_the_process_id(shared: ServeProcess) -> None:

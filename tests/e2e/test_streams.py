@@ -433,7 +433,7 @@ def documented_client() -> Callable[[str, int, str, str], Iterator[dict[str, obj
 
 def test_documented_client_receives_everything_although_the_service_is_killed(tmp_path: Path) -> None:
     with RunningService(tmp_path) as service:
-        settings = short_match(customCvars=cvars(60))
+        settings = short_match(customCvars=cvars(200, sim_lockstep=1))  # it waits while the service is down
         server_id = str(service.create(settings)["serverId"])
         follow = documented_client()
         pushed: dict[str, list[dict[str, object]]] = {}

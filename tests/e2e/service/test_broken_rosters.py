@@ -41,7 +41,7 @@ def service(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) 
         yield running
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ["before play", pytest.param("between maps", marks=pytest.mark.soak)])
 def test_player_who_left_before_play_has_the_time_to_join_again(service: RunningService, name: str) -> None:
     with CallbackReceiver() as receiver:
         server_id = service.create(SCENARIOS[name], callbackUrl=receiver.url("/"))["serverId"]

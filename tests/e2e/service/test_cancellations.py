@@ -31,6 +31,7 @@ from tests.e2e.service.running_service import (
     teams,
     wait_until,
 )
+from tests.effort import IS_SOAK
 
 NOTICED_S = {"killed": 2.0, "hung": 40.0}
 """A lost server is detected within this time: a hung one after 10 s or, together with others, 30 s, and a probe."""
@@ -64,6 +65,14 @@ MATCHES: dict[str, Json] = {
 }
 
 
+if not IS_SOAK:
+    # Fewer starts of games: the reasons are the same as those of other matches here.
+    for _name in ("incomplete-players", "crash", "hang"):
+        del MATCHES[_name]
+
+ROSTERS = [name for name in MATCHES if name.startswith("incomplete")]
+
+
 class CanceledMatches:
     """The matches of one service, and a receiver for their callbacks."""
 
@@ -75,7 +84,7 @@ class CanceledMatches:
         for code in ("broken", "no-plugin"):
             self.created[code] = self.create(code, short_match(), region=code)
         self.logs: dict[str, CapturedLog] = {}
-        for name in ("incomplete-teams", "incomplete-players"):
+        for name in ROSTERS:
             self.logs[name] = CapturedLog(service.wait_for_status(self.id_of(name), "running"), receiver)
         self.ended_at_s: dict[str, float] = {}
         for name, number in (("killed", signal.SIGKILL), ("hung", signal.SIGSTOP)):
@@ -191,7 +200,7 @@ def test_match_without_players_is_canceled(canceled: CanceledMatches) -> None:
     assert canceled.check_unplayed_history("no_show").timelines == [[]]
 
 
-@pytest.mark.parametrize("name", ["incomplete-teams", "incomplete-players"])
+@pytest.mark.parametrize("name", ROSTERS)
 def test_incomplete_roster_is_reported_and_connected_players_are_kicked(canceled: CanceledMatches, name: str) -> None:
     body = canceled.check_canceled(name, "incomplete_roster", "stopped").json
     log = canceled.logs[name]
@@ -215,16 +224,11 @@ def test_live_match_is_canceled_when_all_players_leave(canceled: CanceledMatches
     assert {item["player"]["steamId"] for item in items if item["type"] == "player_disconnected"} == set(players(10))
 
 
-@pytest.mark.parametrize("name", ["killed", "hung"])
-def test_lost_server_is_detected_in_time(canceled: CanceledMatches, name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in ("killed", "hung", "crash", "hang") if name in MATCHES])
+def test_match_is_canceled_in_time_when_its_server_is_lost(canceled: CanceledMatches, name: str) -> None:
     received = canceled.check_canceled(name, "server_lost", "failed")
-    assert received.at_s - canceled.ended_at_s[name] < NOTICED_S[name] + SLACK_S
-    canceled.check_live_history(name)
-
-
-@pytest.mark.parametrize("name", ["crash", "hang"])
-def test_match_is_canceled_when_its_server_dies_during_a_round(canceled: CanceledMatches, name: str) -> None:
-    canceled.check_canceled(name, "server_lost", "failed")
+    if name in NOTICED_S:
+        assert received.at_s - canceled.ended_at_s[name] < NOTICED_S[name] + SLACK_S
     canceled.check_live_history(name)
 
 
@@ -234,9 +238,7 @@ def test_match_is_canceled_when_its_server_does_not_start(canceled: CanceledMatc
     server = canceled.service.get(canceled.id_of(name))
     assert (server["ip"], server["port"]) == (None, None)
     (items,) = canceled.check_unplayed_history(name).timelines
-    assert {item["type"] for item in items} <= {
-        "player_connected"
-    }  # some are quicker than the missing plugin is noticed
+    assert {item["type"] for item in items} <= {"player_connected"}  # before the missing plugin is noticed
 
 
 def test_match_is_canceled_if_all_players_leave_before_it_goes_live(canceled: CanceledMatches) -> None:

@@ -57,11 +57,9 @@ MATCHES: dict[str, Json] = {
 }
 
 if not IS_SOAK:
-    # Fewer starts of games: tests/contract/test_numbers_agree.py and the simulator's tests play these as well.
-    for _name in (
-        "deathmatch-team", "retakes", "custom", "deathmatch-stranger", "pauses", "spoofer", "log-loss-bo3",
-    ):  # fmt: skip
-        del MATCHES[_name]
+    # Fewer starts of games: tests/contract/test_numbers_agree.py and the simulator's tests play the others as well.
+    _played = ("competitive", "deathmatch-ffa", "casual", "bo3", "round-restore", "log-loss-deathmatch")
+    MATCHES = {name: MATCHES[name] for name in _played}
     # Games wait until their log is acknowledged; otherwise a map change could drop unsent lines.
     for _settings in MATCHES.values():
         _settings["customCvars"] = "sim_lockstep 1\n" + _settings["customCvars"]
@@ -183,8 +181,11 @@ def test_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     assert sorted((result["team1"]["seriesScore"], result["team2"]["seriesScore"])) == [1, 2]
     assert result["winner"] == max(("team1", "team2"), key=lambda team: result[team]["seriesScore"])
     assert all(len(entry["players"]) == 4 for entry in result["maps"])
+    assert [entry["sidesBy"] for entry in result["maps"]] == ["given", "given", "knife"]
+    assert [entry["team1StartSide"] for entry in result["maps"][:2]] == ["CT", "TERRORIST"]
 
 
+@pytest.mark.soak  # `make test` tries it without a service: tests/unit/core
 def test_map_with_equal_scores_is_a_tie(played: PlayedMatches) -> None:
     result = played.result("tie")
     assert (result["winner"], result["maps"][0]["winner"]) == ("tie", "tie")
@@ -233,7 +234,7 @@ def test_restored_round_is_in_the_timeline_and_no_item_is_removed(played: Played
         assert next(item for item in items[index:] if item["type"] == "round_end")["roundNumber"] == kept + 1
 
 
-@pytest.mark.parametrize("match_type", ["competitive", "deathmatch"])
+@pytest.mark.parametrize("match_type", ["competitive", pytest.param("deathmatch", marks=pytest.mark.soak)])
 def test_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatches, match_type: str) -> None:
     service = played.service
     # Slow enough that little game time passes before the kick, even on a slow machine.

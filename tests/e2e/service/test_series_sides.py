@@ -13,7 +13,6 @@ from tests.contract.test_numbers_agree import check_map_result, check_series_res
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.read_history import History, read_history
 from tests.e2e.service.running_service import Json, RunningService, cvars, short_match, teams
-from tests.effort import IS_SOAK
 
 LENGTHS = {"bo3": 3, "bo5": 5}
 MAPS = ["de_nuke", "de_inferno", "de_vertigo", "de_train", "de_mirage"]
@@ -31,8 +30,9 @@ SERIES = [
     *product(SIZES, ("bo3",), ("open", "unnamed"), ("full_match",)),
     *product(("wingman",), ("bo5",), ("open", "unnamed"), ("full_match",)),
 ]
-NUMBERS = list(range(len(SERIES))) if IS_SOAK else [3]
-"""The numbers of the series that are played: all 30 in `make soak`."""
+NUMBERS = list(range(len(SERIES)))
+pytestmark = pytest.mark.soak
+"""`make test` plays one series in test_results.py, and all kinds without a service."""
 
 
 def settings_of(number: int) -> Json:

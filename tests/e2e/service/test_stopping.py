@@ -87,10 +87,3 @@ def test_matches_survive_a_stop_and_are_finished_by_the_next_run(database_url: s
         assert (second.id, second.body) == (first.id, first.body)
         assert service.server_processes() == []
         assert [len(receiver.at(f"/{name}")) for name in created] == [1] * len(created)
-
-
-def test_idle_service_stops_quickly(database_url: str | None, tmp_path: Path) -> None:
-    with RunningService(tmp_path, database_url=database_url) as service:
-        code, duration_s = service.terminate()
-        assert code == 0
-        assert duration_s < 60

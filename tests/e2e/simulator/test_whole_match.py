@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from cs2_protocol import console_commands
 from cs2_protocol.log_batches import read_post
@@ -173,7 +172,7 @@ def _match_log(speed: str) -> list[tuple[int, bytes]]:
 
 
 def test_speed_does_not_change_the_log() -> None:
-    slow, fast = _match_log("60"), _match_log("300")
+    slow, fast = _match_log("150"), _match_log("400")
     assert len(slow) > 400
     assert slow == fast
 
@@ -259,77 +258,6 @@ def test_no_line_is_lost_with_a_failing_and_restarting_receiver() -> None:
         assert reader.match_reader.match.maps[0].ledger.is_complete
 
 
-def test_listener_removed_by_410_can_be_added_again() -> None:
-    with LogReceiver() as receiver, simulator("--speed", "30") as server:
-        receiver.responses.append(status(410))
-        server.run("log on", f'logaddress_add_http "{receiver.url}"')
-        receiver.wait_for_requests(1)
-        until_s = time.monotonic() + TIMEOUT_S
-        while server.run("logaddress_list_http") != "":
-            assert time.monotonic() < until_s
-        server.run(f'logaddress_add_http "{receiver.url}"')
-        receiver.wait_for_requests(2)
-
-
-@pytest.mark.parametrize(
-    "garbage", [b"\xff" * 64, b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x7f" + b"x" * 4096, b"\x01"]
-)
-def test_server_survives_invalid_input_on_its_port(garbage: bytes) -> None:
-    with simulator() as server:
-        with RconClient(server.port) as client:
-            client.socket.sendall(garbage)
-        assert server.run("echo alive") == "alive\n"
-
-
-def test_unreachable_log_listener_does_not_block_the_console() -> None:
-    with simulator("--speed", "100") as server:
-        server.run("log on", 'logaddress_add_http "http://127.0.0.1:9/closed"', 'logaddress_add_http "no-scheme"')
-        time.sleep(1)
-        assert server.run("echo alive") == "alive\n"
-        assert "http://127.0.0.1:9/closed" in server.run("logaddress_list_http")
-
-
-def test_unknown_scenario_is_rejected_with_an_explanation() -> None:
-    with simulator() as server:
-        assert "must be one of: full_match, no_show" in server.run("sim_scenario nonsense")
-        assert server.run("sim_scenario") == "sim_scenario = full_match\n"
-
-
-def test_changed_password_ends_the_session_and_only_the_new_password_is_accepted() -> None:
-    with simulator() as server, RconClient(server.port) as client:
-        assert client.log_in(PASSWORD)
-        client.run('rcon_password "other"')
-        assert client.is_closed()
-        with RconClient(server.port) as again:
-            assert not again.log_in(PASSWORD)
-            assert again.log_in("other")
-
-
-def test_crash_exits_with_the_code_of_a_segfault() -> None:
-    with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_crash") as server:
-        server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
-        assert server.process.wait(TIMEOUT_S) == 139
-
-
-def test_hanging_server_keeps_its_socket_open_without_responding() -> None:
-    with LogReceiver() as receiver, simulator("--speed", "300", "--scenario", "server_hang") as server:
-        server.run("log on", "mp_warmuptime 10", f'logaddress_add_http "{receiver.url}"')
-        receiver.wait_for(lambda: any(b"SFUI_Notice_" in request.body for request in receiver.requests))
-        until_s = time.monotonic() + TIMEOUT_S
-        while True:
-            count = len(receiver.requests)
-            time.sleep(2)
-            if len(receiver.requests) == count:
-                break
-            assert time.monotonic() < until_s
-        with RconClient(server.port) as client:
-            client.socket.settimeout(1)
-            client.send(1, 3, PASSWORD.encode())
-            with pytest.raises(TimeoutError):
-                client.socket.recv(1)
-        server.process.kill()
-
-
 def test_clock_waits_for_log_acknowledgement_in_lockstep() -> None:
     with LogReceiver() as receiver, simulator("--speed", "300") as server:
         server.run("log on", "mp_warmuptime 10", "sim_lockstep 1", f'logaddress_add_http "{receiver.url}"')
@@ -337,9 +265,9 @@ def test_clock_waits_for_log_acknowledgement_in_lockstep() -> None:
         receiver.default = status(503)
         receiver.wait_for(lambda: len({request.body for request in receiver.requests[-3:]}) == 1)
         accepted = [request.body for request in receiver.requests if request.body != receiver.requests[-1].body]
-        waiting = receiver.requests[-1].body
-        time.sleep(1)  # five minutes of simulated time if the clock were running
-        assert receiver.requests[-1].body == waiting
+        waiting, count = receiver.requests[-1].body, len(receiver.requests)
+        receiver.wait_for(lambda: len(receiver.requests) > count + 1)
+        assert {request.body for request in receiver.requests[count:]} == {waiting}
         receiver.default = status(200)
         receiver.wait_for(lambda: receiver.requests[-1].body not in (waiting, *accepted))
         server.process.kill()
