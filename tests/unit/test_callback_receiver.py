@@ -137,14 +137,11 @@ def test_other_methods_are_not_allowed() -> None:
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize(
-    ("host", "url"),
-    [
+def test_callback_url_has_an_address_that_can_be_connected_to() -> None:
+    for host, url in [
         ("127.0.0.1", "http://127.0.0.1:9000/"),
         ("0.0.0.0", "http://127.0.0.1:9000/"),
         ("::", "http://[::1]:9000/"),
         ("fd00::1", "http://[fd00::1]:9000/"),
-    ],
-)
-def test_callback_url_has_an_address_that_can_be_connected_to(host: str, url: str) -> None:
-    assert callback_receiver.url_of(host, 9000) == url
+    ]:
+        assert callback_receiver.url_of(host, 9000) == url

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from matchpod.core.errors import ErrorCode, MatchpodError
 from matchpod.cs2.cvar_names import CVAR_NAMES
@@ -23,11 +22,11 @@ def all_errors(error: type[MatchpodError] = MatchpodError) -> set[type[MatchpodE
     return {error, *(found for below in error.__subclasses__() for found in all_errors(below))}
 
 
-@pytest.mark.parametrize("name", write_reference.PAGES)
-def test_page_is_written_from_the_code_and_linked(name: str) -> None:
-    page = (write_reference.DOCS / name).read_text(encoding="utf-8")
-    assert page == write_reference.PAGES[name](), "run python -m scripts.write_reference"
-    assert f"(docs/{name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_page_is_written_from_the_code_and_linked() -> None:
+    for name in write_reference.PAGES:
+        page = (write_reference.DOCS / name).read_text(encoding="utf-8")
+        assert page == write_reference.PAGES[name](), "run python -m scripts.write_reference"
+        assert f"(docs/{name})" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_pages_are_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from matchpod.settings import (
     load_settings,
 )
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, READERS, STATIC_SERVER
-from matchpod.settings.table import REGION, SERVICE, Setting
+from matchpod.settings.table import REGION, SERVICE
 from matchpod.settings.values import RegionSettings
 from scripts import write_configuration
 
@@ -138,10 +138,10 @@ def test_settings_and_fields_correspond() -> None:
     assert {setting.key for setting in AGONES_FLEET} == set(AgonesFleetSettings.__struct_fields__)
 
 
-@pytest.mark.parametrize("setting", [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER, *AGONES_FLEET])
-def test_every_setting_is_required_or_has_a_default_or_a_fallback(setting: Setting) -> None:
-    assert setting.is_required + (setting.default is not None) + bool(setting.fallback) == 1
-    assert setting.meaning.endswith(".")
+def test_every_setting_is_required_or_has_a_default_or_a_fallback() -> None:
+    for setting in [*SERVICE, *REGION, *PROCESS_FLEET, *STATIC_SERVER, *AGONES_FLEET]:
+        assert setting.is_required + (setting.default is not None) + bool(setting.fallback) == 1
+        assert setting.meaning.endswith(".")
 
 
 # --- sources ------------------------------------------------------------------------------------------------------
@@ -200,18 +200,15 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")
 
 
-@pytest.mark.parametrize(
-    ("host", "base"),
-    [
+def test_ingest_url_has_an_address_that_can_be_reached() -> None:
+    for host, base in [
         ("127.0.0.1", "http://127.0.0.1:8080"),
         ("0.0.0.0", "http://127.0.0.1:8080"),
         ("::", "http://[::1]:8080"),
         ("2001:db8::1", "http://[2001:db8::1]:8080"),
         ("pod.example", "http://pod.example:8080"),
-    ],
-)
-def test_ingest_url_has_an_address_that_can_be_reached(host: str, base: str) -> None:
-    assert load({"MATCHPOD_HOST": host}).ingest_base() == base
+    ]:
+        assert load({"MATCHPOD_HOST": host}).ingest_base() == base
 
 
 def test_ingest_url_has_the_bound_port_if_the_setting_is_0() -> None:
@@ -221,9 +218,8 @@ def test_ingest_url_has_the_bound_port_if_the_setting_is_0() -> None:
 # --- faults -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
+def test_fault_of_an_invalid_value_says_what_is_allowed() -> None:
+    for name, value, allowed in [
         ("PORT", "65536", "a whole number from 0 to 65535"),
         ("PORT", "80 80", "a whole number from 0 to 65535"),
         ("HOST", "300.1.1.1", "an IP address or a host name"),
@@ -240,15 +236,12 @@ def test_ingest_url_has_the_bound_port_if_the_setting_is_0() -> None:
             for origin in ("cup.example", "https://cup.example/", "https://Cup.example", "https://a.example,")
         ),
         ("DATA_DIR", " ", "a path"),
-    ],
-)
-def test_fault_of_an_invalid_value_says_what_is_allowed(name: str, value: str, allowed: str) -> None:
-    assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
+    ]:
+        assert faults_of({f"MATCHPOD_{name}": value}) == (f'MATCHPOD_{name} is "{value}"; it must be {allowed}.',)
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
+def test_fault_names_the_key_and_the_file() -> None:
+    for line, fault in [
         ("port = true", "port in var/matchpod.toml is true; it must be a whole number from 0 to 65535."),
         ("port = 1.5", "port in var/matchpod.toml is 1.5; it must be a whole number from 0 to 65535."),
         ("host = ['a']", "host in var/matchpod.toml is a list; it must be an IP address or a host name."),
@@ -262,10 +255,8 @@ def test_fault_of_an_invalid_value_says_what_is_allowed(name: str, value: str, a
         ("config = 'x'", "config in var/matchpod.toml is not a known key."),
         ("regions = []", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
         ("regions = 'eu'", "regions in var/matchpod.toml must be one or more tables that begin with [[regions]]."),
-    ],
-)
-def test_fault_names_the_key_and_the_file(line: str, fault: str) -> None:
-    assert faults_of(text=line) == (fault,)
+    ]:
+        assert faults_of(text=line) == (fault,)
 
 
 def test_unknown_variables_are_faults_with_the_nearest_name() -> None:
@@ -330,9 +321,8 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
     assert load(text=region(fleet, "allows_simulator = true")).regions[0].allows_simulator
 
 
-@pytest.mark.parametrize(
-    ("fleet", "prefix"),
-    [
+def test_faults_of_a_fleet_name_the_key_with_its_path() -> None:
+    for fleet, prefix in [
         (
             'kind = "cloud"',
             'regions[1].fleet.kind in var/matchpod.toml is "cloud"; it must be process, static or agones.',
@@ -394,10 +384,8 @@ def test_region_with_its_own_command_may_allow_simulator_cvars() -> None:
             'kind = "static"\nservers = [{ address = "1.2.3.4:0", rcon_password = "x" }]',
             'regions[1].fleet.servers[1].address in var/matchpod.toml is "1.2.3.4:0"; it must be an IPv4 address and a port',
         ),
-    ],
-)
-def test_faults_of_a_fleet_name_the_key_with_its_path(fleet: str, prefix: str) -> None:
-    assert fleet_fault(fleet).startswith(prefix)
+    ]:
+        assert fleet_fault(fleet).startswith(prefix)
 
 
 def test_allows_simulator_is_a_boolean() -> None:
@@ -470,26 +458,22 @@ def test_all_settings_of_an_agones_fleet() -> None:
     assert (found.fleet.namespace, found.fleet.port_name, found.fleet.pending_s) == ("games", "cs2", 60)
 
 
-@pytest.mark.parametrize(
-    ("more", "fault"),
-    [
+def test_faults_of_an_agones_fleet() -> None:
+    for more, fault in [
         ('context = "eu"', "regions[1].fleet.context in var/matchpod.toml has no effect without kubeconfig."),
         ('address_types = ["Public"]', "it must be some of ExternalIP, ExternalDNS, InternalIP"),
         ('namespace = "Games"', "it must be 1 to 63 of a-z 0-9 and -"),
         ('selector = { tier = "" }', "it must be a table of labels"),
         ("pending_s = -1", "it must be a whole number from 0 to 86400"),
-    ],
-)
-def test_faults_of_an_agones_fleet(more: str, fault: str) -> None:
-    assert fault in fleet_fault(f"{AGONES}\n{more}")
+    ]:
+        assert fault in fleet_fault(f"{AGONES}\n{more}")
 
 
 # --- secrets ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("environment", "text"),
-    [
+def test_no_message_contains_a_secret() -> None:
+    for environment, text in [
         ({"MATCHPOD_SECRET_KEY": HIDDEN}, ""),
         ({"MATCHPOD_SECRET_KEY": HIDDEN + "="}, ""),
         ({"MATCHPOD_DATABASE_URL": f"mysql://pod:{HIDDEN}@db/pod"}, ""),
@@ -499,10 +483,8 @@ def test_faults_of_an_agones_fleet(more: str, fault: str) -> None:
         ({}, f'secret_kye = "{HIDDEN}"'),
         ({}, region(f'kind = "static"\nservers = [{{ address = "1.2.3.4:1", rcon_password = "{HIDDEN}\\"" }}]')),
         ({}, region(f'kind = "static"\nservers = "{HIDDEN}"')),
-    ],
-)
-def test_no_message_contains_a_secret(environment: dict[str, str], text: str) -> None:
-    assert HIDDEN not in "\n".join(faults_of(environment, text))
+    ]:
+        assert HIDDEN not in "\n".join(faults_of(environment, text))
 
 
 def test_no_repr_contains_a_secret() -> None:
@@ -534,9 +516,9 @@ def test_page_is_up_to_date() -> None:
     assert page == write_configuration.write_page(), "run python -m scripts.write_configuration"
 
 
-@pytest.mark.parametrize("kind", READERS)
-def test_page_describes_every_kind_of_fleet(kind: str) -> None:
-    assert f'### `[regions.fleet]` with `kind = "{kind}"`' in write_configuration.write_page()
+def test_page_describes_every_kind_of_fleet() -> None:
+    for kind in READERS:
+        assert f'### `[regions.fleet]` with `kind = "{kind}"`' in write_configuration.write_page()
 
 
 def test_page_is_written_to_the_given_path(tmp_path: Path) -> None:

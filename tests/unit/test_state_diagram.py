@@ -23,20 +23,20 @@ class Push(StrEnum):
     HAMMER = "hammer"
 
 
-@pytest.mark.parametrize("path", draw_states.diagrams())
-def test_page_is_up_to_date(path: Path) -> None:
-    page = path.read_text(encoding="utf-8")
-    assert page == draw_states.redraw(page, draw_states.diagrams()[path]), "run python -m scripts.draw_states"
+def test_page_is_up_to_date() -> None:
+    for path in draw_states.diagrams():
+        page = path.read_text(encoding="utf-8")
+        assert page == draw_states.redraw(page, draw_states.diagrams()[path]), "run python -m scripts.draw_states"
 
 
-@pytest.mark.parametrize("name", [*MatchPhase, *Trigger])
-def test_page_explains_every_phase_and_trigger_of_a_match(name: str) -> None:
-    assert f"| `{name}` |" in (draw_states.DOCS / "match-states.md").read_text(encoding="utf-8")
+def test_page_explains_every_phase_and_trigger_of_a_match() -> None:
+    for name in [*MatchPhase, *Trigger]:
+        assert f"| `{name}` |" in (draw_states.DOCS / "match-states.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*ServerPhase, *ServerStep, *ServerStatus])
-def test_page_explains_every_phase_step_and_status_of_a_server(name: str) -> None:
-    assert f"| `{name}` |" in (draw_states.DOCS / "server-states.md").read_text(encoding="utf-8")
+def test_page_explains_every_phase_step_and_status_of_a_server() -> None:
+    for name in [*ServerPhase, *ServerStep, *ServerStatus]:
+        assert f"| `{name}` |" in (draw_states.DOCS / "server-states.md").read_text(encoding="utf-8")
 
 
 def test_diagram_has_one_arrow_per_transition_and_marks_final_states() -> None:

@@ -64,11 +64,11 @@ def test_exception_allows_its_line_only(checkout: Path, exception: tuple[str, st
     assert [fault.split()[0] for fault in check_words.find_faults(checkout)] == [f"{path}:2"]
 
 
-@pytest.mark.parametrize("exception", check_words.EXCEPTIONS)
-def test_exception_matches_an_avoided_word(exception: tuple[str, str, str]) -> None:
-    path, part, _ = exception
-    lines = (Path(__file__).resolve().parents[2] / path).read_text(encoding="utf-8").split("\n")
-    assert any(part in line and list(check_words.words_in(line)) for line in lines)
+def test_exception_matches_an_avoided_word() -> None:
+    for exception in check_words.EXCEPTIONS:
+        path, part, _ = exception
+        lines = (Path(__file__).resolve().parents[2] / path).read_text(encoding="utf-8").split("\n")
+        assert any(part in line and list(check_words.words_in(line)) for line in lines)
 
 
 @pytest.mark.parametrize("path", ["uv.lock", "docs/example.log", "tests/golden/result.json", "scripts/check_words.py"])

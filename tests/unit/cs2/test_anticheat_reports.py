@@ -128,9 +128,8 @@ def test_telemetry_bots_and_invalid_ids_are_skipped(changes: dict[str, object]) 
     assert read_detections(batch(observation(**changes), "stray")) == []
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_other_posts_contain_no_detections() -> None:
+    for sent in [
         b"",
         b"{",
         b"\xff",
@@ -147,10 +146,8 @@ def test_telemetry_bots_and_invalid_ids_are_skipped(changes: dict[str, object]) 
         body({"steamId": True, "type": "aim"}),
         tbac(steam_id="STEAM_ID_PENDING"),
         b" " * (MAX_REPORT_BYTES + 1),
-    ],
-)
-def test_other_posts_contain_no_detections(sent: bytes) -> None:
-    assert read_detections(sent) == []
+    ]:
+        assert read_detections(sent) == []
 
 
 # --- limits and hostile names -----------------------------------------------------------------------------------

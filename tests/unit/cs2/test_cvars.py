@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,10 +38,10 @@ def test_comments_and_empty_lines_are_skipped() -> None:
     assert read_custom_cvars(text).settings == (CvarSetting("mp_c4timer", "40"), CvarSetting("mp_buytime", "20"))
 
 
-@pytest.mark.parametrize("text", ["", "\n", "\r\n\r\n", "// nothing"])
-def test_text_without_settings_has_no_faults(text: str) -> None:
-    assert read_custom_cvars(text) == read_custom_cvars("")
-    assert not read_custom_cvars(text).faults
+def test_text_without_settings_has_no_faults() -> None:
+    for text in ["", "\n", "\r\n\r\n", "// nothing"]:
+        assert read_custom_cvars(text) == read_custom_cvars("")
+        assert not read_custom_cvars(text).faults
 
 
 def test_value_may_be_empty_or_contain_spaces() -> None:
@@ -56,9 +55,8 @@ def test_every_invalid_line_is_reported_and_valid_lines_are_still_read() -> None
     assert [setting.name for setting in reading.settings] == ["mp_maxrounds", "mp_buytime"]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_invalid_line_is_reported_with_the_reason() -> None:
+    for line, reason in [
         ("mp_maxroundz 1", "mp_maxroundz is not a console variable that a match may set; did you mean mp_maxrounds?"),
         ("MP_MAXROUNDS 1", "MP_MAXROUNDS is not a console variable that a match may set; did you mean mp_maxrounds?"),
         ("qqqqqq 1", "qqqqqq is not a console variable that a match may set"),
@@ -71,15 +69,12 @@ def test_every_invalid_line_is_reported_and_valid_lines_are_still_read() -> None
         ('"mp_maxrounds" 3', "must begin with the name of a console variable"),
         ("mp_maxrounds;quit 3", "must begin with the name of a console variable"),
         ("mp_" + "x" * 80 + " 3", "must begin with the name of a console variable"),
-    ],
-)
-def test_invalid_line_is_reported_with_the_reason(line: str, reason: str) -> None:
-    assert reasons(line) == [(1, reason)]
+    ]:
+        assert reasons(line) == [(1, reason)]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_value_that_is_too_long_or_has_forbidden_characters_is_rejected() -> None:
+    for value in [
         *(
             "1;quit",
             "a//b",
@@ -93,12 +88,10 @@ def test_invalid_line_is_reported_with_the_reason(line: str, reason: str) -> Non
             "1\0",
         ),
         *("1\tquit", "é", "$x", "a\\b", "{a}", "it's", "a=b", "x" * 129, '"' + "x" * 129 + '"'),
-    ],
-)
-def test_value_that_is_too_long_or_has_forbidden_characters_is_rejected(value: str) -> None:
-    ((line, reason),) = reasons(f"mp_buytime {value}")
-    assert line == 1
-    assert reason.startswith("the value of mp_buytime must be at most 128 characters, of letters")
+    ]:
+        ((line, reason),) = reasons(f"mp_buytime {value}")
+        assert line == 1
+        assert reason.startswith("the value of mp_buytime must be at most 128 characters, of letters")
 
 
 def test_only_line_feeds_end_a_line() -> None:
@@ -121,12 +114,12 @@ def test_operator_can_allow_more_names_but_no_dangerous_ones() -> None:
     assert [fault.line for fault in reading.faults] == [2, 3, 4]
 
 
-@pytest.mark.parametrize("name", DANGEROUS)
-def test_dangerous_name_is_neither_listed_nor_accepted(name: str) -> None:
-    assert name not in CVAR_NAMES
-    assert is_never_allowed(name)
-    assert is_never_allowed(name.upper())
-    assert not read_custom_cvars(f"{name} 1", extra_names=frozenset({name}), allow_simulator=True).settings
+def test_dangerous_name_is_neither_listed_nor_accepted() -> None:
+    for name in DANGEROUS:
+        assert name not in CVAR_NAMES
+        assert is_never_allowed(name)
+        assert is_never_allowed(name.upper())
+        assert not read_custom_cvars(f"{name} 1", extra_names=frozenset({name}), allow_simulator=True).settings
 
 
 def test_no_listed_name_is_dangerous_and_each_is_accepted() -> None:

@@ -139,20 +139,17 @@ def test_setup_enables_the_log_first_and_loads_the_map_last() -> None:
     assert "bot_kick" in commands
 
 
-@pytest.mark.parametrize(
-    ("match_type", "game_type", "game_mode"),
-    [
+def test_each_match_type_has_its_game_mode() -> None:
+    for match_type, game_type, game_mode in [
         (MatchType.CASUAL, "0", "0"),
         (MatchType.COMPETITIVE, "0", "1"),
         (MatchType.WINGMAN, "0", "2"),
         (MatchType.RETAKES, "0", "5"),
         (MatchType.DEATHMATCH, "1", "2"),
         (MatchType.CUSTOM, "3", "0"),
-    ],
-)
-def test_each_match_type_has_its_game_mode(match_type: MatchType, game_type: str, game_mode: str) -> None:
-    cvars = cvars_of(match_commands.setup_commands(of_type(match_type), map_name="de_nuke"))
-    assert (cvars["game_type"], cvars["game_mode"]) == (game_type, game_mode)
+    ]:
+        cvars = cvars_of(match_commands.setup_commands(of_type(match_type), map_name="de_nuke"))
+        assert (cvars["game_type"], cvars["game_mode"]) == (game_type, game_mode)
 
 
 def test_workshop_map_is_loaded_by_its_id() -> None:
@@ -253,16 +250,16 @@ def test_all_players_are_enemies_in_a_free_for_all() -> None:
     assert ffa["mp_timelimit"] == "10"
 
 
-@pytest.mark.parametrize(
-    ("minutes", "limit", "round_time", "ignores_conditions"),
-    [(1.0, "1", "1", "0"), (7.5, "7.5", "8", "0"), (60.0, "60", "60", "0"), (1440.0, "1440", "60", "1")],
-)
-def test_deathmatch_round_lasts_as_long_as_the_time_limit(
-    minutes: float, limit: str, round_time: str, ignores_conditions: str
-) -> None:
-    cvars = cvars_of(match_commands.match_commands(of_type(MatchType.DEATHMATCH, dm_round_minutes=minutes)))
-    assert (cvars["mp_timelimit"], cvars["mp_roundtime"], cvars["mp_roundtime_defuse"]) == (limit, round_time, "0")
-    assert cvars["mp_ignore_round_win_conditions"] == ignores_conditions
+def test_deathmatch_round_lasts_as_long_as_the_time_limit() -> None:
+    for minutes, limit, round_time, ignores_conditions in [
+        (1.0, "1", "1", "0"),
+        (7.5, "7.5", "8", "0"),
+        (60.0, "60", "60", "0"),
+        (1440.0, "1440", "60", "1"),
+    ]:
+        cvars = cvars_of(match_commands.match_commands(of_type(MatchType.DEATHMATCH, dm_round_minutes=minutes)))
+        assert (cvars["mp_timelimit"], cvars["mp_roundtime"], cvars["mp_roundtime_defuse"]) == (limit, round_time, "0")
+        assert cvars["mp_ignore_round_win_conditions"] == ignores_conditions
 
 
 def test_teams_are_named_by_command_only_without_the_plugin() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -45,9 +44,8 @@ def sent_names(settings: GameSettings) -> tuple[str, str]:
     return str(team1["name"]), str(team2["name"])
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"),
-    [
+def test_only_what_the_plugin_shows_is_sent() -> None:
+    for name, sent in [
         ("Night Owls", "Night Owls"),
         ("../../etc/passwd", "etcpasswd"),
         (".hidden", "hidden"),
@@ -57,10 +55,8 @@ def sent_names(settings: GameSettings) -> tuple[str, str]:
         ("日本 🎯", "日本"),
         ("𝐀-team", "-team"),
         ("x٣²", "x"),
-    ],
-)
-def test_only_what_the_plugin_shows_is_sent(name: str, sent: str) -> None:
-    assert plugin_name(Team.TEAM1, name) == sent
+    ]:
+        assert plugin_name(Team.TEAM1, name) == sent
 
 
 @given(NAMES, NAMES)

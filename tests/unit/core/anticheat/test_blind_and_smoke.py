@@ -49,11 +49,11 @@ def test_kills_through_smoke_are_reported_only_if_many_and_a_large_share_of_all_
     assert len(observe(BlindAndSmoke(), *[PLAIN] * 15, *[SMOKED] * MIN_UNSEEN)) == 1
 
 
-@pytest.mark.parametrize("weapon", ["negev", "m249", "nova", "hegrenade", "inferno", "knife", "taser"])
-def test_weapons_without_precise_aim_do_not_count(weapon: str) -> None:
-    tally = BlindAndSmoke()
-    assert observe(tally, *[replace(SMOKED_HEAD, weapon=weapon)] * 30) == []
-    assert tally == BlindAndSmoke()
+def test_weapons_without_precise_aim_do_not_count() -> None:
+    for weapon in ["negev", "m249", "nova", "hegrenade", "inferno", "knife", "taser"]:
+        tally = BlindAndSmoke()
+        assert observe(tally, *[replace(SMOKED_HEAD, weapon=weapon)] * 30) == []
+        assert tally == BlindAndSmoke()
 
 
 @pytest.mark.parametrize("distance", [None, MIN_DISTANCE - 0.1])

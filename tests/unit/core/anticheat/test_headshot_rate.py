@@ -72,13 +72,11 @@ def test_high_rate_that_chance_can_explain_is_not_reported() -> None:
     assert observe(HeadshotRate(), "b" * 5 + "h" * 25) == []
 
 
-@pytest.mark.parametrize(
-    "weapon", ["awp", "knife_butterfly", "hegrenade", "inferno", "taser", "xm1014", "negev", "new"]
-)
-def test_weapons_without_aimed_headshots_do_not_count(weapon: str) -> None:
-    rate = HeadshotRate()
-    assert observe(rate, "h" * 100, weapon) == []
-    assert rate == HeadshotRate()
+def test_weapons_without_aimed_headshots_do_not_count() -> None:
+    for weapon in ["awp", "knife_butterfly", "hegrenade", "inferno", "taser", "xm1014", "negev", "new"]:
+        rate = HeadshotRate()
+        assert observe(rate, "h" * 100, weapon) == []
+        assert rate == HeadshotRate()
 
 
 def test_each_map_has_at_most_one_report() -> None:

@@ -17,9 +17,8 @@ def test_tied_map_counts_for_neither_team() -> None:
     assert series.maps_won([ONE, TIE, TWO, ONE]) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("series_format", "winners", "expected"),
-    [
+def test_series_is_decided_by_enough_wins_or_after_all_maps() -> None:
+    for series_format, winners, expected in [
         (BO1, [ONE], ONE),
         (BO1, [TIE], TIE),
         (BO3, [TWO, TWO], TWO),
@@ -28,13 +27,9 @@ def test_tied_map_counts_for_neither_team() -> None:
         (BO3, [ONE, TIE, TWO], TIE),
         (BO5, [TWO, ONE, TWO, TWO], TWO),
         (BO5, [TIE] * 5, TIE),
-    ],
-)
-def test_series_is_decided_by_enough_wins_or_after_all_maps(
-    series_format: SeriesFormat, winners: list[Winner], expected: Winner
-) -> None:
-    assert series.is_decided(series_format, winners)
-    assert Winner.of(*series.maps_won(winners)) is expected
+    ]:
+        assert series.is_decided(series_format, winners)
+        assert Winner.of(*series.maps_won(winners)) is expected
 
 
 @pytest.mark.parametrize(

@@ -97,10 +97,10 @@ def test_faults_of_a_redelivery_are_reported(body: object, faults: list[Shown]) 
     assert shown(caught.value.faults) == faults
 
 
-@pytest.mark.parametrize("text", ["", "a b", "msg_\0", "x" * 65, "msg_é", "../x"])
-def test_invalid_callback_id_is_rejected(text: str) -> None:
-    assert read_callback_id(text) is None
-    assert read_callback_id("msg_01hf7yat000000000000000000") is not None
+def test_invalid_callback_id_is_rejected() -> None:
+    for text in ["", "a b", "msg_\0", "x" * 65, "msg_é", "../x"]:
+        assert read_callback_id(text) is None
+        assert read_callback_id("msg_01hf7yat000000000000000000") is not None
 
 
 def test_callback_with_a_scheduled_attempt_is_waiting_even_if_it_was_delivered_before() -> None:

@@ -26,15 +26,14 @@ def read(rule: FieldRule[Any], value: object) -> tuple[Any, list[Shown]]:
     return found, shown(faults.error().faults)
 
 
-@pytest.mark.parametrize(("value", "read_as"), [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)])
-def test_integer_may_be_written_as_a_float(value: object, read_as: int) -> None:
-    number, faults = read(rules.integer(0, 60), value)
-    assert (number, type(number), faults) == (read_as, int, [])
+def test_integer_may_be_written_as_a_float() -> None:
+    for value, read_as in [(0, 0), (30, 30), (30.0, 30), (-0.0, 0), (60, 60)]:
+        number, faults = read(rules.integer(0, 60), value)
+        assert (number, type(number), faults) == (read_as, int, [])
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
+def test_invalid_integer_is_a_fault() -> None:
+    for value, message in [
         (True, "must be a number"),
         ("30", "must be a number"),
         ([1], "must be a number"),
@@ -46,10 +45,8 @@ def test_integer_may_be_written_as_a_float(value: object, read_as: int) -> None:
         (10**400, "must be at most 60"),
         (-(10**400), "must be at least 0"),
         (1e308, "must be at most 60"),
-    ],
-)
-def test_invalid_integer_is_a_fault(value: object, message: str) -> None:
-    assert read(rules.integer(0, 60), value) == (None, [("at.x", message)])
+    ]:
+        assert read(rules.integer(0, 60), value) == (None, [("at.x", message)])
 
 
 @pytest.mark.parametrize(("value", "read_as"), [(1, 1.0), (7.25, 7.25), (1440, 1440.0)])

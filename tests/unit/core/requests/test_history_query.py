@@ -46,9 +46,9 @@ def faults(read: Callable[[Pairs], object], *pairs: tuple[str, str]) -> list[Sho
 # --- lists --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_all_list_parameters_have_defaults(read: ListReader) -> None:
-    assert read([]) == ListQuery(page=1, page_size=20)
+def test_all_list_parameters_have_defaults() -> None:
+    for read in READERS:
+        assert read([]) == ListQuery(page=1, page_size=20)
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -127,66 +127,63 @@ def test_invalid_server_id_is_rejected(read: ListReader, server_id: str) -> None
     assert faults(read, ("serverId", server_id)) == [("serverId", "must be 1 to 64 of A-Z a-z 0-9 _ -")]
 
 
-@pytest.mark.parametrize("name", ["de_dust2", "workshop/3070244462/de_é", "x" * 128, "Ünïcode map 🎮", " "])
-def test_map_name_may_be_any_printable_text(name: str) -> None:
-    assert read_maps_query([("map", name)]) == ListQuery(map_name=name)
+def test_map_name_may_be_any_printable_text() -> None:
+    for name in ["de_dust2", "workshop/3070244462/de_é", "x" * 128, "Ünïcode map 🎮", " "]:
+        assert read_maps_query([("map", name)]) == ListQuery(map_name=name)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_invalid_map_name_is_rejected() -> None:
+    for name, message in [
         ("x" * 129, "must be 1 to 128 characters"),
         ("a\x00", "must not contain control characters (found U+0000)"),
         ("a\n", "must not contain control characters (found U+000A)"),
         ("\x85", "must not contain control characters (found U+0085)"),
         ("\udcff", "must be percent-encoded UTF-8"),
-    ],
-)
-def test_invalid_map_name_is_rejected(name: str, message: str) -> None:
-    assert faults(read_maps_query, ("map", name)) == [("map", message)]
+    ]:
+        assert faults(read_maps_query, ("map", name)) == [("map", message)]
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_dates_cover_whole_days(read: ListReader) -> None:
-    query = read([("dateFrom", "1970-01-02"), ("dateTo", "1970-01-02")])
-    assert query == ListQuery(from_ms=DAY_MS, before_ms=2 * DAY_MS)
+def test_dates_cover_whole_days() -> None:
+    for read in READERS:
+        query = read([("dateFrom", "1970-01-02"), ("dateTo", "1970-01-02")])
+        assert query == ListQuery(from_ms=DAY_MS, before_ms=2 * DAY_MS)
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_date_time_bounds_are_inclusive(read: ListReader) -> None:
-    query = read([("dateFrom", "1970-01-02T00:00:00.5Z"), ("dateTo", "1970-01-02T01:00:00 01:00")])
-    assert query == ListQuery(from_ms=DAY_MS + 500, before_ms=DAY_MS + 1)
+def test_date_time_bounds_are_inclusive() -> None:
+    for read in READERS:
+        query = read([("dateFrom", "1970-01-02T00:00:00.5Z"), ("dateTo", "1970-01-02T01:00:00 01:00")])
+        assert query == ListQuery(from_ms=DAY_MS + 500, before_ms=DAY_MS + 1)
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_leap_day_is_valid_in_leap_years_only(read: ListReader) -> None:
-    query = read([("dateFrom", "2024-02-29"), ("dateTo", "2024-02-29")])
-    assert (query.from_ms, query.before_ms) == (1_709_164_800_000, 1_709_251_200_000)
-    assert [path for path, _ in faults(read, ("dateFrom", "2023-02-29"), ("dateTo", "1900-02-29"))] == [
-        "dateFrom",
-        "dateTo",
-    ]
+def test_leap_day_is_valid_in_leap_years_only() -> None:
+    for read in READERS:
+        query = read([("dateFrom", "2024-02-29"), ("dateTo", "2024-02-29")])
+        assert (query.from_ms, query.before_ms) == (1_709_164_800_000, 1_709_251_200_000)
+        assert [path for path, _ in faults(read, ("dateFrom", "2023-02-29"), ("dateTo", "1900-02-29"))] == [
+            "dateFrom",
+            "dateTo",
+        ]
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_date_to_may_be_before_date_from(read: ListReader) -> None:
-    query = read([("dateFrom", "1970-01-03"), ("dateTo", "1970-01-01")])
-    assert query == ListQuery(from_ms=2 * DAY_MS, before_ms=DAY_MS)
+def test_date_to_may_be_before_date_from() -> None:
+    for read in READERS:
+        query = read([("dateFrom", "1970-01-03"), ("dateTo", "1970-01-01")])
+        assert query == ListQuery(from_ms=2 * DAY_MS, before_ms=DAY_MS)
 
 
-@pytest.mark.parametrize("read", READERS)
-def test_all_faults_of_a_list_query_are_reported(read: ListReader) -> None:
-    pairs = [
-        ("page", "0"),
-        ("pageSize", "x"),
-        ("status", "no"),
-        ("serverId", "?"),
-        ("dateFrom", "a"),
-        ("dateTo", "b"),
-    ]
-    reported = faults(read, *pairs, ("statsu", "live"))
-    assert {path for path, _ in reported} == {*dict(pairs), "statsu"}
-    assert ("statsu", "is not a known parameter; did you mean status?") in reported
+def test_all_faults_of_a_list_query_are_reported() -> None:
+    for read in READERS:
+        pairs = [
+            ("page", "0"),
+            ("pageSize", "x"),
+            ("status", "no"),
+            ("serverId", "?"),
+            ("dateFrom", "a"),
+            ("dateTo", "b"),
+        ]
+        reported = faults(read, *pairs, ("statsu", "live"))
+        assert {path for path, _ in reported} == {*dict(pairs), "statsu"}
+        assert ("statsu", "is not a known parameter; did you mean status?") in reported
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -208,18 +205,15 @@ def test_sequence_number_within_bounds_is_accepted(seq: int) -> None:
     assert read_events_query([("afterSeq", str(seq))]) == EventsQuery(after_seq=seq)
 
 
-@pytest.mark.parametrize("seq", ["-1", str(MAX_SEQ + 1), "1.0", "last"])
-def test_invalid_sequence_number_is_rejected(seq: str) -> None:
-    expected = ("afterSeq", "must be a whole number from 0 to 9007199254740991")
-    assert faults(read_events_query, ("afterSeq", seq)) == [expected]
+def test_invalid_sequence_number_is_rejected() -> None:
+    for seq in ["-1", str(MAX_SEQ + 1), "1.0", "last"]:
+        expected = ("afterSeq", "must be a whole number from 0 to 9007199254740991")
+        assert faults(read_events_query, ("afterSeq", seq)) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("limit", "served"),
-    [("1", 1), ("999", 999), ("1000", MAX_EVENTS), ("1001", MAX_EVENTS), ("9" * 300, MAX_EVENTS)],
-)
-def test_limit_of_events_is_reduced_to_the_maximum(limit: str, served: int) -> None:
-    assert read_events_query([("limit", limit)]) == EventsQuery(limit=served)
+def test_limit_of_events_is_reduced_to_the_maximum() -> None:
+    for limit, served in [("1", 1), ("999", 999), ("1000", MAX_EVENTS), ("1001", MAX_EVENTS), ("9" * 300, MAX_EVENTS)]:
+        assert read_events_query([("limit", limit)]) == EventsQuery(limit=served)
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "all"])
@@ -277,11 +271,9 @@ def test_series_id_may_be_a_uuid_or_a_prefixed_id() -> None:
     assert read_series_id("ser_01hf7yat000000000000000000") == "ser_01hf7yat000000000000000000"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "ser_", "ser", "srv_1", "SER_1", "ser_" + "x" * 61, "ser_a b", "ser_\x00", "ser_é"]
-)
-def test_other_text_is_not_a_series_id(text: str) -> None:
-    assert read_series_id(text) is None
+def test_other_text_is_not_a_series_id() -> None:
+    for text in ["", "ser_", "ser", "srv_1", "SER_1", "ser_" + "x" * 61, "ser_a b", "ser_\x00", "ser_é"]:
+        assert read_series_id(text) is None
 
 
 def test_server_id_has_a_restricted_length_and_character_set() -> None:

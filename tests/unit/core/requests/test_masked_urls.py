@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, quote, urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.requests.masked_urls import mask_url
 
 
-@pytest.mark.parametrize(
-    ("url", "masked"),
-    [
+def test_user_info_query_values_and_fragment_are_hidden() -> None:
+    for url, masked in [
         ("https://caller.example", "https://caller.example"),
         ("https://caller.example:8443/over/1", "https://caller.example:8443/over/1"),
         ("https://caller.example/over?token=s3cret", "https://caller.example/over?token=***"),
@@ -26,10 +24,8 @@ from matchpod.core.requests.masked_urls import mask_url
         ("https://s3cret@caller.example?k=v", "https://***@caller.example?k=***"),
         ("https://ann:s3@cret@caller.example/", "https://***@caller.example/"),
         ("http://[2001:db8::1]:80/over/@me?x=1", "http://[2001:db8::1]:80/over/@me?x=***"),
-    ],
-)
-def test_user_info_query_values_and_fragment_are_hidden(url: str, masked: str) -> None:
-    assert mask_url(url) == masked
+    ]:
+        assert mask_url(url) == masked
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=4)), min_size=1, max_size=4))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-import pytest
 
 from matchpod.core.faults import FieldPath
 from matchpod.core.model import GameSettings, MatchRequest
@@ -24,9 +23,9 @@ def encoded(shape: type[msgspec.Struct]) -> set[str]:
     return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name) for name in shape.__struct_fields__}
 
 
-@pytest.mark.parametrize("fields", OBJECTS)
-def test_names_are_unique(fields: tuple[AnyField, ...]) -> None:
-    assert len(names(fields)) == len(fields)
+def test_names_are_unique() -> None:
+    for fields in OBJECTS:
+        assert len(names(fields)) == len(fields)
 
 
 def test_every_value_of_a_request_has_a_field() -> None:
@@ -40,8 +39,8 @@ def test_every_field_of_a_form_has_a_label() -> None:
     assert without == {"gameType", "gameSettings", "team1", "team2"}
 
 
-@pytest.mark.parametrize("field", [field for fields in OBJECTS for field in fields if field.example])
-def test_example_satisfies_its_rule(field: AnyField) -> None:
-    faults = Faults()
-    assert field.rule.read(field.example, FieldPath(), faults) == field.example
-    assert not faults
+def test_example_satisfies_its_rule() -> None:
+    for field in [field for fields in OBJECTS for field in fields if field.example]:
+        faults = Faults()
+        assert field.rule.read(field.example, FieldPath(), faults) == field.example
+        assert not faults

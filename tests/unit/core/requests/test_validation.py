@@ -140,26 +140,21 @@ def test_validation_does_not_modify_the_body() -> None:
     assert value == before
 
 
-@pytest.mark.parametrize("match_type", ["casual", "deathmatch", "retakes", "custom"])
-def test_match_without_a_series_plays_one_map(match_type: str) -> None:
-    assert read(body(matchType=match_type, maps=["de_dust2"])).game_settings.maps == ("de_nuke",)
+def test_match_without_a_series_plays_one_map() -> None:
+    for match_type in ["casual", "deathmatch", "retakes", "custom"]:
+        assert read(body(matchType=match_type, maps=["de_dust2"])).game_settings.maps == ("de_nuke",)
 
 
-@pytest.mark.parametrize(
-    ("series_format", "pool", "maps"),
-    [
+def test_series_plays_map_then_maps_and_repeats_them() -> None:
+    for series_format, pool, maps in [
         ("bo1", ["de_dust2"], ("de_nuke",)),
         ("bo3", [], ("de_nuke",) * 3),
         ("bo3", ["de_dust2"], ("de_nuke", "de_dust2", "de_nuke")),
         ("bo3", ["de_nuke", "de_dust2", "de_dust2", "de_train"], ("de_nuke", "de_dust2", "de_train")),
         ("bo5", ["a", "b"], ("de_nuke", "a", "b", "de_nuke", "a")),
         ("bo3", ["a", "b", "c", "d"], ("de_nuke", "a", "b")),
-    ],
-)
-def test_series_plays_map_then_maps_and_repeats_them(
-    series_format: str, pool: list[str], maps: tuple[str, ...]
-) -> None:
-    assert read(body(seriesFormat=series_format, maps=pool)).game_settings.maps == maps
+    ]:
+        assert read(body(seriesFormat=series_format, maps=pool)).game_settings.maps == maps
 
 
 @given(st.sampled_from("abc"), st.lists(st.sampled_from("abcdef"), max_size=8), st.sampled_from([1, 3, 5]))
@@ -189,11 +184,11 @@ def test_sides_are_optional() -> None:
     assert read(body(seriesFormat="bo3", sides=None)).game_settings.sides == ()
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 4])
-def test_sides_must_be_given_for_all_maps_of_the_series(count: int) -> None:
-    message = f"must have 3 entries, one for each map of the series, not {count}"
-    value = body(seriesFormat="bo3", sides=["team1_ct"] * count)
-    assert faults_of(value) == [("gameSettings.sides", message)]
+def test_sides_must_be_given_for_all_maps_of_the_series() -> None:
+    for count in [0, 1, 2, 4]:
+        message = f"must have 3 entries, one for each map of the series, not {count}"
+        value = body(seriesFormat="bo3", sides=["team1_ct"] * count)
+        assert faults_of(value) == [("gameSettings.sides", message)]
 
 
 def test_all_faults_of_the_sides_are_reported() -> None:
@@ -225,10 +220,10 @@ def test_knife_round_is_no_fault_beside_an_invalid_roster() -> None:
 # --- faults of the body ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [None, [], "x", 3, True, [body()]])
-def test_body_that_is_not_an_object_is_one_fault(value: object) -> None:
-    assert faults_of(value) == [("", "must be a JSON object")]
-    assert str(error_of(value)) == "the request body must be a JSON object"
+def test_body_that_is_not_an_object_is_one_fault() -> None:
+    for value in [None, [], "x", 3, True, [body()]]:
+        assert faults_of(value) == [("", "must be a JSON object")]
+        assert str(error_of(value)) == "the request body must be a JSON object"
 
 
 def test_missing_required_fields_are_reported() -> None:
@@ -239,9 +234,8 @@ def test_missing_required_fields_are_reported() -> None:
     assert faults_of(value) == [("gameSettings.matchType", "is required"), ("gameSettings.map", "is required")]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
+def test_invalid_field_of_the_body_is_reported() -> None:
+    for field, value, message in [
         ("region", "mars", "is not a known region; known regions: eu-central, closed, sandbox"),
         (
             "region",
@@ -260,15 +254,12 @@ def test_missing_required_fields_are_reported() -> None:
         ("externalMatchId", "", "must be 1 to 255 characters"),
         ("externalMatchId", 7, "must be a string"),
         ("callbackURL", "http://x/", "is not a known field; did you mean callbackUrl?"),
-    ],
-)
-def test_invalid_field_of_the_body_is_reported(field: str, value: object, message: str) -> None:
-    assert faults_of(body() | {field: value}) == [(field, message)]
+    ]:
+        assert faults_of(body() | {field: value}) == [(field, message)]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
+def test_invalid_setting_is_reported() -> None:
+    for field, value, message in [
         ("matchType", "ranked", "must be one of competitive, casual, deathmatch, wingman, retakes, custom"),
         ("map", "de nuke", "must be a map name (1 to 64 of a-z 0-9 _) or workshop/ followed by the item's number"),
         ("map", True, "must be a string"),
@@ -296,15 +287,12 @@ def test_invalid_field_of_the_body_is_reported(field: str, value: object, messag
         ("dmSubMode", "ffa", "is only for matchType deathmatch, not competitive"),
         ("dmRoundMinutes", 5, "is only for matchType deathmatch, not competitive"),
         ("players", [], "is only for matchType deathmatch, not competitive"),
-    ],
-)
-def test_invalid_setting_is_reported(field: str, value: object, message: str) -> None:
-    assert faults_of(body(**{field: value})) == [(f"gameSettings.{field}", message)]
+    ]:
+        assert faults_of(body(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
+def test_invalid_setting_of_a_deathmatch_is_reported() -> None:
+    for field, value, message in [
         ("players", "x", "must be an array of strings"),
         ("players", PLAYERS[:33], "must list at most 32 players"),
         ("dmSubMode", "solo", "must be one of ffa, team"),
@@ -315,10 +303,8 @@ def test_invalid_setting_is_reported(field: str, value: object, message: str) ->
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
         ("sides", ["knife", "x"], "is only for matchType competitive or wingman, not deathmatch"),
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
-    ],
-)
-def test_invalid_setting_of_a_deathmatch_is_reported(field: str, value: object, message: str) -> None:
-    assert faults_of(deathmatch(**{field: value})) == [(f"gameSettings.{field}", message)]
+    ]:
+        assert faults_of(deathmatch(**{field: value})) == [(f"gameSettings.{field}", message)]
 
 
 @pytest.mark.parametrize("match_type", ["casual", "retakes", "custom"])

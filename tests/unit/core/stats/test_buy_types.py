@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from matchpod.core.stats.buy_types import BuyType, buy_type
 
 
-@pytest.mark.parametrize(
-    ("money", "equipment", "expected"),
-    [
+def test_buy_type_depends_on_the_mean_equipment() -> None:
+    for money, equipment, expected in [
         ((800, 800), (850, 200), BuyType.PISTOL),
         ((800, 800), (1800, 300), BuyType.ECO),  # guns from before: no pistol round
         ((800, 1001), (200, 200), BuyType.ECO),
@@ -18,12 +15,8 @@ from matchpod.core.stats.buy_types import BuyType, buy_type
         ((9000, 9000), (3999, 4000), BuyType.FORCE),
         ((9000, 0), (2500, 5500), BuyType.FULL),
         ((800, 800), (4000, 4000), BuyType.FULL),
-    ],
-)
-def test_buy_type_depends_on_the_mean_equipment(
-    money: tuple[int, ...], equipment: tuple[int, ...], expected: BuyType
-) -> None:
-    assert buy_type(money, equipment) is expected
+    ]:
+        assert buy_type(money, equipment) is expected
 
 
 def test_buy_type_is_unknown_if_a_number_is() -> None:

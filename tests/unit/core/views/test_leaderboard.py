@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,9 +85,8 @@ def test_team_number_is_1_or_2_and_0_without_a_team() -> None:
     assert [row.team for row in rows] == [1, 2, 0]
 
 
-@pytest.mark.parametrize(
-    ("sort_by", "best"),
-    [
+def test_highest_value_is_first() -> None:
+    for sort_by, best in [
         (LeaderboardSort.KILLS, PlayerLine(kills=5, player_id=BEN)),
         (LeaderboardSort.DAMAGE, PlayerLine(damage=500, player_id=BEN)),
         (LeaderboardSort.HEADSHOTS, PlayerLine(headshots=5, player_id=BEN)),
@@ -96,11 +94,9 @@ def test_team_number_is_1_or_2_and_0_without_a_team() -> None:
         (LeaderboardSort.UTILITY, PlayerLine(decoy_thrown=3, player_id=BEN)),
         (LeaderboardSort.PLANTS, PlayerLine(bomb_plants=2, player_id=BEN)),
         (LeaderboardSort.DEFUSES, PlayerLine(bomb_defuses=2, player_id=BEN)),
-    ],
-)
-def test_highest_value_is_first(sort_by: LeaderboardSort, best: PlayerLine) -> None:
-    other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
-    assert ids([other, best], sort_by) == [BEN, ANNA]
+    ]:
+        other = PlayerLine(kills=1, damage=99, headshots=1, he_thrown=1, player_id=ANNA, shots_fired=100, shots_hit=1)
+        assert ids([other, best], sort_by) == [BEN, ANNA]
 
 
 def test_accuracy_of_zero_ranks_above_a_missing_accuracy() -> None:

@@ -39,10 +39,10 @@ def test_urgent_match_needs_attention_in_any_phase(
     assert group_of_open(phase, waiting_for, urgency) is WallGroup.ATTENTION
 
 
-@pytest.mark.parametrize("reason", CancelReason)
-def test_only_what_a_person_canceled_has_not_failed(reason: CancelReason) -> None:
-    by_hand = reason in (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
-    assert group_of_ended(reason) is (WallGroup.CANCELED if by_hand else WallGroup.FAILED)
+def test_only_what_a_person_canceled_has_not_failed() -> None:
+    for reason in CancelReason:
+        by_hand = reason in (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
+        assert group_of_ended(reason) is (WallGroup.CANCELED if by_hand else WallGroup.FAILED)
 
 
 def test_match_with_a_result_is_finished() -> None:
