@@ -31,6 +31,8 @@ from tests.unit.core.match_driver import ANN, BEN
 from tests.unit.core.test_match_laws import events, match_settings, sequences
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 
+pytestmark = pytest.mark.law
+
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 
 
@@ -126,7 +128,7 @@ class Folded(msgspec.Struct):
     timeline: Timeline
 
 
-@examples(150)
+@examples(50)
 @given(match_settings, event_batches, st.integers(0, 30), st.booleans())
 def test_random_events_give_consecutive_numbers_with_and_without_a_snapshot(
     settings: GameSettings, batches: list[tuple[ev.GameEvent, ...]], stored_at: int, is_canceled: bool

@@ -494,7 +494,7 @@ def test_hostile_strings_are_rejected_or_stay_one_argument() -> None:
     # Each string is passed to `quoted` and `bare`, and to one of the other functions in turn.
     others = cycle(sink for sink in SINKS if sink not in ("quoted", "bare"))
     forms = cycle(("mp_buytime {}", 'mp_buytime "{}"'))
-    strings = sized(20_000, 1_000_000)
+    strings = sized(5_000, 1_000_000)
     for _ in range(strings):
         text = hostile(rng)
         for sink in ("quoted", "bare", next(others)):
@@ -549,10 +549,10 @@ def _request(rng: random.Random) -> dict[str, object]:
 
 @pytest.mark.law
 def test_accepted_requests_give_only_single_known_commands() -> None:
-    rng = random.Random(4)
+    rng, requests = seeded_random("requests"), sized(600, 30_000)
     regions = {"sandbox": RegionRules(is_simulated=True)}
     accepted = 0
-    for _ in range(3000):
+    for _ in range(requests):
         try:
             request = read_match_request(_request(rng), regions=regions, read_cvars=read_custom_cvars)
         except InvalidParamsError:
@@ -583,4 +583,4 @@ def test_accepted_requests_give_only_single_known_commands() -> None:
             after[setting.name] == setting.value for setting in settings.custom_cvars if setting.name in ("mp_buytime",)
         )
         assert after["sv_password"] == (settings.server_password or "")
-    assert accepted > 300
+    assert accepted > requests // 10

@@ -59,7 +59,7 @@ EVENT_LISTS = st.lists(COMBAT | FLOW, max_size=40).map(lambda events: [*EventBui
 FIGHTS = st.lists(COMBAT, max_size=25)
 
 
-@examples(75)
+@examples(40)
 @given(events=EVENT_LISTS, cut=st.integers(0, 42), is_free_for_all=st.booleans())
 def test_ledger_round_trips_at_any_point(events: list[ev.Event], cut: int, is_free_for_all: bool) -> None:
     whole = fold(events, is_free_for_all=is_free_for_all)
@@ -90,7 +90,7 @@ def test_live_counts_agree_with_the_player_lines(events: list[ev.Event]) -> None
     assert counts == {line.player_id: (line.kills, line.deaths, line.all_assists) for line in ledger.lines()}
 
 
-@examples(50)
+@examples(30)
 @given(events=EVENT_LISTS)
 def test_counters_are_not_negative_and_parts_do_not_exceed_totals(events: list[ev.Event]) -> None:
     for line in fold(events).lines():
