@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
@@ -10,7 +10,7 @@ from matchpod.core.effects import Effect
 from matchpod.core.model import GameSettings, SeriesFormat
 from matchpod.core.views.timeline import Timeline
 from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
-from tests.unit.core.match_driver import ANN, BEN, MatchDriver, duel
+from tests.unit.core.match_driver import ANN, BEN, MatchDriver, duel, name_of
 
 I = TypeVar("I", bound=TimelineItemBase)  # noqa: E741 - an item type
 
@@ -23,8 +23,8 @@ class TimelineDriver(MatchDriver):
         self.timeline = Timeline()
         self.maps: dict[int, list[TimelineItem]] = {}
 
-    def apply(self, event: ev.GameEvent) -> list[Effect]:
-        effects = super().apply(event)
+    def apply_one(self, event: ev.GameEvent) -> list[Effect]:
+        effects = super().apply_one(event)
         self.timeline.apply(event, self.match)
         self._collect()
         return effects
@@ -34,9 +34,10 @@ class TimelineDriver(MatchDriver):
         self.add_map_ends()
         return effects
 
-    def add_map_ends(self) -> None:
+    def add_map_ends(self) -> Self:
         self.timeline.add_map_ends(self.match)
         self._collect()
+        return self
 
     def of(self, kind: type[I], map_number: int = 1) -> list[I]:
         """The items of one type on a map."""
@@ -46,18 +47,18 @@ class TimelineDriver(MatchDriver):
         """The types of all items of a map, in order."""
         return [str(item.__struct_config__.tag) for item in self.maps.get(map_number, [])]
 
-    def start_round(self, number: int = 1) -> None:
-        self.apply(ev.RoundStarted(self.now_ms, number, (ANN,), (BEN,), Side.CT))
+    def start_round(self, number: int = 1) -> Self:
+        return self.apply(ev.RoundStarted(self.now_ms, number, (ANN,), (BEN,), Side.CT))
 
-    def decide(self, number: int = 1, team1: int = 1, team2: int = 0) -> None:
+    def decide(self, number: int = 1, team1: int = 1, team2: int = 0) -> Self:
         reason = RoundEndReason.CTS_WIN
-        self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
+        return self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
 
-    def kill(self, killer: str = ANN, victim: str = BEN) -> None:
-        self.apply(ev.Kill(self.now_ms, killer, victim, "ak47", True, is_headshot=True, distance=512.5))
+    def kill(self, killer: str = ANN, victim: str = BEN) -> Self:
+        return self.apply(ev.Kill(self.now_ms, killer, victim, "ak47", True, is_headshot=True, distance=512.5))
 
-    def chat(self, player: str = ANN, text: str = "hello") -> None:
-        self.apply(ev.ChatMessage(self.now_ms, player, f"name of {player[-1]}", False, text))
+    def chat(self, player: str = ANN, text: str = "hello") -> Self:
+        return self.apply(ev.ChatMessage(self.now_ms, player, name_of(player), False, text))
 
     def _collect(self) -> None:
         for pending in self.timeline.drain():
@@ -66,10 +67,7 @@ class TimelineDriver(MatchDriver):
 
 def timeline_duel(series_format: SeriesFormat = SeriesFormat.BO1) -> TimelineDriver:
     """A match in which Ann and Ben play their first map."""
-    driver = TimelineDriver(duel(series_format))
-    driver.join(ANN, BEN)
-    driver.live()
-    return driver
+    return TimelineDriver(duel(series_format)).join(ANN, BEN).live()
 
 
 def seqs(driver: TimelineDriver, map_number: int = 1) -> list[int]:

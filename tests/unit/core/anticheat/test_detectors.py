@@ -150,8 +150,7 @@ def test_match_stores_detections_with_map_and_round() -> None:
 
 
 def test_match_ignores_kills_before_it_is_live() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN)
     for kill in ENOUGH:
         driver.apply(kill)
     assert driver.match.detections == []

@@ -65,26 +65,22 @@ def test_join_timeout_starts_at_creation_if_the_match_was_not_pending() -> None:
 
 
 def test_match_without_players_is_canceled_even_if_a_map_went_live() -> None:
-    driver = MatchDriver(duel())
-    driver.live()
+    driver = MatchDriver(duel()).live()
     assert driver.wait(300) == NO_PLAYERS
 
 
 def test_unlisted_player_does_not_count_as_joined() -> None:
-    driver = MatchDriver(duel())
-    driver.join(EVE)
+    driver = MatchDriver(duel()).join(EVE)
     assert driver.wait(300) == NO_PLAYERS
 
 
 def test_connected_player_counts_as_joined() -> None:
-    driver = MatchDriver(open_match())
-    driver.connect(ANN)
+    driver = MatchDriver(open_match()).connect(ANN)
     assert driver.wait(300) == []
 
 
 def test_match_with_an_incomplete_roster_kicks_connected_players_and_is_canceled() -> None:
-    driver = MatchDriver(duel())
-    driver.connect(ANN, user_id=4)
+    driver = MatchDriver(duel()).connect(ANN, user_id=4)
     assert driver.wait(300) == [Kick(ANN, 4, ROSTER_INCOMPLETE), incomplete(missing=(BEN,), absent=(BEN,))]
     outcome = driver.match.outcome
     assert outcome is not None
@@ -92,16 +88,12 @@ def test_match_with_an_incomplete_roster_kicks_connected_players_and_is_canceled
 
 
 def test_listed_player_who_joined_and_left_is_not_missing() -> None:
-    driver = MatchDriver(duel())
-    driver.join(BEN)
-    driver.leave(BEN)
+    driver = MatchDriver(duel()).join(BEN).leave(BEN)
     assert driver.wait(300) == [incomplete(missing=(ANN,), absent=(ANN, BEN))]
 
 
 def test_time_to_join_runs_again_if_a_player_left_before_the_last_one_joined() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN).leave(ANN)
     driver.wait(200)
     driver.join(BEN)
     assert driver.wait(299) == []
@@ -110,9 +102,7 @@ def test_time_to_join_runs_again_if_a_player_left_before_the_last_one_joined() -
 
 
 def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(duel()).join(ANN).live()
     assert driver.wait(300) == []
 
 
@@ -120,8 +110,7 @@ def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() ->
 
 
 def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN)
     driver.wait(50)
     driver.leave(ANN)
     assert driver.match.phase is MatchPhase.WARMUP
@@ -131,9 +120,7 @@ def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
 
 
 def test_player_who_returns_stops_the_time_to_join() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.wait(299)
     driver.connect(ANN)
     assert driver.match.roster_broken_ms is None
@@ -144,9 +131,7 @@ def test_player_who_returns_stops_the_time_to_join() -> None:
 
 
 def test_second_leaver_does_not_extend_the_time_to_join() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.wait(100)
     driver.leave(BEN)
     driver.wait(100)
@@ -155,38 +140,29 @@ def test_second_leaver_does_not_extend_the_time_to_join() -> None:
 
 
 def test_empty_warmup_of_a_roster_ends_with_the_time_to_join() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN, BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN, BEN)
     assert driver.wait(299) == []
     assert driver.wait(1) == [incomplete(absent=(ANN, BEN))]
 
 
 def test_broken_roster_of_a_deathmatch_has_a_deadline() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN))
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).leave(ANN)
     assert driver.wait(300) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
 def test_match_without_a_roster_waits_for_no_particular_player() -> None:
-    driver = MatchDriver(open_match())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(open_match()).join(ANN, BEN).leave(ANN)
     assert driver.wait(3600) == []
 
 
 def test_leaver_of_a_live_map_does_not_start_the_time_to_join() -> None:
-    driver = live_duel()
-    driver.leave(ANN)
+    driver = live_duel().leave(ANN)
     assert driver.match.roster_broken_ms is None
     assert driver.wait(3600) == []
 
 
 def test_player_who_does_not_return_for_the_next_map_has_the_time_to_join_from_its_load_on() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.leave(ANN)
-    driver.end_map()
+    driver = live_duel(SeriesFormat.BO3).leave(ANN).end_map()
     driver.wait(100)  # the broadcast of the old map goes on
     driver.change_map(MAPS[1], BEN)
     assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
@@ -196,18 +172,14 @@ def test_player_who_does_not_return_for_the_next_map_has_the_time_to_join_from_i
 
 
 def test_next_map_that_never_loads_does_not_stop_the_time_to_join() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map()
-    driver.leave(ANN)
+    driver = live_duel(SeriesFormat.BO3).end_map().leave(ANN)
     for _ in range(5):
         assert driver.wait(60) == [LoadMap(2, MAPS[1])]
     assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
 def test_player_who_leaves_between_maps_has_the_time_to_join_from_then_on() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map()
-    driver.change_map(MAPS[1], ANN, BEN)
+    driver = live_duel(SeriesFormat.BO3).end_map().change_map(MAPS[1], ANN, BEN)
     driver.wait(30)
     driver.leave(ANN)
     assert driver.match.phase is MatchPhase.WARMUP
@@ -216,9 +188,7 @@ def test_player_who_leaves_between_maps_has_the_time_to_join_from_then_on() -> N
 
 
 def test_map_change_leaves_time_to_return() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.wait(250)
     driver.change_map(MAPS[0], BEN)
     assert driver.wait(119) == []
@@ -226,18 +196,12 @@ def test_map_change_leaves_time_to_return() -> None:
 
 
 def test_player_who_never_joined_is_not_awaited_once_a_map_was_played() -> None:
-    driver = MatchDriver(duel(SeriesFormat.BO3))
-    driver.join(ANN)
-    driver.live()
-    driver.end_map()
-    driver.change_map(MAPS[1], ANN)
+    driver = MatchDriver(duel(SeriesFormat.BO3)).join(ANN).live().end_map().change_map(MAPS[1], ANN)
     assert driver.wait(3600) == []
 
 
 def test_time_to_join_does_not_end_while_it_is_not_known_who_is_there() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.apply(ev.LogGap(driver.now_ms, 100))
     assert next_deadline(driver.match) is None
     assert driver.wait(600) == []
@@ -247,9 +211,7 @@ def test_time_to_join_does_not_end_while_it_is_not_known_who_is_there() -> None:
 
 
 def test_player_whose_return_was_lost_is_found_on_the_list_of_the_console() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.apply(ev.LogGap(driver.now_ms, 100))
     driver.wait(299)
     driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))
@@ -261,8 +223,7 @@ def test_series_that_is_won_ends_with_its_result_if_players_leave() -> None:
     driver = live_duel(SeriesFormat.BO3)
     driver.match.current_map.end_without_result()
     for map_name in MAPS[1:3]:
-        driver.live(map_name)
-        driver.end_map(map_name=map_name)
+        driver.live(map_name).end_map(map_name=map_name)
     driver.match.reported.over_since_ms = None  # the wait for the final score is over
     driver.leave(ANN)
     assert driver.wait(300) == [EndMatch()]
@@ -272,16 +233,14 @@ def test_series_that_is_won_ends_with_its_result_if_players_leave() -> None:
 
 
 def test_live_match_is_canceled_a_grace_period_after_all_players_left() -> None:
-    driver = live_duel()
-    driver.leave(ANN, BEN)
+    driver = live_duel().leave(ANN, BEN)
     assert driver.wait(29.9) == []
     assert driver.wait(0.1) == ALL_LEFT
     assert driver.match.current_map.status is MapStatus.CANCELLED
 
 
 def test_match_continues_while_one_player_stays_or_returns() -> None:
-    driver = live_duel()
-    driver.leave(ANN)
+    driver = live_duel().leave(ANN)
     assert driver.wait(3600) == []
     driver.leave(BEN)
     assert driver.wait(29) == []
@@ -290,25 +249,19 @@ def test_match_continues_while_one_player_stays_or_returns() -> None:
 
 
 def test_unlisted_player_does_not_keep_an_empty_match_alive() -> None:
-    driver = live_duel()
-    driver.leave(ANN, BEN)
-    driver.join(EVE)
+    driver = live_duel().leave(ANN, BEN).join(EVE)
     assert driver.wait(30) == ALL_LEFT
 
 
 @pytest.mark.parametrize("settings", [deathmatch(ANN, minutes=None), open_match()])
 def test_other_modes_are_canceled_after_all_players_left(settings: GameSettings) -> None:
-    driver = MatchDriver(settings)
-    driver.join(ANN)
-    driver.live()
-    driver.leave(ANN)
+    driver = MatchDriver(settings).join(ANN).live().leave(ANN)
     assert driver.wait(30) == ALL_LEFT
 
 
 def decide_last(driver: MatchDriver, *, is_last: bool = True) -> None:
     end = ev.RoundDecided(driver.now_ms, 1, Team.TEAM1, None, RoundEndReason.UNKNOWN, 13, 7, is_last=is_last)
-    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
-    driver.apply(end)
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT)).apply(end)
 
 
 def test_leaving_after_the_last_round_is_the_end_of_the_match() -> None:
@@ -335,20 +288,17 @@ def test_leaving_after_another_round_or_in_a_next_one_cancels_the_match() -> Non
     assert driver.wait(30) == ALL_LEFT
     driver = live_duel()
     decide_last(driver)
-    driver.apply(ev.RoundStarted(driver.now_ms, 2, (ANN,), (BEN,), Side.CT))
-    driver.leave(ANN, BEN)
+    driver.apply(ev.RoundStarted(driver.now_ms, 2, (ANN,), (BEN,), Side.CT)).leave(ANN, BEN)
     assert driver.wait(30) == ALL_LEFT
 
 
 def test_canceled_match_says_whether_its_log_is_complete() -> None:
-    driver = live_duel()
-    driver.leave(ANN, BEN)
+    driver = live_duel().leave(ANN, BEN)
     driver.wait(30)
     assert driver.match.outcome is not None
     assert driver.match.outcome.is_log_complete is True
     driver = live_duel()
-    driver.apply(ev.LogGap(driver.now_ms, 5))
-    driver.leave(ANN, BEN)
+    driver.apply(ev.LogGap(driver.now_ms, 5)).leave(ANN, BEN)
     driver.wait(30)
     assert driver.match.outcome is not None
     assert driver.match.outcome.is_log_complete is False
@@ -359,9 +309,7 @@ def test_canceled_match_says_whether_its_log_is_complete() -> None:
 
 
 def test_players_have_two_minutes_to_return_after_a_map_change_during_play() -> None:
-    driver = live_duel()
-    driver.leave(ANN, BEN, is_map_change=True)
-    driver.load()
+    driver = live_duel().leave(ANN, BEN, is_map_change=True).load()
     assert driver.wait(119) == []
     assert driver.wait(1) == ALL_LEFT
 
@@ -374,31 +322,23 @@ def test_players_have_two_minutes_to_return_after_a_server_restart() -> None:
 
 
 def test_player_leaving_during_a_map_change_does_not_shorten_the_wait_for_others() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map()
-    driver.load(MAPS[1])
+    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1])
     driver.wait(30)
-    driver.connect(ANN)
-    driver.leave(ANN)
+    driver.connect(ANN).leave(ANN)
     assert driver.wait(60) == []
-    assert driver.join(BEN) == []
+    assert driver.join(BEN).effects == []
     assert driver.wait(209) == []  # of five minutes from the map change on
 
 
 def test_match_is_canceled_if_no_player_returns_for_the_next_map() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map()
-    driver.load(MAPS[1])
+    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1])
     assert driver.wait(119) == []
     assert driver.wait(1) == ALL_LEFT
     assert [played.status for played in driver.match.maps] == [MapStatus.FINISHED]
 
 
 def test_players_who_quit_between_maps_have_the_map_change_grace_period() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map()
-    driver.load(MAPS[1])
-    driver.join(ANN)
+    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1]).join(ANN)
     driver.wait(150)
     driver.leave(ANN)
     assert driver.wait(119) == []
@@ -406,9 +346,7 @@ def test_players_who_quit_between_maps_have_the_map_change_grace_period() -> Non
 
 
 def test_empty_warmup_is_canceled_as_idle() -> None:
-    driver = MatchDriver(open_match())
-    driver.join(ANN, BEN)
-    driver.leave(ANN, BEN)
+    driver = MatchDriver(open_match()).join(ANN, BEN).leave(ANN, BEN)
     assert driver.wait(599) == []
     assert driver.wait(1) == IDLE
 
@@ -420,23 +358,19 @@ def test_empty_warmup_is_canceled_as_idle() -> None:
 def test_match_is_canceled_after_the_maximum_duration(settings: GameSettings) -> None:
     driver = MatchDriver(settings)
     driver.match.set_allocated(START_MS + 1_000)
-    driver.join(ANN, BEN)
-    driver.live()
+    driver.join(ANN, BEN).live()
     assert driver.match.next_deadline_ms() == START_MS + 1_000 + 6 * 3_600_000
     assert driver.wait(6 * 3600) == []
     assert driver.wait(1) == [CancelMatch(CancelReason.MAX_DURATION_EXCEEDED)]
 
 
 def test_late_tick_has_the_same_effect_as_a_punctual_one() -> None:
-    driver = live_duel()
-    driver.leave(ANN, BEN)
+    driver = live_duel().leave(ANN, BEN)
     assert driver.wait(10 * 3600) == ALL_LEFT
 
 
 def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN))
-    driver.join(ANN, BEN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live()
     driver.wait(9 * 60)
     driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", is_enemy=True))
     assert driver.wait(60 + 29) == []
@@ -445,9 +379,7 @@ def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
 
 
 def test_time_spent_waiting_for_a_logged_end_is_not_part_of_the_duration() -> None:
-    driver = MatchDriver(deathmatch(ANN))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN)).join(ANN).live()
     driver.wait(10 * 60 + 20)
     driver.apply(ev.ChatMessage(driver.now_ms, ANN, "ann", is_team_only=False, text="gg"))
     assert driver.wait(10) == [EndMatch()]
@@ -455,9 +387,7 @@ def test_time_spent_waiting_for_a_logged_end_is_not_part_of_the_duration() -> No
 
 
 def test_restarted_deathmatch_gets_its_full_time() -> None:
-    driver = MatchDriver(deathmatch(ANN))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN)).join(ANN).live()
     driver.wait(600)
     driver.live()
     assert driver.wait(600) == []
@@ -465,17 +395,13 @@ def test_restarted_deathmatch_gets_its_full_time() -> None:
 
 
 def test_deathmatch_lasts_ten_minutes_by_default() -> None:
-    driver = MatchDriver(deathmatch(ANN, minutes=None))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN, minutes=None)).join(ANN).live()
     assert driver.wait(10 * 60) == []
     assert driver.wait(60) == [EndMatch()]
 
 
 def test_deathmatch_may_exceed_the_maximum_duration_of_a_match() -> None:
-    driver = MatchDriver(deathmatch(ANN, minutes=400))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN, minutes=400)).join(ANN).live()
     assert driver.wait(6 * 3600 + 1) == []
     assert driver.wait(3600) == [EndMatch()]
 
@@ -483,8 +409,7 @@ def test_deathmatch_may_exceed_the_maximum_duration_of_a_match() -> None:
 def test_timeouts_are_shorter_with_accelerated_time() -> None:
     driver = MatchDriver(deathmatch(ANN), Timers().at_speed(30))
     assert driver.match.next_deadline_ms() == START_MS + 10_000
-    driver.join(ANN)
-    driver.live()
+    driver.join(ANN).live()
     assert driver.wait(20.9) == []
     assert driver.wait(0.1) == [EndMatch()]
 

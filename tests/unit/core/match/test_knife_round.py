@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 
 from cs2_protocol.game import RoundEndReason, Side, Team
@@ -28,24 +30,21 @@ class KnifeDriver(MatchDriver):
         super().__init__(settings or knife_duel())
         self.join(ANN, BEN)
 
-    def start_round(self, number: int = 1, side: Side = Side.CT, map_name: str = MAPS[0]) -> None:
+    def start_round(self, number: int = 1, side: Side = Side.CT, map_name: str = MAPS[0]) -> Self:
         """Start a round; with the first one the log shows the map as live."""
         if number == 1:
             self.apply(ev.MapLive(self.now_ms, map_name, self.now_ms, side))
-        self.apply(ev.RoundStarted(self.now_ms, number, (ANN,), (BEN,), side))
+        return self.apply(ev.RoundStarted(self.now_ms, number, (ANN,), (BEN,), side))
 
-    def kill(self, killer: str = ANN, victim: str = BEN) -> None:
-        self.apply(ev.Kill(self.now_ms, killer, victim, "knife", is_enemy=True))
+    def kill(self, killer: str = ANN, victim: str = BEN) -> Self:
+        return self.apply(ev.Kill(self.now_ms, killer, victim, "knife", is_enemy=True))
 
-    def decide(self, number: int, team1: int, team2: int) -> None:
+    def decide(self, number: int, team1: int, team2: int) -> Self:
         reason = RoundEndReason.CTS_WIN
-        self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
+        return self.apply(ev.RoundDecided(self.now_ms, number, Team.TEAM1, Side.CT, reason, team1, team2))
 
-    def play_knife_round(self, map_name: str = MAPS[0]) -> None:
-        self.start_round(map_name=map_name)
-        self.kill()
-        self.decide(1, 1, 0)
-        self.apply(ev.WarmupBegan(self.now_ms))
+    def play_knife_round(self, map_name: str = MAPS[0]) -> Self:
+        return self.start_round(map_name=map_name).kill().decide(1, 1, 0).apply(ev.WarmupBegan(self.now_ms))
 
     @property
     def phases(self) -> tuple[MatchPhase, PublicPhase]:
@@ -57,12 +56,10 @@ LIVE = (MatchPhase.LIVE, PublicPhase.LIVE)
 
 
 def test_match_is_starting_during_the_knife_round_and_the_choice_of_sides() -> None:
-    driver = KnifeDriver()
-    driver.start_round()
+    driver = KnifeDriver().start_round()
     assert driver.phases == STARTING
     assert (round_number(driver.match), sides_of(driver.match)) == (None, None)
-    driver.kill()
-    driver.decide(1, 1, 0)
+    driver.kill().decide(1, 1, 0)
     assert driver.phases == STARTING
     driver.apply(ev.WarmupBegan(driver.now_ms))
     assert driver.phases == STARTING
@@ -70,8 +67,7 @@ def test_match_is_starting_during_the_knife_round_and_the_choice_of_sides() -> N
 
 
 def test_nothing_of_the_knife_round_counts() -> None:
-    driver = KnifeDriver()
-    driver.play_knife_round()
+    driver = KnifeDriver().play_knife_round()
     played = driver.match.current_map
     assert (played.team1_score, played.team2_score, played.ledger.lines()) == (0, 0, [])
     driver.start_round(side=Side.T)
@@ -83,63 +79,51 @@ def test_nothing_of_the_knife_round_counts() -> None:
 
 
 def test_restarted_knife_round_is_still_one() -> None:
-    driver = KnifeDriver()
-    driver.start_round()
-    driver.play_knife_round()
+    driver = KnifeDriver().start_round().play_knife_round()
     assert driver.phases == STARTING
     driver.start_round()
     assert driver.phases == LIVE
 
 
 def test_return_to_warmup_ends_a_knife_round_whose_decision_was_lost() -> None:
-    driver = KnifeDriver()
-    driver.start_round()
-    driver.apply(ev.WarmupBegan(driver.now_ms))
-    driver.start_round()
+    driver = KnifeDriver().start_round()
+    driver.apply(ev.WarmupBegan(driver.now_ms)).start_round()
     assert driver.phases == LIVE
 
 
 def test_map_that_the_plugin_reports_live_needs_no_knife_round() -> None:
     driver = KnifeDriver()
-    driver.apply(ev.LiveReported(driver.now_ms, 1))
-    driver.start_round()
+    driver.apply(ev.LiveReported(driver.now_ms, 1)).start_round()
     assert driver.phases == LIVE
 
 
 def test_second_round_shows_that_there_was_no_knife_round() -> None:
     driver = KnifeDriver()
-    driver.start_round()
-    driver.start_round(2)
+    driver.start_round().start_round(2)
     assert driver.phases == LIVE
-    driver.kill()
-    driver.decide(2, 2, 0)
+    driver.kill().decide(2, 2, 0)
     played = driver.match.current_map
     assert ((played.team1_score, played.team2_score), played.missing_rounds) == ((2, 0), (1,))
     assert (played.start_side, [line.kills for line in played.ledger.lines()]) == (None, [1, 0])
 
 
 def test_map_restarted_after_its_knife_round_is_live() -> None:
-    driver = KnifeDriver()
-    driver.play_knife_round()
-    driver.start_round()
-    driver.start_round()
+    driver = KnifeDriver().play_knife_round()
+    driver.start_round().start_round()
     assert driver.phases == LIVE
 
 
 def test_start_is_requested_again_while_a_side_is_chosen() -> None:
-    driver = KnifeDriver()
-    driver.play_knife_round()
+    driver = KnifeDriver().play_knife_round()
     assert StartPlay(1) in driver.wait(60)
 
 
 def test_last_map_of_a_series_begins_with_its_own_knife_round() -> None:
-    driver = KnifeDriver(knife_duel(SeriesFormat.BO3, KNIFE, T, KNIFE))
-    driver.play_knife_round()
+    driver = KnifeDriver(knife_duel(SeriesFormat.BO3, KNIFE, T, KNIFE)).play_knife_round()
     for number, score in ((1, (13, 5)), (2, (5, 13))):
         driver.start_round(map_name=MAPS[number - 1])
         assert (driver.phases, driver.match.current_map.number) == (LIVE, number)
-        driver.end_map(*score, map_name=MAPS[number - 1])
-        driver.change_map(MAPS[number], ANN, BEN)
+        driver.end_map(*score, map_name=MAPS[number - 1]).change_map(MAPS[number], ANN, BEN)
     driver.play_knife_round(MAPS[2])
     assert (driver.phases, len(driver.match.maps)) == (STARTING, 2)
     driver.start_round(map_name=MAPS[2])
@@ -152,6 +136,5 @@ def test_only_the_plugin_plays_a_knife_round() -> None:
         msgspec.structs.replace(settings, sides=(CT,)),
         msgspec.structs.replace(settings, sides=()),
     ):
-        driver = KnifeDriver(changed)
-        driver.start_round()
+        driver = KnifeDriver(changed).start_round()
         assert driver.phases == LIVE

@@ -29,46 +29,40 @@ def test_new_match_waits_for_players_on_its_first_map() -> None:
 
 def test_last_listed_player_to_join_starts_play() -> None:
     driver = MatchDriver(duel())
-    assert driver.join(ANN) == []
-    assert driver.join(BEN) == [StartPlay(1)]
+    assert driver.join(ANN).effects == []
+    assert driver.join(BEN).effects == [StartPlay(1)]
     assert driver.match.phase is MatchPhase.STARTING
 
 
 def test_play_does_not_start_while_a_player_is_loading() -> None:
-    driver = MatchDriver(duel())
-    driver.connect(ANN)
-    driver.connect(BEN)
-    assert driver.enter(ANN) == []
+    driver = MatchDriver(duel()).connect(ANN).connect(BEN)
+    assert driver.enter(ANN).effects == []
     assert driver.match.phase is MatchPhase.WARMUP
 
 
 def test_competitive_match_waits_until_all_players_have_a_side() -> None:
     driver = MatchDriver(duel())
-    assert driver.join(ANN) + driver.connect(BEN) + driver.enter(BEN) == []
-    assert driver.join_side(BEN, Side.T) == [StartPlay(1)]
+    assert driver.join(ANN).effects + driver.connect(BEN).effects + driver.enter(BEN).effects == []
+    assert driver.join_side(BEN, Side.T).effects == [StartPlay(1)]
 
 
 def test_competitive_match_starts_without_sides_after_the_time_to_choose() -> None:
     driver = MatchDriver(duel())
     for player in (ANN, BEN):
-        driver.connect(player)
-        driver.enter(player)
+        driver.connect(player).enter(player)
     assert driver.match.next_deadline_ms() == driver.now_ms + 20_000
     assert driver.wait(19.9) == []
     assert driver.wait(0.1) == [StartPlay(1)]
 
 
 def test_deathmatch_starts_when_the_last_listed_player_has_entered() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN))
-    driver.connect(ANN)
-    driver.connect(BEN)
-    assert driver.enter(ANN) == []
-    assert driver.enter(BEN) == [StartPlay(1)]
+    driver = MatchDriver(deathmatch(ANN, BEN)).connect(ANN).connect(BEN)
+    assert driver.enter(ANN).effects == []
+    assert driver.enter(BEN).effects == [StartPlay(1)]
 
 
 def test_start_is_requested_again_until_the_map_is_live() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN)
     assert driver.wait(59) == []
     assert driver.wait(1) == [StartPlay(1)]
     assert driver.wait(59) == []
@@ -78,8 +72,7 @@ def test_start_is_requested_again_until_the_map_is_live() -> None:
 
 
 def test_start_is_requested_again_at_once_after_a_resume() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN)
     assert driver.wait(5) == []
     driver.match.resume(driver.now_ms)
     driver.match.resume(driver.now_ms + 5_000)
@@ -97,61 +90,51 @@ def test_resume_requests_no_start_that_was_not_requested() -> None:
 
 @pytest.mark.parametrize("is_map_change", [False, True])
 def test_player_leaving_before_play_returns_the_match_to_warmup(is_map_change: bool) -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    assert driver.leave(ANN, is_map_change=is_map_change) == []
+    driver = MatchDriver(duel()).join(ANN, BEN)
+    assert driver.leave(ANN, is_map_change=is_map_change).effects == []
     assert driver.match.phase is MatchPhase.WARMUP
     assert driver.wait(60) == []
-    assert driver.join(ANN) == [StartPlay(1)]
+    assert driver.join(ANN).effects == [StartPlay(1)]
 
 
 def test_map_loading_before_play_returns_the_match_to_warmup() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.load()
+    driver = MatchDriver(duel()).join(ANN, BEN).load()
     assert driver.match.phase is MatchPhase.WARMUP
-    assert driver.join(ANN, BEN) == [StartPlay(1)]
+    assert driver.join(ANN, BEN).effects == [StartPlay(1)]
 
 
 def test_spectating_does_not_revoke_the_start() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN, BEN)
-    driver.join_side(ANN, None)
+    driver = MatchDriver(duel()).join(ANN, BEN).join_side(ANN, None)
     assert driver.match.phase is MatchPhase.STARTING
 
 
 def test_match_without_a_roster_is_not_started_by_the_service() -> None:
     driver = MatchDriver(open_match())
-    assert driver.join(ANN, BEN, CAT) == []
+    assert driver.join(ANN, BEN, CAT).effects == []
     assert driver.wait(300) == []
     assert driver.match.phase is MatchPhase.WARMUP
 
 
 @pytest.mark.parametrize("players", [(), (ANN,), (ANN, BEN)])
 def test_map_may_go_live_without_a_start_request(players: tuple[str, ...]) -> None:
-    driver = MatchDriver(duel())
-    driver.join(*players)
-    assert driver.live("de_other") == []
+    driver = MatchDriver(duel()).join(*players)
+    assert driver.live("de_other").effects == []
     assert driver.match.phase is MatchPhase.LIVE
     assert (driver.match.current_map.played_name, driver.match.current_map.status) == ("de_other", MapStatus.LIVE)
 
 
 def test_unlisted_player_is_kicked_on_every_event_and_never_counts() -> None:
     driver = MatchDriver(duel())
-    assert driver.join(EVE) == [Kick(EVE, 1, NOT_LISTED)] * 3
-    driver.join(ANN, BEN)
-    driver.live()
-    driver.join(EVE)
+    assert driver.join(EVE).effects == [Kick(EVE, 1, NOT_LISTED)] * 3
+    driver.join(ANN, BEN).live().join(EVE)
     assert set(driver.match.current_map.names) == {ANN, BEN}
     assert driver.match.presence.ever_connected == [ANN, BEN]
 
 
 def test_live_map_has_the_names_of_players_who_connected_before() -> None:
-    driver = MatchDriver(open_match())
-    driver.join(ANN, BEN)
+    driver = MatchDriver(open_match()).join(ANN, BEN)
     driver.apply(ev.PlayerRenamed(driver.now_ms, BEN, "benny"))
-    driver.apply(ev.RoundStarted(driver.now_ms, 1, (CAT,), (), Side.CT))
-    driver.live()
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (CAT,), (), Side.CT)).live()
     assert driver.match.current_map.names == {ANN: "name of 1", BEN: "benny"}
 
 
@@ -160,7 +143,7 @@ def test_live_map_has_the_names_of_players_who_connected_before() -> None:
 
 def test_end_of_the_map_of_a_bo1_ends_the_match() -> None:
     driver = live_duel()
-    assert driver.end_map(13, 5) == [EndMatch()]
+    assert driver.end_map(13, 5).effects == [EndMatch()]
     match = driver.match
     assert (match.phase, match.winner, match.map_number) == (MatchPhase.OVER, Winner.TEAM1, 1)
     assert match.outcome == Outcome(at_ms=driver.now_ms)
@@ -173,39 +156,34 @@ def test_live_match_has_no_winner() -> None:
 
 @pytest.mark.parametrize("match_type", [MatchType.CASUAL, MatchType.RETAKES, MatchType.CUSTOM])
 def test_match_without_a_series_ends_with_its_map(match_type: MatchType) -> None:
-    driver = MatchDriver(open_match(match_type))
-    driver.join(ANN)
-    driver.live()
-    assert driver.end_map(2, 2) == [EndMatch()]
+    driver = MatchDriver(open_match(match_type)).join(ANN).live()
+    assert driver.end_map(2, 2).effects == [EndMatch()]
     assert driver.match.winner is Winner.TIE
 
 
 def test_map_end_with_another_map_name_ends_the_current_map() -> None:
     driver = live_duel()
-    assert driver.end_map(13, 5, "de_other") == [EndMatch()]
+    assert driver.end_map(13, 5, "de_other").effects == [EndMatch()]
     assert driver.match.current_map.name == MAPS[0]
 
 
 def test_map_end_is_ignored_if_no_map_is_live() -> None:
     driver = MatchDriver(duel())
-    assert driver.end_map() == []
+    assert driver.end_map().effects == []
     driver.join(ANN, BEN)
-    assert driver.end_map() == []
+    assert driver.end_map().effects == []
     assert driver.match.current_map.status is MapStatus.UPCOMING
 
 
 def test_map_loading_during_play_does_not_end_the_map() -> None:
-    driver = live_duel()
-    driver.change_map("de_other", ANN, BEN)
+    driver = live_duel().change_map("de_other", ANN, BEN)
     assert driver.match.phase is MatchPhase.LIVE
-    assert driver.end_map() == [EndMatch()]
+    assert driver.end_map().effects == [EndMatch()]
 
 
 def test_deathmatch_has_no_winning_team() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN))
-    driver.join(ANN, BEN)
-    driver.live()
-    assert driver.end_map(30, 20) == [EndMatch()]
+    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live()
+    assert driver.end_map(30, 20).effects == [EndMatch()]
     assert driver.match.winner is None
 
 
@@ -224,31 +202,33 @@ def test_match_can_be_canceled_in_every_phase_before_its_end(phase: MatchPhase) 
 
 
 def test_match_does_not_change_after_its_end() -> None:
-    driver = live_duel()
-    driver.end_map()
+    driver = live_duel().end_map()
     before = msgspec.msgpack.encode(driver.match)
-    assert driver.join(EVE) + driver.live() + driver.end_map() + driver.restore() + driver.wait(10**6) == []
+    assert (
+        driver.join(EVE).effects
+        + driver.live().effects
+        + driver.end_map().effects
+        + driver.restore().effects
+        + driver.wait(10**6)
+        == []
+    )
     assert driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms) == []
     assert msgspec.msgpack.encode(driver.match) == before
 
 
 def test_team_from_the_roster_takes_precedence_over_the_game() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN)
-    driver.join_side(ANN, Side.T, Team.TEAM2)
+    driver = MatchDriver(duel()).join(ANN).join_side(ANN, Side.T, Team.TEAM2)
     assert driver.match.team_of(ANN) is Team.TEAM1
     assert driver.match.team_of(EVE) is None
 
 
 def test_team_comes_from_the_game_without_a_roster() -> None:
-    driver = MatchDriver(open_match())
-    driver.join_side(ANN, Side.T, Team.TEAM2)
+    driver = MatchDriver(open_match()).join_side(ANN, Side.T, Team.TEAM2)
     assert driver.match.team_of(ANN) is Team.TEAM2
 
 
 def test_players_have_no_team_in_free_for_all() -> None:
-    driver = MatchDriver(deathmatch())
-    driver.join_side(ANN, Side.T, Team.TEAM2)
+    driver = MatchDriver(deathmatch()).join_side(ANN, Side.T, Team.TEAM2)
     assert driver.match.team_of(ANN) is None
 
 
@@ -268,8 +248,7 @@ def test_detection_has_player_map_and_round() -> None:
 
 
 def test_detection_of_a_player_who_left_has_their_name() -> None:
-    driver = live_duel()
-    driver.leave(BEN)
+    driver = live_duel().leave(BEN)
     suspect(driver, BEN)
     assert driver.match.detections[0].name == "name of 2"
 
@@ -283,8 +262,7 @@ def test_detections_of_bots_and_unlisted_players_are_ignored() -> None:
 
 def test_detection_belongs_to_the_old_map_until_the_next_one_loads() -> None:
     driver = live_duel(BO3)
-    driver.apply(ev.RoundStarted(driver.now_ms, 24, (ANN,), (BEN,), Side.CT))
-    driver.end_map()
+    driver.apply(ev.RoundStarted(driver.now_ms, 24, (ANN,), (BEN,), Side.CT)).end_map()
     suspect(driver, ANN)
     driver.change_map(MAPS[1], ANN, BEN)
     suspect(driver, ANN)
@@ -299,7 +277,7 @@ def test_live_match_survives_a_snapshot() -> None:
     suspect(driver, ANN)
     restored = msgspec.msgpack.decode(msgspec.msgpack.encode(driver.match), type=Match)
     assert restored == driver.match
-    assert restored.apply(ev.MapEnded(driver.now_ms, MAPS[0], 13, 5), driver.now_ms) == driver.end_map(13, 5)
+    assert restored.apply(ev.MapEnded(driver.now_ms, MAPS[0], 13, 5), driver.now_ms) == driver.end_map(13, 5).effects
     assert restored == driver.match
 
 
@@ -307,7 +285,7 @@ def test_match_with_one_listed_team_starts_when_that_team_is_complete() -> None:
     settings = GameSettings(
         match_type=MatchType.WINGMAN, maps=MAPS[:1], team1=TeamRoster("Reds", (ANN,)), team2=TeamRoster("Blues")
     )
-    assert MatchDriver(settings).join(ANN) == [StartPlay(1)]
+    assert MatchDriver(settings).join(ANN).effects == [StartPlay(1)]
 
 
 def test_no_transition_leaves_the_final_phase() -> None:

@@ -11,6 +11,5 @@ def test_map_number_is_that_of_the_next_map_between_maps_and_of_the_last_one_at_
     assert driver.match.map_number == 1
     driver.end_map()
     assert driver.match.map_number == 2
-    driver.live()
-    driver.end_map()
+    driver.live().end_map()
     assert driver.match.map_number == 2

@@ -20,8 +20,7 @@ def progress(
 
 
 def test_match_that_waits_for_players() -> None:
-    driver = MatchDriver(duel())
-    driver.connect(ANN)
+    driver = MatchDriver(duel()).connect(ANN)
     found = progress(driver, deadline=(START_MS + 5, WaitingFor.PLAYERS_TO_JOIN))
     assert (found.phase, found.missing, found.score) == (PublicPhase.WAITING_FOR_PLAYERS, 1, (0, 0))
     assert (found.waiting_for, found.until_ms, found.heard_ms) == (WaitingFor.PLAYERS_TO_JOIN, START_MS + 5, 7)
@@ -36,17 +35,14 @@ def test_live_match_of_a_series() -> None:
 
 
 def test_second_map_follows_the_first() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5)
     found = progress(driver)
     assert (found.phase, found.map_number, found.maps_won) == (PublicPhase.BETWEEN_MAPS, 2, (1, 0))
     assert (found.map_name, found.score) == (MAPS[1], (0, 0))
 
 
 def test_deathmatch_has_no_score_and_no_sides() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN))
-    driver.join(ANN, BEN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live()
     found = progress(driver)
     assert (found.phase, found.score, found.team1_side) == (PublicPhase.LIVE, None, None)
 

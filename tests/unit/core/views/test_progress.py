@@ -49,8 +49,8 @@ class RosterDriver(MatchDriver):
         super().__init__(settings)
         self.stays = Stays()
 
-    def apply(self, event: ev.GameEvent) -> list[Effect]:
-        effects = super().apply(event)
+    def apply_one(self, event: ev.GameEvent) -> list[Effect]:
+        effects = super().apply_one(event)
         self.update()
         return effects
 
@@ -104,9 +104,7 @@ def test_roster_says_since_when_a_player_is_connected_or_has_left() -> None:
 
 
 def test_player_who_came_and_went_between_two_updates_has_left() -> None:
-    driver = MatchDriver(duel())
-    driver.join(ANN)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN).leave(ANN)
     stays = Stays()
     stays.update(driver.match, START_MS, match_ms=START_MS)
     assert [one.state for one in live_roster(driver.match, stays)] == [LEFT, NEVER]
@@ -114,12 +112,9 @@ def test_player_who_came_and_went_between_two_updates_has_left() -> None:
 
 def test_map_change_is_not_leaving() -> None:
     driver = RosterDriver(duel(SeriesFormat.BO3))
-    driver.join(ANN, BEN)
-    driver.live()
+    driver.join(ANN, BEN).live()
     driver.wait(60)
-    driver.end_map()
-    driver.leave(ANN, BEN, is_map_change=True)
-    driver.load(MAPS[1])
+    driver.end_map().leave(ANN, BEN, is_map_change=True).load(MAPS[1])
     assert driver.states() == {ANN: (CONNECTED, 0), BEN: (CONNECTED, 0)}
     driver.wait(10)
     driver.join(ANN)
@@ -132,9 +127,7 @@ def test_map_change_is_not_leaving() -> None:
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_player_who_leaves_during_a_map_change_has_left(is_loaded: bool) -> None:
     driver = RosterDriver(duel(SeriesFormat.BO3))
-    driver.join(ANN, BEN)
-    driver.live()
-    driver.end_map()
+    driver.join(ANN, BEN).live().end_map()
     if is_loaded:
         driver.load(MAPS[1])
     driver.leave(BEN)
@@ -148,10 +141,10 @@ def test_phase_follows_the_match() -> None:
     driver = MatchDriver(duel(SeriesFormat.BO3))
     phases = [public_phase(driver.match)]
     steps: list[Callable[[], object]] = [
-        lambda: driver.join(ANN, BEN),
+        lambda: driver.join(ANN, BEN).effects,
         driver.live,
-        lambda: driver.apply(ev.Paused(driver.now_ms, "an admin")),
-        lambda: driver.apply(ev.Unpaused(driver.now_ms, "an admin")),
+        lambda: driver.apply(ev.Paused(driver.now_ms, "an admin")).effects,
+        lambda: driver.apply(ev.Unpaused(driver.now_ms, "an admin")).effects,
         driver.end_map,
         lambda: driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms),
     ]
@@ -198,9 +191,7 @@ def test_match_that_all_players_left_waits_for_their_return() -> None:
 
 
 def test_deathmatch_waits_for_its_time_limit() -> None:
-    driver = MatchDriver(deathmatch(ANN, minutes=10))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN, minutes=10)).join(ANN).live()
     found = next_deadline(driver.match)
     assert found is not None
     assert found[1] is WaitingFor.TIME_LIMIT
@@ -222,8 +213,7 @@ def start_round(driver: MatchDriver, number: int) -> None:
 def test_round_and_sides_are_those_of_the_live_map() -> None:
     driver = MatchDriver(duel(SeriesFormat.BO3))
     assert (round_number(driver.match), sides_of(driver.match)) == (None, None)
-    driver.join(ANN, BEN)
-    driver.live()
+    driver.join(ANN, BEN).live()
     assert round_number(driver.match) is None
     start_round(driver, 4)
     sides = sides_of(driver.match)
@@ -236,8 +226,6 @@ def test_round_and_sides_are_those_of_the_live_map() -> None:
 
 
 def test_deathmatch_has_neither_round_nor_sides() -> None:
-    driver = MatchDriver(deathmatch(ANN))
-    driver.join(ANN)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN)).join(ANN).live()
     start_round(driver, 1)
     assert (round_number(driver.match), sides_of(driver.match)) == (None, None)

@@ -245,8 +245,7 @@ def test_live_view_between_maps_is_that_of_the_next_map() -> None:
     driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT))
     driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", is_enemy=True))
     assert [player.kills for player in live_match(driver.match).players] == [1, 0]
-    driver.end_map(13, 5)
-    driver.change_map(MAPS[1], ANN)
+    driver.end_map(13, 5).change_map(MAPS[1], ANN)
     view = live_match(driver.match)
     assert (view.map, view.map_number, view.score, view.series_score) == (MAPS[1], 2, Score(0, 0), SeriesScore(1, 0))
     assert [(one.status, one.score, one.winner) for one in view.maps] == [

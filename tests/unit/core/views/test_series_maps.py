@@ -36,14 +36,12 @@ def loaded(driver: MatchDriver) -> tuple[int, str, int, int]:
 def test_first_map_is_loaded_until_it_is_over() -> None:
     driver = MatchDriver(duel(SeriesFormat.BO3))
     assert loaded(driver) == (1, MAPS[0], 0, 0)
-    driver.join(ANN, BEN)
-    driver.live()
+    driver.join(ANN, BEN).live()
     assert loaded(driver) == (1, MAPS[0], 0, 0)
 
 
 def test_next_map_is_the_one_that_counts_from_the_end_of_a_map_on() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5)
     assert loaded(driver) == (2, MAPS[1], 0, 0)
     driver.change_map(MAPS[1], ANN, BEN)
     assert driver.match.phase == "starting"
@@ -54,9 +52,7 @@ def test_next_map_is_the_one_that_counts_from_the_end_of_a_map_on() -> None:
 
 
 def test_restored_round_brings_the_old_map_back() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
-    driver.restore(10, 6, 4)
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).restore(10, 6, 4)
     assert loaded(driver) == (1, MAPS[0], 6, 4)
     assert series_score_of(driver.match) == SeriesScore(0, 0)
 
@@ -64,15 +60,13 @@ def test_restored_round_brings_the_old_map_back() -> None:
 def test_last_map_stays_after_the_end() -> None:
     driver = live_duel(SeriesFormat.BO3)
     for map_name in MAPS[:2]:
-        driver.live(map_name)
-        driver.end_map(13, 5, map_name)
+        driver.live(map_name).end_map(13, 5, map_name)
     assert loaded(driver) == (2, MAPS[1], 13, 5)
     assert [one.number for one in map_states(driver.match)] == [1, 2]  # the third one is not needed
 
 
 def test_map_that_was_loading_when_the_match_was_canceled_stays() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5)
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
     assert loaded(driver) == (2, MAPS[1], 0, 0)
     assert map_states(driver.match) == (FIRST, state(2, CANCELLED), state(3, CANCELLED))
@@ -97,9 +91,7 @@ def test_all_maps_of_a_series_are_listed_with_their_scores_and_winners() -> None
 
 def test_match_without_a_series_has_one_map_and_no_series_score() -> None:
     for settings in (open_match(), deathmatch(ANN, BEN)):
-        driver = MatchDriver(settings)
-        driver.join(ANN, BEN)
-        driver.live()
+        driver = MatchDriver(settings).join(ANN, BEN).live()
         (only,) = map_states(driver.match)
         assert (only.number, only.status, only.score is None) == (1, LIVE, settings.dm_sub_mode is not None)
         assert series_score_of(driver.match) is None
@@ -113,11 +105,7 @@ def test_no_maps_have_no_current_one() -> None:
 
 
 def test_earlier_states_do_not_show_what_followed() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
-    driver.live(MAPS[1])
-    driver.end_map(7, 13, MAPS[1])
-    driver.live(MAPS[2])
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).live(MAPS[1]).end_map(7, 13, MAPS[1]).live(MAPS[2])
     match = driver.match
     live = state_then(match, 2, status=LIVE, score=Score(3, 1))
     assert map_states_at(match, live) == (FIRST, state(2, LIVE, (3, 1)), state(3, UPCOMING))
@@ -129,19 +117,14 @@ def test_earlier_states_do_not_show_what_followed() -> None:
 
 
 def test_map_that_decides_the_series_is_the_last_one() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
-    driver.live(MAPS[1])
-    driver.end_map(13, 5, MAPS[1])
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).live(MAPS[1]).end_map(13, 5, MAPS[1])
     ended = state_then(driver.match, 2, status=FINISHED, score=Score(13, 5), winner=Winner.TEAM1)
     assert map_states_at(driver.match, ended) == map_states(driver.match) == (FIRST, ended)
     assert series_score_at(driver.match, ended) == SeriesScore(2, 0)
 
 
 def test_final_series_score_may_come_from_the_plugin() -> None:
-    driver = live_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
-    driver.live(MAPS[1])
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).live(MAPS[1])
     driver.match.current_map.end_without_result()
     driver.live(MAPS[2])
     driver.match.reported.score = (2, 1)

@@ -24,8 +24,7 @@ ANONYMOUS = Person(steam_id=None, name="", team=None)
 
 
 def test_detection_adds_one_item_on_its_map() -> None:
-    driver = timeline_duel(SeriesFormat.BO3)
-    driver.start_round(2)
+    driver = timeline_duel(SeriesFormat.BO3).start_round(2)
     for _ in range(3):
         driver.apply(ev.CheatSuspected(driver.now_ms, ANN, "Aimbot", "41.2", "ak47"))
     driver.end_map()
@@ -41,8 +40,7 @@ def test_detection_adds_one_item_on_its_map() -> None:
 
 @pytest.mark.parametrize("at_ms", [10**17, -(10**17)])
 def test_detection_with_an_invalid_time_has_a_clamped_timestamp(at_ms: int) -> None:
-    driver = timeline_duel()
-    driver.apply(ev.CheatSuspected(at_ms, ANN, "Aimbot", "41.2"))
+    driver = timeline_duel().apply(ev.CheatSuspected(at_ms, ANN, "Aimbot", "41.2"))
     (found,) = driver.of(items.AntiCheatItem)
     assert found.timestamp == found.detection.detected_at
 
@@ -64,25 +62,18 @@ def test_other_events_do_not_change_the_timeline() -> None:
     driver = timeline_duel()
     before = msgspec.msgpack.encode(driver.timeline)
     driver.apply(ev.Damage(driver.now_ms, ANN, BEN, "ak47", "head", 100, 0, True))
-    driver.apply(ev.WarmupBegan(driver.now_ms))
-    driver.load()
+    driver.apply(ev.WarmupBegan(driver.now_ms)).load()
     assert msgspec.msgpack.encode(driver.timeline) == before
 
 
 def test_empty_timeline_can_start_mid_game() -> None:
-    driver = timeline_duel()
-    driver.start_round()
+    driver = timeline_duel().start_round()
     driver.timeline, driver.maps = msgspec.msgpack.decode(b"\x80", type=Timeline), {}
-    driver.start_round(2)
-    driver.kill()
+    driver.start_round(2).kill()
     assert driver.types() == ["player_connected", "player_connected", "round_start", "kill"]
 
 
 def test_no_items_are_added_after_the_end_of_the_match() -> None:
-    driver = timeline_duel()
-    driver.end_map()
-    driver.chat()
-    driver.kill()
-    driver.leave(ANN)
+    driver = timeline_duel().end_map().chat().kill().leave(ANN)
     driver.apply(ev.CheatSuspected(driver.now_ms, ANN, "Aimbot", "late"))
     assert driver.types()[-1] == "map_end"

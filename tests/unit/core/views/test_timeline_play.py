@@ -26,11 +26,7 @@ ANONYMOUS = Person(steam_id=None, name="", team=None)
 
 
 def test_timeline_covers_a_whole_map_with_consecutive_numbers() -> None:
-    driver = timeline_duel()
-    driver.start_round()
-    driver.kill()
-    driver.decide()
-    driver.end_map()
+    driver = timeline_duel().start_round().kill().decide().end_map()
     assert driver.types() == [
         "player_connected", "player_connected", "map_live", "round_start", "kill", "round_end", "map_end",
     ]  # fmt: skip
@@ -50,18 +46,13 @@ def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
 
 
 def test_restarted_map_has_a_second_map_live_item() -> None:
-    driver = timeline_duel()
-    driver.start_round()
-    driver.live()
+    driver = timeline_duel().start_round().live()
     assert driver.types()[-3:] == ["map_live", "round_start", "map_live"]
     assert driver.of(items.MapLiveItem)[-1].round_number is None
 
 
 def test_round_items_have_number_reason_winner_and_score() -> None:
-    driver = timeline_duel()
-    driver.start_round(1)
-    driver.decide(1)
-    driver.start_round(2)
+    driver = timeline_duel().start_round(1).decide(1).start_round(2)
     (first, second) = driver.of(items.RoundStartItem)
     assert (first.round_number, second.round_number, second.team1_side) == (1, 2, Side.CT)
     (end,) = driver.of(items.RoundEndItem)
@@ -70,8 +61,7 @@ def test_round_items_have_number_reason_winner_and_score() -> None:
 
 
 def test_round_end_has_the_right_number_if_the_start_was_lost() -> None:
-    driver = timeline_duel()
-    driver.decide(3, 2, 1)
+    driver = timeline_duel().decide(3, 2, 1)
     assert driver.of(items.RoundEndItem)[0].round_number == 3
 
 
@@ -100,45 +90,35 @@ def test_timeout_names_the_player_who_called_it() -> None:
 
 def test_restart_resets_the_pause() -> None:
     driver = timeline_duel()
-    driver.apply(ev.Paused(driver.now_ms, "x"))
-    driver.live()
+    driver.apply(ev.Paused(driver.now_ms, "x")).live()
     driver.apply(ev.Paused(driver.now_ms, "x"))
     assert len(driver.of(items.PausedItem)) == 2
 
 
 def test_finished_map_ends_with_winner_score_and_end_time() -> None:
-    driver = timeline_duel()
-    driver.start_round(18)
-    driver.end_map(13, 5)
+    driver = timeline_duel().start_round(18).end_map(13, 5)
     (end,) = driver.of(items.MapEndItem)
     assert (end.status, end.winner, end.score) == (MapStatus.FINISHED, Winner.TEAM1, Score(13, 5))
     assert (end.round_number, end.timestamp) == (18, "2023-11-14T22:13:20.000Z")
 
 
 def test_cancelled_map_ends_once_with_its_current_score() -> None:
-    driver = timeline_duel()
-    driver.start_round()
-    driver.decide()
+    driver = timeline_duel().start_round().decide()
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
-    driver.add_map_ends()
-    driver.add_map_ends()
+    driver.add_map_ends().add_map_ends()
     (end,) = driver.of(items.MapEndItem)
     assert (end.status, end.winner, end.score) == (MapStatus.CANCELLED, None, Score(1, 0))
 
 
 def test_map_that_was_never_live_has_no_end_item() -> None:
-    driver = TimelineDriver(open_match())
-    driver.join(ANN)
+    driver = TimelineDriver(open_match()).join(ANN)
     driver.match.cancel(CancelReason.CANCELED_BY_USER, driver.now_ms)
     driver.add_map_ends()
     assert driver.types() == ["player_connected"]
 
 
 def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> None:
-    driver = TimelineDriver(deathmatch(ANN, BEN))
-    driver.join(ANN, BEN)
-    driver.live()
-    driver.kill()
+    driver = TimelineDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live().kill()
     driver.wait(900)
     assert driver.match.phase is MatchPhase.OVER
     assert driver.types()[-3:] == ["map_live", "kill", "map_end"]
@@ -153,11 +133,8 @@ def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> No
 def test_items_have_neither_side_of_team1_nor_winner_in_free_for_all(
     mode: DmSubMode, side: Side | None, winner: Team | None
 ) -> None:
-    driver = TimelineDriver(msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=mode))
-    driver.join(ANN, BEN)
-    driver.live()
-    driver.start_round()
-    driver.decide()
+    driver = TimelineDriver(msgspec.structs.replace(deathmatch(ANN, BEN), dm_sub_mode=mode)).join(ANN, BEN)
+    driver.live().start_round().decide()
     driver.apply(ev.SidesSwapped(driver.now_ms, Side.CT))
     (live,), (start,) = driver.of(items.MapLiveItem), driver.of(items.RoundStartItem)
     (end,), (swap,) = driver.of(items.RoundEndItem), driver.of(items.SideSwapItem)
@@ -169,11 +146,7 @@ def test_items_have_neither_side_of_team1_nor_winner_in_free_for_all(
 
 
 def test_restored_round_adds_an_item_and_removes_none() -> None:
-    driver = timeline_duel()
-    driver.start_round(1)
-    driver.decide(1)
-    driver.restore(0, 0, 0)
-    driver.start_round(1)
+    driver = timeline_duel().start_round(1).decide(1).restore(0, 0, 0).start_round(1)
     assert driver.types()[3:] == ["round_start", "round_end", "round_restored", "round_start"]
     (restored,) = driver.of(items.RoundRestoredItem)
     assert (restored.rounds_kept, restored.score, restored.round_number) == (0, Score(0, 0), None)
@@ -181,18 +154,14 @@ def test_restored_round_adds_an_item_and_removes_none() -> None:
 
 
 def test_reopened_map_has_a_second_end_item() -> None:
-    driver = timeline_duel(SeriesFormat.BO3)
-    driver.end_map(13, 5)
-    driver.restore(10, 6, 4)
-    driver.end_map(13, 11)
+    driver = timeline_duel(SeriesFormat.BO3).end_map(13, 5).restore(10, 6, 4).end_map(13, 11)
     assert driver.types()[3:] == ["map_end", "round_restored", "map_end"]
     assert [end.score for end in driver.of(items.MapEndItem)] == [Score(13, 5), Score(13, 11)]
     assert driver.maps.keys() == {1}
 
 
 def test_restore_before_the_first_map_adds_no_item() -> None:
-    driver = TimelineDriver(open_match())
-    driver.restore()
+    driver = TimelineDriver(open_match()).restore()
     assert driver.maps == {}
 
 
@@ -200,9 +169,7 @@ def test_restore_before_the_first_map_adds_no_item() -> None:
 
 
 def test_kill_item_has_killer_victim_weapon_and_round() -> None:
-    driver = timeline_duel()
-    driver.start_round(4)
-    driver.kill()
+    driver = timeline_duel().start_round(4).kill()
     (kill,) = driver.of(items.KillItem)
     assert (kill.killer, kill.victim, kill.weapon, kill.distance) == (ANN_PERSON, BEN_PERSON, "ak47", 512.5)
     assert (kill.headshot, kill.wallbang, kill.team_kill, kill.round_number) == (True, False, False, 4)
@@ -226,10 +193,7 @@ def test_each_kill_flag_has_its_own_field() -> None:
 
 
 def test_kill_after_the_decision_belongs_to_the_decided_round() -> None:
-    driver = timeline_duel()
-    driver.start_round(1)
-    driver.decide(1)
-    driver.kill()
+    driver = timeline_duel().start_round(1).decide(1).kill()
     assert driver.of(items.KillItem)[0].round_number == 1
 
 
@@ -240,74 +204,53 @@ def test_kill_of_a_teammate_is_a_team_kill() -> None:
 
 
 def test_combat_before_a_map_is_live_adds_no_items() -> None:
-    driver = TimelineDriver(open_match())
-    driver.join(ANN, BEN)
-    driver.kill()
+    driver = TimelineDriver(open_match()).join(ANN, BEN).kill()
     driver.apply(ev.BombExploded(driver.now_ms))
-    driver.apply(ev.SidesSwapped(driver.now_ms, Side.T))
-    driver.start_round()
+    driver.apply(ev.SidesSwapped(driver.now_ms, Side.T)).start_round()
     assert driver.types() == ["player_connected", "player_connected"]
 
 
 def test_bot_has_a_name_and_a_team_but_no_id() -> None:
-    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
-    driver.join(ANN)
-    driver.live()
-    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), ("BOT:Han",), Side.CT))
-    driver.kill(ANN, "BOT:Han")
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE)).join(ANN).live()
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), ("BOT:Han",), Side.CT)).kill(ANN, "BOT:Han")
     (kill,) = driver.of(items.KillItem)
     assert kill.victim == Person(steam_id=None, name="Han", team=Team.TEAM2)
     assert kill.killer == ANN_PERSON
 
 
 def test_without_rosters_the_team_comes_from_the_line_up_or_the_game() -> None:
-    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
-    driver.join(ANN, BEN)
-    driver.join_side(CAT, Side.T, Team.TEAM2)
-    driver.live()
-    driver.kill(CAT, ANN)
-    driver.start_round()
-    driver.kill(ANN, CAT)
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE)).join(ANN, BEN)
+    driver.join_side(CAT, Side.T, Team.TEAM2).live().kill(CAT, ANN).start_round().kill(ANN, CAT)
     first, second = driver.of(items.KillItem)
     assert (first.killer.team, first.victim.team) == (Team.TEAM2, None)
     assert (second.killer.team, second.victim.team) == (Team.TEAM1, Team.TEAM2)
 
 
 def test_player_who_changes_teams_has_the_new_team_in_the_next_round() -> None:
-    driver = TimelineDriver(open_match(MatchType.COMPETITIVE))
-    driver.join(ANN, BEN)
-    driver.live()
+    driver = TimelineDriver(open_match(MatchType.COMPETITIVE)).join(ANN, BEN).live()
     line_ups = [((ANN,), (BEN,)), ((ANN,), (BEN,)), ((BEN,), (ANN,))]
     for number, (team1, team2) in enumerate(line_ups, 1):
-        driver.apply(ev.RoundStarted(driver.now_ms, number, team1, team2, Side.CT))
-        driver.kill()
+        driver.apply(ev.RoundStarted(driver.now_ms, number, team1, team2, Side.CT)).kill()
         driver.decide(number, number, 0)
     assert [kill.killer.team for kill in driver.of(items.KillItem)] == [Team.TEAM1, Team.TEAM1, Team.TEAM2]
 
 
 def test_unlisted_player_is_anonymous() -> None:
-    driver = timeline_duel()
-    driver.connect(EVE)
-    driver.kill(EVE, BEN)
-    driver.chat(EVE)
-    driver.leave(EVE)
-    driver.kill("", BEN)
+    driver = timeline_duel().connect(EVE).kill(EVE, BEN).chat(EVE).leave(EVE).kill("", BEN)
     first, second = driver.of(items.KillItem)
     assert (first.killer, first.victim, second.killer) == (ANONYMOUS, BEN_PERSON, ANONYMOUS)
     assert driver.types()[3:] == ["kill", "kill"]
 
 
 def test_death_without_a_killer_has_an_item() -> None:
-    driver = timeline_duel()
-    driver.start_round()
+    driver = timeline_duel().start_round()
     driver.apply(ev.Death(driver.now_ms, BEN, "world"))
     (death,) = driver.of(items.DeathItem)
     assert (death.player, death.cause, death.round_number) == (BEN_PERSON, "world", 1)
 
 
 def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
-    driver = timeline_duel()
-    driver.start_round()
+    driver = timeline_duel().start_round()
     driver.apply(ev.Damage(driver.now_ms, ANN, BEN, "ak47", "chest", 40, 60, is_enemy=True))
     driver.apply(ev.Death(driver.now_ms, BEN, "hegrenade"))
     (assist,) = driver.of(items.AssistItem)
@@ -319,8 +262,7 @@ def test_assist_of_a_death_by_an_own_grenade_follows_it() -> None:
 def test_death_that_does_not_count_has_no_item() -> None:
     driver = timeline_duel()
     driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # in freeze time
-    driver.start_round()
-    driver.kill()
+    driver.start_round().kill()
     driver.apply(ev.Death(driver.now_ms, BEN, "world"))  # already dead
     driver.apply(ev.PlayerGone(driver.now_ms, ANN))
     driver.apply(ev.Death(driver.now_ms + 1, ANN, "world"))  # already gone
@@ -328,25 +270,21 @@ def test_death_that_does_not_count_has_no_item() -> None:
 
 
 def test_living_player_who_leaves_has_a_death_item() -> None:
-    driver = timeline_duel()
-    driver.start_round()
+    driver = timeline_duel().start_round()
     driver.apply(ev.PlayerGone(driver.now_ms, ANN))
     driver.apply(ev.Death(driver.now_ms, ANN, "world"))
     assert [(one.player.steam_id, one.cause) for one in driver.of(items.DeathItem)] == [(ANN, "world")]
 
 
 def test_death_by_the_bomb_after_the_decision_has_no_item() -> None:
-    driver = timeline_duel()
-    driver.start_round()
-    driver.decide()
+    driver = timeline_duel().start_round().decide()
     driver.apply(ev.Death(driver.now_ms, ANN, ev.BOMB))
     driver.apply(ev.Death(driver.now_ms, ANN, "world"))
     assert driver.of(items.DeathItem) == []
 
 
 def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
-    driver = timeline_duel()
-    driver.start_round()
+    driver = timeline_duel().start_round()
     for player in (ANN, BEN):
         driver.apply(ev.Death(driver.now_ms, player, "bomb"))
     for player in (ANN, BEN):
@@ -355,10 +293,7 @@ def test_death_by_the_bomb_is_logged_twice_but_has_one_item() -> None:
 
 
 def test_every_death_without_a_killer_in_a_deathmatch_has_an_item() -> None:
-    driver = TimelineDriver(deathmatch())
-    driver.join(ANN, BEN)
-    driver.live()
-    driver.kill()
+    driver = TimelineDriver(deathmatch()).join(ANN, BEN).live().kill()
     for _ in range(2):
         driver.now_ms += 1000
         driver.apply(ev.Death(driver.now_ms, ANN, "world"))
@@ -391,9 +326,6 @@ def test_bomb_events_have_items_with_player_and_site() -> None:
 
 
 def test_player_renamed_during_a_round_has_the_new_name_in_later_kills() -> None:
-    driver = timeline_duel()
-    driver.start_round()
-    driver.kill()
-    driver.apply(ev.PlayerRenamed(driver.now_ms, ANN, "Anna"))
-    driver.kill()
+    driver = timeline_duel().start_round().kill()
+    driver.apply(ev.PlayerRenamed(driver.now_ms, ANN, "Anna")).kill()
     assert [kill.killer.name for kill in driver.of(items.KillItem)] == ["name of 1", "Anna"]

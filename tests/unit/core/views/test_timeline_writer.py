@@ -49,8 +49,7 @@ def test_timestamps_are_utc_with_milliseconds_and_clamped(at_ms: int, text: str)
 
 
 def test_cache_of_persons_is_limited() -> None:
-    driver = TimelineDriver(open_match())
-    driver.live()
+    driver = TimelineDriver(open_match()).live()
     for number in range(MAX_PEOPLE + 10):
         driver.kill(f"BOT:{number}", f"BOT:{number + 1}")
     assert len(driver.timeline.people) <= MAX_PEOPLE
