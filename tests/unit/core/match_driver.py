@@ -61,6 +61,11 @@ class MatchDriver:
         self.now_ms += round(seconds * 1000)
         return self.match.tick(self.now_ms)
 
+    def after(self, seconds: float) -> Self:
+        """Wait as a step of a chain."""
+        self.effects = self.wait(seconds)
+        return self
+
     def apply(self, *events: ev.GameEvent) -> Self:
         self.effects = [effect for event in events for effect in self.apply_one(event)]
         return self

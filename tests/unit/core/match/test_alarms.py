@@ -93,9 +93,7 @@ def test_listed_player_who_joined_and_left_is_not_missing() -> None:
 
 
 def test_time_to_join_runs_again_if_a_player_left_before_the_last_one_joined() -> None:
-    driver = MatchDriver(duel()).join(ANN).leave(ANN)
-    driver.wait(200)
-    driver.join(BEN)
+    driver = MatchDriver(duel()).join(ANN).leave(ANN).after(200).join(BEN)
     assert driver.wait(299) == []
     assert driver.match.phase is MatchPhase.WARMUP
     assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
@@ -110,9 +108,7 @@ def test_match_with_an_incomplete_roster_is_not_canceled_once_a_map_is_live() ->
 
 
 def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN)
-    driver.wait(50)
-    driver.leave(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).after(50).leave(ANN)
     assert driver.match.phase is MatchPhase.WARMUP
     assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
     assert driver.wait(299) == []
@@ -120,9 +116,7 @@ def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
 
 
 def test_player_who_returns_stops_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
-    driver.wait(299)
-    driver.connect(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(299).connect(ANN)
     assert driver.match.roster_broken_ms is None
     assert driver.wait(1) == []
     driver.leave(ANN)
@@ -131,11 +125,7 @@ def test_player_who_returns_stops_the_time_to_join() -> None:
 
 
 def test_second_leaver_does_not_extend_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
-    driver.wait(100)
-    driver.leave(BEN)
-    driver.wait(100)
-    driver.join(ANN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(100).leave(BEN).after(100).join(ANN)
     assert driver.wait(100) == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
 
 
@@ -163,7 +153,7 @@ def test_leaver_of_a_live_map_does_not_start_the_time_to_join() -> None:
 
 def test_player_who_does_not_return_for_the_next_map_has_the_time_to_join_from_its_load_on() -> None:
     driver = live_duel(SeriesFormat.BO3).leave(ANN).end_map()
-    driver.wait(100)  # the broadcast of the old map goes on
+    driver.after(100)  # the broadcast of the old map goes on
     driver.change_map(MAPS[1], BEN)
     assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
     assert driver.wait(299) == []
@@ -179,18 +169,14 @@ def test_next_map_that_never_loads_does_not_stop_the_time_to_join() -> None:
 
 
 def test_player_who_leaves_between_maps_has_the_time_to_join_from_then_on() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().change_map(MAPS[1], ANN, BEN)
-    driver.wait(30)
-    driver.leave(ANN)
+    driver = live_duel(SeriesFormat.BO3).end_map().change_map(MAPS[1], ANN, BEN).after(30).leave(ANN)
     assert driver.match.phase is MatchPhase.WARMUP
     assert driver.wait(299) == []
     assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
 def test_map_change_leaves_time_to_return() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
-    driver.wait(250)
-    driver.change_map(MAPS[0], BEN)
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(250).change_map(MAPS[0], BEN)
     assert driver.wait(119) == []
     assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
 
@@ -212,8 +198,7 @@ def test_time_to_join_does_not_end_while_it_is_not_known_who_is_there() -> None:
 
 def test_player_whose_return_was_lost_is_found_on_the_list_of_the_console() -> None:
     driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
-    driver.apply(ev.LogGap(driver.now_ms, 100))
-    driver.wait(299)
+    driver.apply(ev.LogGap(driver.now_ms, 100)).after(299)
     driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))
     assert driver.match.roster_broken_ms is None
     assert driver.wait(3600) == []
@@ -293,17 +278,14 @@ def test_leaving_after_another_round_or_in_a_next_one_cancels_the_match() -> Non
 
 
 def test_canceled_match_says_whether_its_log_is_complete() -> None:
-    driver = live_duel().leave(ANN, BEN)
-    driver.wait(30)
+    driver = live_duel().leave(ANN, BEN).after(30)
     assert driver.match.outcome is not None
     assert driver.match.outcome.is_log_complete is True
     driver = live_duel()
-    driver.apply(ev.LogGap(driver.now_ms, 5)).leave(ANN, BEN)
-    driver.wait(30)
+    driver.apply(ev.LogGap(driver.now_ms, 5)).leave(ANN, BEN).after(30)
     assert driver.match.outcome is not None
     assert driver.match.outcome.is_log_complete is False
-    driver = MatchDriver(duel())
-    driver.wait(300)
+    driver = MatchDriver(duel()).after(300)
     assert driver.match.outcome is not None
     assert driver.match.outcome.is_log_complete is None
 
@@ -322,9 +304,7 @@ def test_players_have_two_minutes_to_return_after_a_server_restart() -> None:
 
 
 def test_player_leaving_during_a_map_change_does_not_shorten_the_wait_for_others() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1])
-    driver.wait(30)
-    driver.connect(ANN).leave(ANN)
+    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1]).after(30).connect(ANN).leave(ANN)
     assert driver.wait(60) == []
     assert driver.join(BEN).effects == []
     assert driver.wait(209) == []  # of five minutes from the map change on
@@ -338,9 +318,7 @@ def test_match_is_canceled_if_no_player_returns_for_the_next_map() -> None:
 
 
 def test_players_who_quit_between_maps_have_the_map_change_grace_period() -> None:
-    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1]).join(ANN)
-    driver.wait(150)
-    driver.leave(ANN)
+    driver = live_duel(SeriesFormat.BO3).end_map().load(MAPS[1]).join(ANN).after(150).leave(ANN)
     assert driver.wait(119) == []
     assert driver.wait(1) == ALL_LEFT
 
@@ -370,8 +348,7 @@ def test_late_tick_has_the_same_effect_as_a_punctual_one() -> None:
 
 
 def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
-    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live()
-    driver.wait(9 * 60)
+    driver = MatchDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live().after(9 * 60)
     driver.apply(ev.Kill(driver.now_ms, ANN, BEN, "ak47", is_enemy=True))
     assert driver.wait(60 + 29) == []
     assert driver.wait(1) == [EndMatch()]
@@ -379,17 +356,14 @@ def test_deathmatch_without_a_logged_end_ends_by_our_clock() -> None:
 
 
 def test_time_spent_waiting_for_a_logged_end_is_not_part_of_the_duration() -> None:
-    driver = MatchDriver(deathmatch(ANN)).join(ANN).live()
-    driver.wait(10 * 60 + 20)
+    driver = MatchDriver(deathmatch(ANN)).join(ANN).live().after(10 * 60 + 20)
     driver.apply(ev.ChatMessage(driver.now_ms, ANN, "ann", is_team_only=False, text="gg"))
     assert driver.wait(10) == [EndMatch()]
     assert driver.match.current_map.duration_s == 10 * 60
 
 
 def test_restarted_deathmatch_gets_its_full_time() -> None:
-    driver = MatchDriver(deathmatch(ANN)).join(ANN).live()
-    driver.wait(600)
-    driver.live()
+    driver = MatchDriver(deathmatch(ANN)).join(ANN).live().after(600).live()
     assert driver.wait(600) == []
     assert driver.wait(30) == [EndMatch()]
 

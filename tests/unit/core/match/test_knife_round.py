@@ -98,8 +98,7 @@ def test_map_that_the_plugin_reports_live_needs_no_knife_round() -> None:
 
 
 def test_second_round_shows_that_there_was_no_knife_round() -> None:
-    driver = KnifeDriver()
-    driver.start_round().start_round(2)
+    driver = KnifeDriver().start_round().start_round(2)
     assert driver.phases == LIVE
     driver.kill().decide(2, 2, 0)
     played = driver.match.current_map
@@ -108,8 +107,7 @@ def test_second_round_shows_that_there_was_no_knife_round() -> None:
 
 
 def test_map_restarted_after_its_knife_round_is_live() -> None:
-    driver = KnifeDriver().play_knife_round()
-    driver.start_round().start_round()
+    driver = KnifeDriver().play_knife_round().start_round().start_round()
     assert driver.phases == LIVE
 
 

@@ -73,29 +73,25 @@ def test_map_loaded_after_lost_lines_is_identified_by_its_name() -> None:
 
 
 def test_restart_with_another_map_name_is_the_same_map_if_no_lines_were_lost() -> None:
-    driver = LossyDriver.of()
-    driver.change_map(MAPS[1], ANN, BEN).live(MAPS[1])
+    driver = LossyDriver.of().change_map(MAPS[1], ANN, BEN).live(MAPS[1])
     assert driver.numbers() == [(1, MAPS[0])]
     assert driver.match.current_map.played_name == MAPS[1]
 
 
 def test_map_reported_live_again_is_the_same_map() -> None:
-    driver = LossyDriver.of()
-    driver.load(MAPS[0]).report_live(1).live(MAPS[0])
+    driver = LossyDriver.of().load(MAPS[0]).report_live(1).live(MAPS[0])
     assert driver.numbers() == [(1, MAPS[0])]
 
 
 def test_complete_roster_starts_the_next_map_if_the_end_of_the_last_one_was_not_logged() -> None:
-    driver = LossyDriver.of()
-    driver.load(MAPS[1])
+    driver = LossyDriver.of().load(MAPS[1])
     driver.apply(ev.WarmupBegan(driver.now_ms))
     assert driver.join(ANN, BEN).effects == [StartPlay(2)]
     assert driver.winners() == [None]
 
 
 def test_later_map_with_the_same_name_is_identified_by_the_live_report() -> None:
-    driver = LossyDriver.of()
-    driver.load(MAPS[0]).live(MAPS[0])
+    driver = LossyDriver.of().load(MAPS[0]).live(MAPS[0])
     assert driver.numbers() == [(1, MAPS[0])]
     driver.score(1, 0).report_live(2)
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[0])]
@@ -104,9 +100,7 @@ def test_later_map_with_the_same_name_is_identified_by_the_live_report() -> None
 
 
 def test_later_map_with_the_same_name_is_identified_by_its_result() -> None:
-    driver = LossyDriver.of()
-    driver.load(MAPS[0]).live(MAPS[0]).end_map(13, 5)
-    driver.report_result(2, 13, 5)
+    driver = LossyDriver.of().load(MAPS[0]).live(MAPS[0]).end_map(13, 5).report_result(2, 13, 5)
     assert driver.winners() == [None, ONE]
 
 
@@ -118,29 +112,24 @@ def test_reports_that_do_not_fit_the_series_format_are_ignored() -> None:
 
 
 def test_late_report_of_the_live_map_is_ignored() -> None:
-    driver = LossyDriver.of()
-    driver.report_live(1)
-    driver.load(MAPS[1]).live(MAPS[1])
+    driver = LossyDriver.of().report_live(1).load(MAPS[1]).live(MAPS[1])
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1])]
 
 
 def test_reported_result_completes_a_map_without_a_logged_end() -> None:
-    driver = LossyDriver.of()
-    driver.report_live(2).live(MAPS[1]).report_result(1, 5, 13)
+    driver = LossyDriver.of().report_live(2).live(MAPS[1]).report_result(1, 5, 13)
     assert (driver.winners(), driver.match.series_score) == ([TWO, None], (0, 1))
     assert driver.match.maps[0].team2_score == 13
     assert driver.end_map(5, 13).effects == [EndMatch()]
 
 
 def test_result_reported_before_the_next_map_is_kept() -> None:
-    driver = LossyDriver.of()
-    driver.report_result(1, 5, 13).report_live(2).live(MAPS[1])
+    driver = LossyDriver.of().report_result(1, 5, 13).report_live(2).live(MAPS[1])
     assert driver.winners() == [TWO, None]
 
 
 def test_reported_result_is_discarded_after_a_restore() -> None:
-    driver = LossyDriver.of()
-    driver.report_result(1, 5, 13).restore(4, 2, 2).report_live(2).live(MAPS[1])
+    driver = LossyDriver.of().report_result(1, 5, 13).restore(4, 2, 2).report_live(2).live(MAPS[1])
     assert driver.winners() == [None, None]
 
 
@@ -151,8 +140,7 @@ def test_reported_result_is_discarded_after_a_restore() -> None:
 def test_winner_of_a_map_without_a_logged_end_is_inferred_from_the_series_score(
     second: tuple[int, int], final: tuple[int, int], first: Winner
 ) -> None:
-    driver = LossyDriver.of()
-    driver.report_live(2).live(MAPS[1])
+    driver = LossyDriver.of().report_live(2).live(MAPS[1])
     assert driver.end_map(*second).effects == []  # only the plugin knows whether another map follows
     assert (driver.match.phase, driver.match.map_number) == (MatchPhase.BETWEEN_MAPS, 3)
     assert driver.report_series(*final).effects == [EndMatch()]
@@ -161,16 +149,14 @@ def test_winner_of_a_map_without_a_logged_end_is_inferred_from_the_series_score(
 
 
 def test_tie_without_a_logged_end_is_inferred_from_the_series_score() -> None:
-    driver = LossyDriver.of()
-    driver.end_map(13, 5).live(MAPS[1]).load(MAPS[2]).live(MAPS[2])
+    driver = LossyDriver.of().end_map(13, 5).live(MAPS[1]).load(MAPS[2]).live(MAPS[2])
     assert driver.end_map(13, 5).effects == []
     assert driver.report_series(2, 0).effects == [EndMatch()]
     assert driver.winners() == [ONE, TIE, ONE]
 
 
 def test_series_reported_over_before_the_last_map_end_ends_with_that_map() -> None:
-    driver = LossyDriver.of()
-    driver.report_live(2).live(MAPS[1])
+    driver = LossyDriver.of().report_live(2).live(MAPS[1])
     assert driver.report_series(2, 0).effects == []
     assert driver.end_map(13, 5).effects == [EndMatch()]
     assert driver.winners() == [ONE, ONE]
@@ -190,8 +176,7 @@ def test_won_series_with_an_unlogged_map_end_waits_for_the_reported_score() -> N
 def test_won_series_ends_after_the_grace_period_without_a_report() -> None:
     driver = LossyDriver.of()
     for number in (2, 3):
-        driver.report_live(number)
-        driver.live(MAPS[number - 1]).end_map(13, 5)
+        driver.report_live(number).live(MAPS[number - 1]).end_map(13, 5)
     assert driver.wait(GRACE_S) == [EndMatch()]
     assert (driver.match.winner, driver.match.series_score) == (ONE, (2, 0))
     assert driver.winners() == [None, ONE, ONE]
@@ -218,32 +203,27 @@ def test_casual_match_whose_winner_is_not_known_ends_too() -> None:
 
 
 def test_series_with_a_reported_score_is_finished_when_all_players_left() -> None:
-    driver = LossyDriver.of()
-    driver.report_series(2, 0).leave(ANN, BEN)
+    driver = LossyDriver.of().report_series(2, 0).leave(ANN, BEN)
     driver.match.reported.over_since_ms = None  # with accelerated time, the all-left timeout comes before this one
     assert driver.wait(30) == [EndMatch()]
     assert driver.match.winner is ONE
 
 
 def test_series_without_a_reported_end_is_canceled_when_all_players_left() -> None:
-    driver = LossyDriver.of()
-    driver.report_live(2)
-    driver.live(MAPS[1]).end_map(13, 5).leave(ANN, BEN)
+    driver = LossyDriver.of().report_live(2).live(MAPS[1]).end_map(13, 5).leave(ANN, BEN)
     assert driver.wait(121) == [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
     assert driver.match.winner is None
 
 
 def test_maps_missing_from_the_log_keep_their_position() -> None:
-    driver = LossyDriver.of(BO5)
-    driver.report_live(4).live(MAPS[3])
+    driver = LossyDriver.of(BO5).report_live(4).live(MAPS[3])
     assert driver.numbers() == [(1, MAPS[0]), (2, MAPS[1]), (3, MAPS[2]), (4, MAPS[3])]
     assert [one.started_at_ms is None for one in driver.match.maps] == [False, True, True, False]
     assert driver.winners() == [None, None, None, None]
 
 
 def test_series_reported_over_during_an_earlier_map_ends_after_the_grace_period() -> None:
-    driver = LossyDriver.of()
-    driver.end_map(13, 5).live(MAPS[1])
+    driver = LossyDriver.of().end_map(13, 5).live(MAPS[1])
     assert driver.report_series(2, 1).effects == []
     assert driver.wait(GRACE_S - 1) == []
     assert driver.wait(1) == [EndMatch()]
@@ -256,17 +236,14 @@ def test_series_reported_over_during_an_earlier_map_ends_after_the_grace_period(
 
 
 def test_new_round_extends_the_grace_period() -> None:
-    driver = LossyDriver.of()
-    driver.report_series(2, 0)
-    driver.wait(GRACE_S - 1)
+    driver = LossyDriver.of().report_series(2, 0).after(GRACE_S - 1)
     driver.apply(ev.RoundStarted(driver.now_ms, 9, (ANN,), (BEN,), Side.CT))
     assert driver.wait(GRACE_S - 1) == []
     assert driver.wait(1) == [EndMatch()]
 
 
 def test_no_map_is_added_after_the_last_one() -> None:
-    driver = LossyDriver.of()
-    driver.report_live(3).live(MAPS[2])
+    driver = LossyDriver.of().report_live(3).live(MAPS[2])
     assert driver.end_map(13, 5).effects == []
     driver.live(MAPS[0])
     assert (len(driver.match.maps), driver.match.phase) == (3, MatchPhase.BETWEEN_MAPS)
@@ -274,8 +251,7 @@ def test_no_map_is_added_after_the_last_one() -> None:
 
 
 def test_series_without_lost_lines_requests_its_next_map() -> None:
-    driver = LossyDriver.of()
-    driver.report_result(1, 13, 5)
+    driver = LossyDriver.of().report_result(1, 13, 5)
     assert driver.end_map(13, 5).effects == [LoadMap(2, MAPS[1])]
     driver.report_live(2).live(MAPS[1]).report_series(2, 0)
     assert driver.end_map(13, 5).effects == [EndMatch()]
@@ -316,8 +292,7 @@ def test_timeline_of_a_map_without_a_logged_end_ends_without_a_winner_before_the
 
 def test_timeline_has_no_items_after_the_last_map() -> None:
     driver, timeline = LossyDriver.of(), Timeline()
-    driver.report_live(3)
-    driver.live(MAPS[2]).end_map(13, 5)
+    driver.report_live(3).live(MAPS[2]).end_map(13, 5)
     timeline.add_map_ends(driver.match)
     timeline.drain()
     chat = ev.ChatMessage(driver.now_ms, ANN, "Ann", False, "gg")

@@ -89,14 +89,10 @@ def test_players_of_a_deathmatch_have_no_team() -> None:
 
 
 def test_roster_says_since_when_a_player_is_connected_or_has_left() -> None:
-    driver = RosterDriver(duel())
-    driver.wait(5)
-    driver.join(ANN)
+    driver = RosterDriver(duel()).after(5).join(ANN)
     assert driver.states() == {ANN: (CONNECTED, 5), BEN: (NEVER, None)}
     assert live_roster(driver.match, driver.stays)[0].name == "name of 1"
-    driver.wait(5)
-    driver.leave(ANN)
-    driver.wait(5)
+    driver.after(5).leave(ANN).after(5)
     driver.update()
     assert driver.states()[ANN] == (LEFT, 10)
     driver.join(ANN)
@@ -111,23 +107,19 @@ def test_player_who_came_and_went_between_two_updates_has_left() -> None:
 
 
 def test_map_change_is_not_leaving() -> None:
-    driver = RosterDriver(duel(SeriesFormat.BO3))
-    driver.join(ANN, BEN).live()
-    driver.wait(60)
+    driver = RosterDriver(duel(SeriesFormat.BO3)).join(ANN, BEN).live().after(60)
     driver.end_map().leave(ANN, BEN, is_map_change=True).load(MAPS[1])
     assert driver.states() == {ANN: (CONNECTED, 0), BEN: (CONNECTED, 0)}
-    driver.wait(10)
-    driver.join(ANN)
+    driver.after(10).join(ANN)
     assert driver.states()[ANN] == (CONNECTED, 0)
-    driver.wait(GRACE_S)
+    driver.after(GRACE_S)
     driver.update()
     assert driver.states() == {ANN: (CONNECTED, 0), BEN: (LEFT, 60)}
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_player_who_leaves_during_a_map_change_has_left(is_loaded: bool) -> None:
-    driver = RosterDriver(duel(SeriesFormat.BO3))
-    driver.join(ANN, BEN).live().end_map()
+    driver = RosterDriver(duel(SeriesFormat.BO3)).join(ANN, BEN).live().end_map()
     if is_loaded:
         driver.load(MAPS[1])
     driver.leave(BEN)

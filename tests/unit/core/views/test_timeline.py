@@ -48,8 +48,7 @@ def test_detection_with_an_invalid_time_has_a_clamped_timestamp(at_ms: int) -> N
 def test_our_own_detections_follow_the_kill_that_triggered_them() -> None:
     driver = timeline_duel()
     for _ in range(60):
-        driver.kill()
-        driver.wait(5)
+        driver.kill().after(5)
     assert len(driver.match.detections) == len(driver.of(items.AntiCheatItem)) > 0
     types = driver.types()
     assert types[types.index("anti_cheat") - 1] == "kill"

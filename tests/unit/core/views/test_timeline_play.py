@@ -118,8 +118,7 @@ def test_map_that_was_never_live_has_no_end_item() -> None:
 
 
 def test_deathmatch_that_ends_by_timeout_has_an_end_item_without_a_score() -> None:
-    driver = TimelineDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live().kill()
-    driver.wait(900)
+    driver = TimelineDriver(deathmatch(ANN, BEN)).join(ANN, BEN).live().kill().after(900)
     assert driver.match.phase is MatchPhase.OVER
     assert driver.types()[-3:] == ["map_live", "kill", "map_end"]
     (end,) = driver.of(items.MapEndItem)

@@ -79,7 +79,7 @@ def test_changes_found_by_the_console_add_items() -> None:
     driver.apply(ev.PlayersSeen(driver.now_ms, names, 30_000))
     assert driver.types() == ["player_connected", "player_connected", "player_connected"]
     assert driver.of(items.PlayerConnectedItem)[2].player.name == "Ben"
-    driver.wait(31)
+    driver.after(31)
     driver.apply(ev.PlayersSeen(driver.now_ms, names, 30_000))
     (left,) = driver.of(items.PlayerDisconnectedItem)
     assert (left.player.steam_id, left.reason) == (CAT, "")
