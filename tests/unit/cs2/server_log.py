@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from cs2_protocol.log_clock import format_stamp
 from cs2_protocol.log_lines.reader import LineReader
@@ -63,13 +63,13 @@ class ServerLog:
             offset = end
         return "".join(recorded)
 
-    def write(self, *texts: str) -> ServerLog:
+    def write(self, *texts: str) -> Self:
         for text in texts:
             self.lines.append((self.now, text))
             self.interpreter.read(self.now, self.reader.parse(text), self.events)
         return self
 
-    def wait(self, seconds: float = 1) -> ServerLog:
+    def wait(self, seconds: float = 1) -> Self:
         self.now += int(seconds * 1000)
         return self
 
@@ -83,7 +83,7 @@ class ServerLog:
         team = self.side[account] if team is None else team
         return f'"{NAMES[account]}<{account}><[U:1:{account}]><{team}>"'
 
-    def join(self, *accounts: int) -> ServerLog:
+    def join(self, *accounts: int) -> Self:
         for account in accounts:
             self.write(
                 f'{self.token(account, "")} connected, address "203.0.113.1:1"',
@@ -93,29 +93,29 @@ class ServerLog:
             self.switch(account, "Unassigned", self.side[account])
         return self
 
-    def switch(self, account: int, old: str, new: str) -> ServerLog:
+    def switch(self, account: int, old: str, new: str) -> Self:
         self.side[account] = new
         return self.write(f'"{NAMES[account]}<{account}><[U:1:{account}]>" switched from team <{old}> to <{new}>')
 
-    def leave(self, account: int, reason: str = "NETWORK_DISCONNECT_DISCONNECT_BY_USER") -> ServerLog:
+    def leave(self, account: int, reason: str = "NETWORK_DISCONNECT_DISCONNECT_BY_USER") -> Self:
         return self.write(f'{self.token(account)} disconnected (reason "{reason}")')
 
-    def status(self, rounds: int | None = None) -> ServerLog:
+    def status(self, rounds: int | None = None) -> Self:
         rounds = self.rounds if rounds is None else rounds
         return self.write(
             f'MatchStatus: Score: {self.score["CT"]}:{self.score["TERRORIST"]} on map "{MAP}" RoundsPlayed: {rounds}'
         )
 
-    def match_start(self, rounds: int = 0) -> ServerLog:
+    def match_start(self, rounds: int = 0) -> Self:
         self.score = {"CT": 0, "TERRORIST": 0}
         self.rounds = 0
         self.write("Starting Freeze period", f'World triggered "Match_Start" on "{MAP}"')
         return self.status(rounds)
 
-    def load(self, map_name: str = MAP) -> ServerLog:
+    def load(self, map_name: str = MAP) -> Self:
         return self.write(f'Loading map "{map_name}"', 'Started:  ""')
 
-    def go_live(self) -> ServerLog:
+    def go_live(self) -> Self:
         return (
             self.load()
             .join(1, 2, 3, 4)
@@ -128,10 +128,10 @@ class ServerLog:
             .round_start()
         )
 
-    def round_start(self) -> ServerLog:
+    def round_start(self) -> Self:
         return self.write('World triggered "Round_Start"').wait()
 
-    def round_end(self, side: str, notice: str | None = None) -> ServerLog:
+    def round_end(self, side: str, notice: str | None = None) -> Self:
         self.score[side] += 1
         self.rounds += 1
         notice = notice or ("CTs_Win" if side == "CT" else "Terrorists_Win")
@@ -140,28 +140,29 @@ class ServerLog:
         )
         return self.status().write('World triggered "Round_End"').wait(7)
 
-    def freeze(self) -> ServerLog:
+    def freeze(self) -> Self:
         return self.write("Starting Freeze period").status().wait(15)
 
-    def play(self, *sides: str) -> ServerLog:
+    def play(self, *sides: str) -> Self:
         """Play rounds won by these sides, each followed by freeze time and the start of the next round."""
         for side in sides:
             self.wait(30).round_end(side).freeze().round_start()
         return self
 
-    def swap_sides(self) -> None:
+    def swap_sides(self) -> Self:
         """Swap the score as the server does at halftime, without writing a line."""
         self.score = {"CT": self.score["TERRORIST"], "TERRORIST": self.score["CT"]}
+        return self
 
-    def halftime(self) -> ServerLog:
+    def halftime(self) -> Self:
         self.swap_sides()
         for account, old in list(self.side.items()):
             self.switch(account, old, "TERRORIST" if old == "CT" else "CT")
         return self.freeze().round_start()
 
-    def kill(self, killer: int, victim: int, weapon: str = "ak47", tail: str = "") -> ServerLog:
+    def kill(self, killer: int, victim: int, weapon: str = "ak47", tail: str = "") -> Self:
         return self.write(f'{self.token(killer)} [0 0 0] killed {self.token(victim)} [3 4 0] with "{weapon}"{tail}')
 
-    def game_over(self, mode: str = "competitive", score: tuple[int, int] | None = None) -> ServerLog:
+    def game_over(self, mode: str = "competitive", score: tuple[int, int] | None = None) -> Self:
         ct, t = score or (self.score["CT"], self.score["TERRORIST"])
         return self.write(f"Game Over: {mode}  {MAP} score {ct}:{t} after 30 min")

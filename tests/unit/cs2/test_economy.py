@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from matchpod.core import events as ev
 from matchpod.cs2.economy import MAX_PLAYERS
 from protocol_tests.log_lines.samples import STATS_ROW
@@ -13,23 +15,22 @@ ANN, BEN, CID = id64(1), id64(2), id64(3)
 class EconomyLog(ServerLog):
     """A server log with lines about money and equipment."""
 
-    def money(self, account: int, before: int, change: int, cause: str = "") -> EconomyLog:
+    def money(self, account: int, before: int, change: int, cause: str = "") -> Self:
         tail = f" ({cause})" if cause else ""
-        self.write(f"{self.token(account)} money change {before}{change:+d} = ${before + change} (tracked){tail}")
-        return self
+        return self.write(
+            f"{self.token(account)} money change {before}{change:+d} = ${before + change} (tracked){tail}"
+        )
 
-    def buy(self, account: int, before: int, price: int) -> EconomyLog:
+    def buy(self, account: int, before: int, price: int) -> Self:
         return self.money(account, before, -price, "purchase: weapon_ak47")
 
-    def exit(self, account: int, *items: str) -> EconomyLog:
-        self.write(f"{self.token(account)} left buyzone with [ {''.join(f'{item} ' for item in items)}]")
-        return self
+    def exit(self, account: int, *items: str) -> Self:
+        return self.write(f"{self.token(account)} left buyzone with [ {''.join(f'{item} ' for item in items)}]")
 
-    def block(self, number: int, account: int, money: int) -> EconomyLog:
+    def block(self, number: int, account: int, money: int) -> Self:
         row = STATS_ROW.replace("101,", f"{account},").replace("8350", f"{money}")
         begin = ("JSON_BEGIN{", '"name": "round_stats",', f'"round_number" : "{number}",', '"players" : {')
-        self.write(*begin, f'"player_0" : "{row}"', "}}JSON_END")
-        return self
+        return self.write(*begin, f'"player_0" : "{row}"', "}}JSON_END")
 
     def totals(self, number: int) -> tuple[dict[str, int], dict[str, int], dict[str, int], bool]:
         """Return money, spent, equipment, and whether money is logged, of all events of a round together."""
@@ -46,23 +47,18 @@ class EconomyLog(ServerLog):
 
 def frozen() -> EconomyLog:
     """Return a log in the freeze time of round 2."""
-    log = EconomyLog()
-    log.go_live().round_end("CT").freeze()
-    return log
+    return EconomyLog().go_live().round_end("CT").freeze()
 
 
 def test_first_round_has_the_economy_of_the_freeze_time_before_the_map_is_live() -> None:
-    log = EconomyLog()
-    log.load().join(1, 2, 3, 4).match_start(-1).write("Starting Freeze period")
-    log.block(1, 1, 800).write('World triggered "Match_Start" on "de_nuke"')
-    log.status(0)
+    log = EconomyLog().load().join(1, 2, 3, 4).match_start(-1).write("Starting Freeze period")
+    log.block(1, 1, 800).write('World triggered "Match_Start" on "de_nuke"').status(0)
     log.buy(2, 800, 700).round_start()
     assert log.totals(1) == ({ANN: 800, BEN: 800}, {BEN: 700}, {}, True)
 
 
 def test_money_is_that_of_the_block_or_before_the_first_change() -> None:
-    log = frozen().block(2, 1, 4100).buy(1, 4100, 2700).buy(2, 3000, 300).buy(2, 2700, 200)
-    log.round_start()
+    log = frozen().block(2, 1, 4100).buy(1, 4100, 2700).buy(2, 3000, 300).buy(2, 2700, 200).round_start()
     money, spent, _, has_money_lines = log.totals(2)
     assert money == {ANN: 4100, BEN: 3000}
     assert spent == {ANN: 2700, BEN: 500}
@@ -71,16 +67,12 @@ def test_money_is_that_of_the_block_or_before_the_first_change() -> None:
 
 def test_items_sold_back_are_not_spent_and_rewards_are_not_earned_back() -> None:
     log = frozen().buy(1, 4000, 2700).money(1, 1300, 2700, "acquire: sellback").buy(1, 4000, 300)
-    log.round_start()
-    log.money(1, 3700, 300).money(1, 4000, -300)
-    log.round_end("CT")
+    log.round_start().money(1, 3700, 300).money(1, 4000, -300).round_end("CT")
     assert log.totals(2)[1] == {ANN: 300}
 
 
 def test_purchases_after_freeze_time_and_after_the_decision_count_for_the_round() -> None:
-    log = frozen().buy(1, 4000, 300)
-    log.round_start()
-    log.buy(1, 3700, 200).round_end("CT")
+    log = frozen().buy(1, 4000, 300).round_start().buy(1, 3700, 200).round_end("CT")
     assert log.totals(2)[1] == {ANN: 500}
     log.buy(1, 3500, 50).freeze().round_start()
     assert log.totals(2)[1] == {ANN: 550}
@@ -100,34 +92,27 @@ def test_equipment_is_valued_at_the_first_exit_in_play() -> None:
 
 
 def test_equipment_is_known_during_the_round_once_all_players_have_left_the_buy_zone() -> None:
-    log = frozen()
-    log.round_start()
+    log = frozen().round_start()
     log.exit(1, "weapon_glock").exit(2, "weapon_glock").exit(3, "weapon_ak47").exit(4, "weapon_raygun")
     assert log.totals(2)[2] == {ANN: 200, BEN: 200, CID: 2700}
 
 
 def test_without_money_lines_nothing_is_known_about_spending() -> None:
-    log = frozen()
-    log.round_start()
-    log.round_end("CT").freeze()
+    log = frozen().round_start().round_end("CT").freeze()
     assert log.totals(2) == ({}, {}, {}, False)
 
 
 def test_payment_at_the_end_of_a_round_shows_that_money_is_logged() -> None:
-    log = frozen()
-    log.round_start().round_end("CT")
-    log.money(3, 1000, 1400).freeze()
+    log = frozen().round_start().round_end("CT").money(3, 1000, 1400).freeze()
     assert log.totals(2) == ({CID: 1000}, {}, {}, True)
 
 
 def test_nothing_is_counted_between_lost_lines_and_the_next_freeze_time() -> None:
     log = frozen()
     log.interpreter.economy.forget()
-    log.block(2, 1, 4100).buy(1, 4100, 2700).round_start()
-    log.exit(1, "weapon_ak47").round_end("CT")
+    log.block(2, 1, 4100).buy(1, 4100, 2700).round_start().exit(1, "weapon_ak47").round_end("CT")
     assert log.totals(2) == ({}, {}, {}, False)
-    log.freeze()
-    log.buy(1, 5000, 300).round_start()
+    log.freeze().buy(1, 5000, 300).round_start()
     assert log.totals(3) == ({ANN: 5000}, {ANN: 300}, {}, True)
 
 

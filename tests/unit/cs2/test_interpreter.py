@@ -79,8 +79,7 @@ def test_teams_keep_their_score_through_halves_and_overtimes() -> None:
 
 def test_outdated_team_names_after_halftime_do_not_change_the_sides() -> None:
     # On a real server the score is swapped in the freeze time of round 13, the names only at the end of that round.
-    log = ServerLog().go_live().play("CT").round_end("CT")
-    log.swap_sides()
+    log = ServerLog().go_live().play("CT").round_end("CT").swap_sides()
     for account, old in list(log.side.items()):
         log.switch(account, old, "TERRORIST" if old == "CT" else "CT")
     log.write(
@@ -91,8 +90,7 @@ def test_outdated_team_names_after_halftime_do_not_change_the_sides() -> None:
 
 
 def test_score_reveals_halftime_without_player_lines() -> None:
-    log = ServerLog().go_live().play("CT").round_end("CT")
-    log.swap_sides()
+    log = ServerLog().go_live().play("CT").round_end("CT").swap_sides()
     log.interpreter.flow.sides.clear_sides()
     log.freeze()
     assert log.last(ev.SidesSwapped).team1_side is Side.T

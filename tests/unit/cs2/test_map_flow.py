@@ -52,8 +52,7 @@ def test_teams_that_rejoin_on_swapped_sides_keep_their_score() -> None:
     log = ServerLog().go_live().play("CT", "TERRORIST", "CT").round_end("TERRORIST")
     for account in (1, 2, 3, 4):
         log.leave(account)
-    log.swap_sides()
-    log.freeze()
+    log.swap_sides().freeze()
     log.side = {1: "TERRORIST", 2: "TERRORIST", 3: "CT", 4: "CT"}
     log.join(1, 2, 3, 4).round_start().play("TERRORIST").round_end("TERRORIST")
     assert scores(log) == (4, 2)
@@ -151,8 +150,7 @@ def test_surrendering_team_loses_the_map() -> None:
 
 
 def test_score_of_the_previous_round_is_not_swapped() -> None:
-    log = ServerLog().go_live().play("CT", "CT").round_end("CT")
-    log.swap_sides()
+    log = ServerLog().go_live().play("CT", "CT").round_end("CT").swap_sides()
     log.side = {1: "TERRORIST", 2: "TERRORIST", 3: "CT", 4: "CT"}
     for account in (1, 2, 3, 4):
         log.write(f'{log.token(account)} picked up "knife"')
@@ -344,8 +342,7 @@ def begin_in_freeze_time() -> ServerLog:
 
 def test_first_round_counts_if_the_log_begins_in_its_freeze_time() -> None:
     log = begin_in_freeze_time()
-    log.write(f"{log.token(4)} left buyzone with [ weapon_glock ]")
-    log.round_end("CT")
+    log.write(f"{log.token(4)} left buyzone with [ weapon_glock ]").round_end("CT")
     decided, grown = log.last(ev.RoundDecided), log.last(ev.LineupGrown)
     assert [event.rounds_played for event in log.all(ev.MapLive)] == [0]
     assert (decided.round_number, decided.team1_score, decided.team2_score) == (1, 1, 0)
@@ -386,8 +383,7 @@ def test_later_round_is_not_taken_for_the_first_if_the_log_begins_in_its_freeze_
 
 
 def test_player_who_joins_a_side_during_a_round_is_not_in_its_line_up() -> None:
-    log = ServerLog().join(1, 2, 3).match_start(0).round_start()
-    log.join(4)
+    log = ServerLog().join(1, 2, 3).match_start(0).round_start().join(4)
     log.write(f'{log.token(4)} purchased "deagle"')
     assert not log.all(ev.LineupGrown)
 

@@ -8,12 +8,16 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.match.played_map import MAX_NAMES, MapStatus, PlayedMap, map_name
-from matchpod.core.model import Winner
+from matchpod.core.model import GameSettings, Winner
 from tests.unit.core.match_driver import ANN, BEN, MAPS, deathmatch, duel, open_match
 
 
-def upcoming() -> PlayedMap:
-    return PlayedMap.upcoming(duel(), 1)
+def upcoming(*events: ev.GameEvent, settings: GameSettings | None = None) -> PlayedMap:
+    """A map that is not live yet, after these events."""
+    played = PlayedMap.upcoming(settings or duel(), 1)
+    for event in events:
+        played.apply(event)
+    return played
 
 
 def live(**changes: int | str | None) -> ev.MapLive:
@@ -21,10 +25,9 @@ def live(**changes: int | str | None) -> ev.MapLive:
     return msgspec.structs.replace(event, **changes)
 
 
-def live_map() -> PlayedMap:
-    played = upcoming()
-    played.apply(live())
-    return played
+def live_map(*events: ev.GameEvent, settings: GameSettings | None = None) -> PlayedMap:
+    """A live map after these events."""
+    return upcoming(live(), *events, settings=settings)
 
 
 def decided(number: int, team1: int, team2: int) -> ev.RoundDecided:
@@ -81,61 +84,49 @@ def test_team_names_are_those_of_the_newest_start() -> None:
 
 
 def test_nothing_counts_before_the_map_is_live() -> None:
-    played = upcoming()
-    for event in (kill(), decided(1, 1, 0), ev.MapEnded(9_000, "de_nuke", 13, 1), ev.RoundRestored(9_000, 3, 2, 1)):
-        played.apply(event)
+    played = upcoming(kill(), decided(1, 1, 0), ev.MapEnded(9_000, "de_nuke", 13, 1), ev.RoundRestored(9_000, 3, 2, 1))
     assert (played.status, played.team1_score, played.last_event_at_ms) == (MapStatus.UPCOMING, 0, None)
     assert kills_of(played) == 0
 
 
 def test_live_map_applies_events_to_its_ledger() -> None:
-    played = live_map()
-    played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
-    played.apply(kill())
+    played = live_map(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T), kill())
     assert kills_of(played) == 1
 
 
 def test_score_is_copied_from_the_round_decision() -> None:
-    played = live_map()
-    played.apply(decided(9, 4, 5))
+    played = live_map(decided(9, 4, 5))
     assert (played.team1_score, played.team2_score) == (4, 5)
 
 
 def test_round_is_open_from_its_start_to_its_decision() -> None:
-    played = live_map()
-    played.apply(ev.RoundStarted(7_000, 3, (ANN,), (BEN,), Side.CT))
+    played = live_map(ev.RoundStarted(7_000, 3, (ANN,), (BEN,), Side.CT))
     assert (played.round_number, played.latest_round, played.team1_side) == (3, 3, Side.CT)
     played.apply(decided(3, 2, 1))
     assert (played.round_number, played.latest_round) == (None, 3)
 
 
 def test_sides_and_pauses_are_tracked() -> None:
-    played = live_map()
-    played.apply(ev.SidesSwapped(3_000, Side.CT))
-    played.apply(ev.Paused(3_000, "mp_pause_match"))
+    played = live_map(ev.SidesSwapped(3_000, Side.CT), ev.Paused(3_000, "mp_pause_match"))
     assert (played.team1_side, played.is_paused) == (Side.CT, True)
     played.apply(ev.Unpaused(3_500, "mp_unpause_match"))
     assert not played.is_paused
 
 
 def test_ended_map_has_score_winner_and_duration() -> None:
-    played = live_map()
-    played.apply(ev.MapEnded(62_999, "de_nuke", 7, 13))
+    played = live_map(ev.MapEnded(62_999, "de_nuke", 7, 13))
     assert played.is_finished
     assert (played.team1_score, played.team2_score, played.winner) == (7, 13, Winner.TEAM2)
     assert (played.finished_at_ms, played.duration_s) == (62_999, 61)
 
 
 def test_duration_is_not_negative_if_the_clock_was_set_back() -> None:
-    played = live_map()
-    played.apply(ev.MapEnded(500, "de_nuke", 13, 7))
+    played = live_map(ev.MapEnded(500, "de_nuke", 13, 7))
     assert played.duration_s == 0
 
 
 def test_only_a_late_mvp_report_counts_after_the_end() -> None:
-    played = live_map()
-    played.apply(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T))
-    played.apply(decided(1, 1, 0))
+    played = live_map(ev.RoundStarted(7_000, 1, (ANN,), (BEN,), Side.T), decided(1, 1, 0))
     played.apply(ev.MapEnded(10_000, "de_nuke", 1, 0))
     for event in (kill(), decided(2, 9, 9), live(), ev.MvpNamed(11_000, 1, ANN, 1)):
         played.apply(event)
@@ -144,23 +135,18 @@ def test_only_a_late_mvp_report_counts_after_the_end() -> None:
 
 
 def test_restart_of_a_live_map_resets_its_score() -> None:
-    played = live_map()
-    played.apply(decided(4, 3, 1))
-    played.apply(live(at_ms=50_000, since_ms=49_000))
+    played = live_map(decided(4, 3, 1), live(at_ms=50_000, since_ms=49_000))
     assert (played.started_at_ms, played.team1_score, played.team2_score) == (49_000, 0, 0)
     assert played.latest_round is None
 
 
 def test_map_first_seen_mid_game_starts_with_its_current_score() -> None:
-    played = live_map()
-    played.apply(ev.MapLive(0, "de_nuke", 0, Side.CT, rounds_played=4, team1_score=3, team2_score=1))
+    played = live_map(ev.MapLive(0, "de_nuke", 0, Side.CT, rounds_played=4, team1_score=3, team2_score=1))
     assert (played.team1_score, played.team2_score, played.latest_round) == (3, 1, 4)
 
 
 def test_restored_backup_reopens_a_finished_map() -> None:
-    played = live_map()
-    played.apply(ev.MapEnded(60_000, "de_nuke", 13, 11))
-    played.apply(ev.RoundRestored(70_000, 20, 10, 10))
+    played = live_map(ev.MapEnded(60_000, "de_nuke", 13, 11), ev.RoundRestored(70_000, 20, 10, 10))
     assert (played.status, played.winner, played.finished_at_ms) == (MapStatus.LIVE, None, None)
     assert (played.team1_score, played.team2_score, played.latest_round) == (10, 10, 20)
     played.apply(ev.MapEnded(90_000, "de_nuke", 10, 13))
@@ -168,20 +154,17 @@ def test_restored_backup_reopens_a_finished_map() -> None:
 
 
 def test_latest_name_of_a_human_is_stored() -> None:
-    played = upcoming()
-    for event in (
+    played = upcoming(
         ev.PlayerConnected(1, ANN, "first", 1),
         ev.PlayerEntered(1, BEN, "ben", 2),
         ev.PlayerRenamed(2, ANN, "second"),
         ev.PlayerConnected(3, "BOT:Han", "Han", 3),
-    ):
-        played.apply(event)
+    )
     assert played.names == {ANN: "second", BEN: "ben"}
 
 
 def test_names_are_updated_until_the_end() -> None:
-    played = live_map()
-    played.apply(ev.ChatMessage(3_000, ANN, "ann", is_team_only=False, text="hi"))
+    played = live_map(ev.ChatMessage(3_000, ANN, "ann", is_team_only=False, text="hi"))
     played.apply(ev.MapEnded(4_000, "de_nuke", 13, 1))
     played.apply(ev.PlayerRenamed(5_000, ANN, "later"))
     assert played.names == {ANN: "ann"}
@@ -197,18 +180,13 @@ def test_number_of_names_is_limited() -> None:
 
 
 def test_deathmatch_has_neither_score_nor_winner() -> None:
-    played = PlayedMap.upcoming(deathmatch(), 1)
-    played.apply(live())
-    played.apply(decided(1, 40, 30))
-    played.apply(ev.MapEnded(60_000, "de_nuke", 40, 30))
+    played = live_map(decided(1, 40, 30), ev.MapEnded(60_000, "de_nuke", 40, 30), settings=deathmatch())
     assert (played.team1_score, played.team2_score, played.winner) == (0, 0, None)
     assert played.is_finished
 
 
 def test_canceled_live_map_ends_at_its_last_event() -> None:
-    played = live_map()
-    played.apply(ev.Paused(31_000, "mp_pause_match"))
-    played.apply(kill())
+    played = live_map(ev.Paused(31_000, "mp_pause_match"), kill())
     played.cancel()
     assert (played.status, played.finished_at_ms, played.duration_s) == (MapStatus.CANCELLED, 31_000, 30)
     assert not played.is_paused
@@ -223,8 +201,7 @@ def test_canceled_map_that_never_started_has_no_times() -> None:
 
 
 def test_finished_map_stays_finished_when_the_match_is_canceled() -> None:
-    played = live_map()
-    played.apply(ev.MapEnded(60_000, "de_nuke", 13, 1))
+    played = live_map(ev.MapEnded(60_000, "de_nuke", 13, 1))
     played.cancel()
     assert played.is_finished
 
@@ -237,15 +214,10 @@ def test_map_survives_a_snapshot_at_any_point(count: int) -> None:
         kill(),
         ev.MapEnded(9_000, "de_nuke", 1, 0),
     ]
-    kept, restored = upcoming(), upcoming()
-    for event in events[:count]:
-        kept.apply(event)
-        restored.apply(event)
-    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(restored), type=PlayedMap)
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(upcoming(*events[:count])), type=PlayedMap)
     for event in events[count:]:
-        kept.apply(event)
         restored.apply(event)
-    assert restored == kept
+    assert restored == upcoming(*events)
 
 
 # --- missing parts of the log -----------------------------------------------------------------------------------------
@@ -261,9 +233,7 @@ def gap() -> ev.LogGap:
 
 def after(*happened: ev.GameEvent) -> tuple[bool, tuple[int, ...]]:
     """Whether a map is complete after these events, and its missing rounds."""
-    played = live_map()
-    for event in happened:
-        played.apply(event)
+    played = live_map(*happened)
     return played.is_complete, played.missing_rounds
 
 
@@ -305,10 +275,7 @@ def test_missing_rounds(happened: tuple[ev.GameEvent, ...], *, is_complete: bool
 
 
 def test_round_is_unknown_after_a_loss_until_the_next_score_or_start() -> None:
-    played = live_map()
-    played.apply(started(5))
-    played.apply(gap())
-    played.apply(started(5))
+    played = live_map(started(5), gap(), started(5))
     assert (played.round_number, played.latest_round) == (None, None), "its number is only assumed"
     played.apply(decided(7, 4, 3))
     assert (played.round_number, played.latest_round) == (None, 7)
@@ -317,9 +284,7 @@ def test_round_is_unknown_after_a_loss_until_the_next_score_or_start() -> None:
 
 
 def test_round_is_known_again_by_the_statistics_of_the_game() -> None:
-    played = live_map()
-    played.apply(gap())
-    played.apply(ev.GameCounted(8_500, 4, ()))
+    played = live_map(gap(), ev.GameCounted(8_500, 4, ()))
     assert (played.round_number, played.latest_round) == (None, 3)
     played.apply(started(4))
     assert (played.round_number, played.latest_round) == (4, 4)
@@ -339,16 +304,12 @@ def test_restored_backup_drops_losses_of_later_rounds() -> None:
 
 
 def test_deathmatch_has_no_missing_rounds() -> None:
-    played = PlayedMap.upcoming(deathmatch(), 1)
-    played.apply(live())
-    played.apply(gap())
+    played = live_map(gap(), settings=deathmatch())
     assert (played.is_complete, played.missing_rounds) == (False, ())
 
 
 def test_rounds_after_the_last_certain_score_stay_marked_when_the_map_is_over() -> None:
-    played = live_map()
-    played.apply(decided(1, 1, 0))
-    played.apply(ev.LogGap(9_500, 100))
+    played = live_map(decided(1, 1, 0), ev.LogGap(9_500, 100))
     for number in (2, 3, 4):
         played.apply(ev.RoundDecided(9_600, number, None, Side.T, RoundEndReason.TERRORISTS_WIN, 1, 0))
     played.apply(ev.MapEnded(9_900, "de_nuke", 1, 0, is_complete=False, is_winner_known=False))
@@ -364,34 +325,27 @@ def round_start(number: int, side: Side, *, is_certain: bool = True) -> ev.Round
 
 
 def test_start_side_is_that_of_the_first_round() -> None:
-    played = live_map()
-    played.apply(round_start(1, Side.T))
-    played.apply(decided(1, 1, 0))
-    played.apply(ev.SidesSwapped(4_000, Side.CT))
+    played = live_map(round_start(1, Side.T), decided(1, 1, 0), ev.SidesSwapped(4_000, Side.CT))
     played.apply(round_start(2, Side.CT))
     assert (played.start_side, played.team1_side) == (Side.T, Side.CT)
 
 
 def test_start_side_follows_a_restart() -> None:
-    played = live_map()
-    played.apply(round_start(1, Side.T))
-    played.apply(live())
+    played = live_map(round_start(1, Side.T), live())
     assert played.start_side is None
     played.apply(round_start(1, Side.CT))
     assert played.start_side is Side.CT
 
 
 def test_start_side_is_corrected_during_the_first_round_only() -> None:
-    played = live_map()
-    played.apply(round_start(1, Side.T, is_certain=False))
+    played = live_map(round_start(1, Side.T, is_certain=False))
     assert played.start_side is None
     played.apply(ev.SidesSwapped(4_000, Side.CT))
     assert played.start_side is Side.CT
 
 
 def test_start_side_of_a_map_whose_first_round_is_missing_is_unknown() -> None:
-    played = live_map()
-    played.apply(round_start(2, Side.T))
+    played = live_map(round_start(2, Side.T))
     assert played.start_side is None
 
 
