@@ -14,9 +14,6 @@ TEST_TMPDIR := $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print 
 BIN := .venv/bin
 READY := .venv/.ready
 COVERAGE_REPORT := build/coverage.json
-UNIT_OUTPUT := build/unit-tests.txt
-SIMULATOR_OUTPUT := build/simulator-tests.txt
-BROWSER_OUTPUT := build/browser-tests.txt
 # The unit tests of the packages whose coverage is measured, and those of the simulator and of game server images.
 PURE := tests/unit/core tests/unit/cs2 packages/cs2-protocol
 SIMULATOR := tests/unit/simulator packages/cs2-simulator packages/matchpod-gameserver
@@ -33,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests simulator-tests browser-tests chromium soak chaos check fix golden bench
+.PHONY: help run test unit-tests core-tests service-tests simulator-tests browser-tests chromium soak chaos check fix golden bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -52,21 +49,24 @@ test: $(READY)
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -f $(COVERAGE_REPORT)
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
 	@# The test modules of the others are compiled first: otherwise each worker compiles all of them in a fresh clone.
-	@nice -n 10 $(MAKE) --no-print-directory unit-tests >$(UNIT_OUTPUT) 2>&1 & unit=$$!; \
-		nice -n 10 $(MAKE) --no-print-directory simulator-tests >$(SIMULATOR_OUTPUT) 2>&1 & simulator=$$!; \
-		nice -n 5 $(MAKE) --no-print-directory browser-tests >$(BROWSER_OUTPUT) 2>&1 & browser=$$!; \
+	@parts=; start() { \
+			nice -n $$1 $(MAKE) --no-print-directory $$2-tests >build/$$2-tests.txt 2>&1 & parts="$$parts $$2:$$!"; }; \
+		start 5 browser; start 10 simulator; start 10 service; start 10 core; \
 		others="tests $(WAITING) --ignore=tests/unit --ignore=tests/browser"; \
 		$(BIN)/pytest --collect-only --quiet $$others >/dev/null 2>&1; \
 		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10; status=$$?; \
-		wait $$browser || status=1; cat $(BROWSER_OUTPUT); \
-		wait $$simulator || status=1; cat $(SIMULATOR_OUTPUT); wait $$unit || status=1; cat $(UNIT_OUTPUT); exit $$status
+		for part in $$parts; do wait $${part#*:} || status=1; cat build/$${part%:*}-tests.txt; done; exit $$status
 endif
 
-# In one process each: a second one would collect all tests again, and measuring in workers takes twice the CPU time.
-unit-tests: $(READY)
+# Unit tests, in one process each: every further one would collect all tests again, and slow down measuring.
+unit-tests: core-tests service-tests simulator-tests
+
+core-tests: $(READY)
 	@echo "unit tests of core and cs2, with coverage"
 	@$(PYTEST) -n 0 $(PURE) -m "not soak" --branch-coverage $(COVERAGE_REPORT)
 	@$(BIN)/python scripts/check_coverage.py $(COVERAGE_REPORT)
+
+service-tests: $(READY)
 	@echo "unit tests of the service"
 	@$(PYTEST) -n 0 tests/unit $(addprefix --ignore=,$(PURE) $(SIMULATOR)) -m "not soak" --durations=3
 
