@@ -1,7 +1,7 @@
 """Measure which branches of the pure packages their tests reach, for `make test`.
 
 Python calls the tracer for every function, also those of pytest, which are most of what runs here. So only imports and
-the bodies of tests are traced: that gives the same percentages as tracing all, for a third of the CPU time.
+the bodies of tests are traced: that gives the same percentages as tracing everything, for a third of its cost.
 """
 
 from __future__ import annotations
