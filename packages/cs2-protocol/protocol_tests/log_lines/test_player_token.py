@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines import player_token as module
-from cs2_protocol.log_lines.player_token import MAX_KNOWN_PLAYERS, KnownPlayers, player_token
+from cs2_protocol.log_lines.player_token import MAX_KNOWN_PLAYERS, MAX_SECOND_TOKENS, KnownPlayers, player_token
 
 from .samples import ANN, BEN
 
@@ -68,17 +67,17 @@ def test_renames_do_not_drop_other_players() -> None:
     assert len(known.tokens) == len(known.ids) == len(known.players) == 2
 
 
-def test_number_of_known_players_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_KNOWN_PLAYERS", 3)
-    monkeypatch.setattr(module, "MAX_SECOND_TOKENS", 3)
+def test_number_of_known_players_is_bounded() -> None:
     known = KnownPlayers()
-    for number in range(50):
+    for number in range(MAX_KNOWN_PLAYERS + 50):
         known.learn(player_token(f"n{number}", number, "[U:1:101]", "CT"))
-        known.second_token(f"n{number}<{number}><[U:1:101]><CT>", BEN)
+    assert [token.name for token in known.players.values()] == [
+        f"n{50 + number}" for number in range(MAX_KNOWN_PLAYERS)
+    ]
+    assert len(known.tokens) == len(known.ids) == MAX_KNOWN_PLAYERS
+    for number in range(MAX_SECOND_TOKENS + 1):
         known.second_token(f"m{number}<{number}><[U:1:101]><CT>", BEN)
-    assert [token.name for token in known.players.values()] == ["n47", "n48", "n49"]
-    assert len(known.tokens) == len(known.ids) == 3
-    assert len(known.second_tokens) <= 3
+        assert len(known.second_tokens) == number % MAX_SECOND_TOKENS + 1
 
 
 def test_second_player_with_a_quote_in_the_name_is_a_player_only_as_long_as_the_name_is_known() -> None:

@@ -43,7 +43,7 @@ class Response:
     drip_s: float = 0.0
     closes: bool = False
     hangs: bool = False
-    during: Callable[[], None] = field(default=lambda: None)
+    during: Callable[[], object] = field(default=lambda: None)
 
 
 def status(code: int, body: bytes = b"") -> Response:

@@ -13,20 +13,18 @@ import pytest
 
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.wire import http_client
-from cs2_simulator.wire.http_client import HttpClient
+from cs2_simulator.wire.http_client import IDLE_S, HttpClient
 from cs2_simulator.wire.http_response import MAX_HEAD_BYTES
 from simulator_tests.wire.log_receiver import OK, LogReceiver, Response, status
+from simulator_tests.wire.loop_thread import DrivenLoop, run_driven, turns
 
 
-def post(url: str, *, times: int = 1, timeout_s: float = 10.0, pause_s: float = 0.0) -> list[FetchResult]:
+def post(url: str, *, times: int = 1, timeout_s: float = 10.0) -> list[FetchResult]:
     """Post to a URL several times in sequence."""
 
     async def work() -> list[FetchResult]:
         client = HttpClient(timeout_s=timeout_s)
-        results = []
-        for _ in range(times):
-            results.append(await client.post(url, [("X-Name", "value")], b"body"))
-            await asyncio.sleep(pause_s)
+        results = [await client.post(url, [("X-Name", "value")], b"body") for _ in range(times)]
         await client.close()
         return results
 
@@ -105,39 +103,39 @@ async def test_host_header_can_be_overridden() -> None:
         assert receiver.requests[0].headers == [("Host", "example.org")]
 
 
-async def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "IDLE_S", 0.1)
-
-    with LogReceiver() as receiver:
-        url = receiver.url
+def test_connection_is_closed_when_it_was_idle_and_stays_open_in_regular_use() -> None:
+    async def work(loop: DrivenLoop) -> None:
         client = HttpClient()
-        await client.get(url, [])
-        assert client.connections == 1
-        async with asyncio.timeout(10):
-            while client.connections:
-                await asyncio.sleep(0.01)
-        await client.get(url, [])
+        for _ in range(5):
+            await client.get(receiver.url, [])
+            loop.advance(IDLE_S * 0.7)
+            await turns()
+        for _ in range(2):
+            loop.advance(IDLE_S)
+            await turns()
+        assert client.connections == 0
+        await client.get(receiver.url, [])
         await client.close()
-        assert [request.connection for request in receiver.requests] == [1, 2]
 
-
-def test_connection_in_regular_use_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "IDLE_S", 0.2)
     with LogReceiver() as receiver:
-        post(receiver.url, times=8, pause_s=0.1)
-        assert {request.connection for request in receiver.requests} == {1}
+        run_driven(work)
+        assert [request.connection for request in receiver.requests] == [1] * 5 + [2]
 
 
-async def test_connection_closed_by_the_peer_is_removed() -> None:
+@pytest.mark.parametrize("is_closed_at_once", [True, False])
+async def test_idle_connection_that_the_peer_closed_is_replaced(is_closed_at_once: bool) -> None:
     with LogReceiver() as receiver:
-        url = receiver.url
+        receiver.default = Response(OK, closes=is_closed_at_once)
         client = HttpClient()
-        await client.get(url, [])
-        assert client.connections == 1
-        receiver.stop()
-        async with asyncio.timeout(10):
+        assert (await client.get(receiver.url, [])).status == 200
+        if not is_closed_at_once:
+            assert client.connections == 1
+            receiver.stop()
+            receiver.start()
+        async with asyncio.timeout(60):
             while client.connections:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
+        assert (await client.get(receiver.url, [])).status == 200
         await client.close()
 
 
@@ -145,14 +143,6 @@ def test_connection_is_reused() -> None:
     with LogReceiver() as receiver:
         post(receiver.url, times=3)
         assert [request.connection for request in receiver.requests] == [1, 1, 1]
-
-
-def test_closed_idle_connection_is_replaced() -> None:
-    with LogReceiver() as receiver:
-        receiver.responses.append(Response(OK, closes=True))
-        results = post(receiver.url, times=2, pause_s=0.2)
-        assert [fetched.status for fetched in results] == [200, 200]
-        assert len(receiver.requests) == 2
 
 
 def test_request_is_retried_once_if_a_reused_connection_is_closed() -> None:
@@ -288,13 +278,14 @@ def test_failed_requests_create_no_reference_cycles(response: Response | None) -
 
     async def work(url: str) -> list[FrameType]:
         client = HttpClient(timeout_s=0.05)
-        gc.collect()
         gc.disable()
+        gc.freeze()  # what other tests left takes long to search
         gc.set_debug(gc.DEBUG_SAVEALL)
         for _ in range(5):
             assert (await client.post(url, [], b"body")).status is None
         gc.collect()
         gc.set_debug(0)
+        gc.unfreeze()
         gc.enable()
         found = [one for one in gc.garbage if isinstance(one, FrameType)]
         gc.garbage.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 
 from cs2_protocol.log_batches import Gap, LogCursor, LogNotice, read_post
 from cs2_protocol.log_lines.world_lines import ConsoleChat
@@ -13,6 +12,7 @@ from cs2_simulator.log_stream import GameHeaders, LogStream
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.log_sender import POST_INTERVAL_S, POSTS_PER_S, LogSender, post_interval_s, retry_interval_s
 from simulator_tests.wire.log_receiver import OK, LogReceiver, ReceivedRequest, Response, status
+from simulator_tests.wire.loop_thread import DrivenLoop, run_driven
 
 START_MS = 1_000_000_000_000
 
@@ -51,6 +51,10 @@ class SenderHarness:
             while not is_met():
                 self.send_due()
                 await asyncio.sleep(0.01)
+
+    async def settle(self) -> None:
+        """Wait until all posts in flight are answered."""
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
 
     @property
     def is_all_acknowledged(self) -> bool:
@@ -112,12 +116,11 @@ async def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
         )
         harness = SenderHarness(receiver.url, timeout_s=0.5, interval_s=0.02)
         logged: list[str] = []
-        async with asyncio.timeout(30):
-            while receiver.responses:
-                logged.append(f"line {len(logged)}")
-                harness.log(logged[-1])
-                harness.send_due()
-                await asyncio.sleep(0.02)
+        while receiver.responses:
+            logged.append(f"line {len(logged)}")
+            harness.log(logged[-1])
+            left = len(receiver.responses)
+            await harness.run_until(lambda: len(receiver.responses) < left)  # noqa: B023
         await harness.run_until(lambda: harness.is_all_acknowledged)
         await harness.close()
         texts, notices = read_lines(receiver.requests)
@@ -132,9 +135,7 @@ async def test_restarted_receiver_receives_missed_lines() -> None:
         await harness.run_until(lambda: harness.is_all_acknowledged)
         await asyncio.to_thread(receiver.stop)
         harness.log("two")
-        for _ in range(20):
-            harness.send_due()
-            await asyncio.sleep(0.02)
+        await harness.run_until(lambda: len(harness.wake_times) > 2)  # after failed posts
         assert not harness.is_all_acknowledged
         harness.log("three")
         await asyncio.to_thread(receiver.start)
@@ -167,34 +168,34 @@ async def test_slow_receiver_does_not_delay_another() -> None:
         assert read_lines(quick.requests)[0] == [f"line {number}" for number in range(5)]
 
 
-async def test_failing_receiver_is_not_retried_faster_than_the_interval() -> None:
-    with LogReceiver() as receiver:
-        receiver.default = status(500)
-        harness = SenderHarness(receiver.url, interval_s=0.2)
-        harness.log("one")
-        started_s = monotonic()
-        while len(receiver.requests) < 4:
-            harness.send_due()
-            await asyncio.sleep(0.005)
-        # By the sender's clock: on a busy machine requests arrive late and then close together.
-        assert (len(receiver.requests) - 1) * 0.2 <= monotonic() - started_s
-        assert harness.wake_times
-        await harness.close()
+def test_post_is_repeated_after_the_retry_interval_and_followed_after_the_other() -> None:
+    async def work(loop: DrivenLoop) -> None:
+        harness = SenderHarness(receiver.url, interval_s=2, retry_s=5)
 
+        async def post_after(interval_s: float) -> None:
+            """Expect the next post when this interval has passed, and none before."""
+            posted = len(receiver.requests)
+            loop.advance(interval_s - 0.5)
+            assert harness.send_due() == loop.time() + 0.5
+            loop.advance(0.5)
+            assert harness.send_due() is None
+            await harness.settle()
+            assert len(receiver.requests) == posted + 1
 
-async def test_send_due_returns_the_time_of_the_next_post() -> None:
-    with LogReceiver() as receiver:
-        harness = SenderHarness(receiver.url, interval_s=5.0)
-        now_s = asyncio.get_running_loop().time()
-        assert harness.send_due() is None
         harness.log("one")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        assert harness.send_due() is None
+        harness.send_due()
+        await harness.settle()
+        assert harness.wake_times == [loop.time() + 5]
+        await post_after(5)
+        assert harness.is_all_acknowledged
         harness.log("two")
-        next_s = harness.send_due()
-        assert next_s is not None
-        assert next_s > now_s + 4.5
+        await post_after(2)
         await harness.close()
+
+    with LogReceiver() as receiver:
+        receiver.responses.append(status(500))
+        run_driven(work)
+        assert len(receiver.requests) == 3
 
 
 async def test_send_due_returns_a_time_soon_after_the_current_tick() -> None:
@@ -239,17 +240,3 @@ def test_many_servers_post_less_often() -> None:
 def test_many_servers_retry_even_less_often() -> None:
     assert retry_interval_s(1) == retry_interval_s(20) == POST_INTERVAL_S
     assert retry_interval_s(600) > post_interval_s(600)
-
-
-async def test_unacknowledged_post_is_retried_after_the_retry_interval() -> None:
-    with LogReceiver() as receiver:
-        receiver.responses.extend([status(500), status(200)])
-        harness = SenderHarness(receiver.url, interval_s=0.01, retry_s=3)
-        harness.log("one")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        harness.log("two")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        await harness.close()
-        first, second, third = (request.at_s for request in receiver.requests)
-    assert second - first > 2.5
-    assert third - second < 2.5

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
-from cs2_simulator.wire.pacer import MAX_CANCELLED, Pacer
+from cs2_simulator.wire.pacer import MAX_CANCELLED, SLICE_S, Pacer
+from simulator_tests.wire.loop_thread import DrivenLoop, run_driven
 
 
 async def test_wakeups_run_in_order_of_their_time() -> None:
@@ -62,22 +62,25 @@ async def test_cancelling_a_past_wakeup_does_nothing() -> None:
     assert len(pacer) == 0
 
 
-async def test_event_loop_runs_while_many_wakeups_are_due() -> None:
-    pacer = Pacer()
-    now_s = asyncio.get_running_loop().time()
-    woken: list[int] = []
+def test_event_loop_runs_while_many_wakeups_are_due() -> None:
+    async def work(loop: DrivenLoop) -> list[int]:
+        pacer = Pacer()
+        woken = 0
 
-    def wake() -> None:
-        time.sleep(0.005)
-        woken.append(1)
+        def wake() -> None:
+            nonlocal woken
+            woken += 1
+            loop.advance(SLICE_S / 2)
 
-    for _ in range(40):
-        pacer.wake_at(now_s, wake)
-    await asyncio.sleep(0.001)
-    assert 0 < len(woken) < 40
-    async with asyncio.timeout(10):
-        while len(woken) < 40:
+        for _ in range(6):
+            pacer.wake_at(loop.time(), wake)
+        found = [woken]
+        while woken < 6:
             await asyncio.sleep(0)
+            found.append(woken)
+        return found
+
+    assert sorted(set(run_driven(work))) == [0, 2, 4, 6]
 
 
 async def test_failing_callback_does_not_stop_the_others() -> None:

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cs2_simulator.wire import rcon_server
-from cs2_simulator.wire.rcon_server import MAX_SESSIONS, RconServer
+from cs2_simulator.wire.rcon_server import CLOSE_TIMEOUT_S, MAX_SESSIONS, UNREAD_S, RconServer
 from simulator_tests.wire.loop_thread import LoopThread
 from tests.effort import examples
 from tests.rcon_client import ClosedError, RconClient, packet
 
 PASSWORD = "open sesame"
+TOO_BIG = b"big 5000000"
+"""A command with an answer that the buffers of both sockets cannot hold."""
 
 
 class Console:
@@ -45,9 +46,9 @@ class Console:
 class RconHarness:
     """A running RCON server."""
 
-    def __init__(self, *, has_mirror: bool = True, ban_s: float = 60.0) -> None:
+    def __init__(self, *, has_mirror: bool = True, ban_s: float = 60.0, is_driven: bool = False) -> None:
         self.console = Console()
-        self.loop_thread = LoopThread().__enter__()
+        self.loop_thread = LoopThread(is_driven=is_driven).__enter__()
         self.rcon = self.loop_thread.run(lambda: RconServer(self.console, has_mirror=has_mirror, ban_s=ban_s))
         self.port = self.loop_thread.call(self.rcon.bind("127.0.0.1", 0))
 
@@ -82,6 +83,14 @@ async def _longest_wait(for_s: float) -> float:
 @pytest.fixture
 def harness() -> Iterator[RconHarness]:
     opened = RconHarness()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def driven() -> Iterator[RconHarness]:
+    """A server whose clock stands still until the test advances it."""
+    opened = RconHarness(is_driven=True)
     yield opened
     opened.close()
 
@@ -236,17 +245,18 @@ def test_drop_all_closes_connections_but_not_the_port(harness: RconHarness) -> N
         assert client.log_in(PASSWORD)
 
 
-def test_client_that_does_not_read_answers_is_disconnected(
-    harness: RconHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rcon_server, "UNREAD_S", 0.3)
-    with RconClient(harness.port, receive_buffer=4096) as client:
+def test_client_that_does_not_read_answers_is_disconnected(driven: RconHarness) -> None:
+    with RconClient(driven.port, receive_buffer=4096) as client:
         client.log_in(PASSWORD)
         before = _open_files()
-        for number in range(100):
-            client.send(number, 2, b"big 200000")
+        for number in range(2):
+            client.send(number, 2, TOO_BIG)
+        _wait_until(lambda: driven.console.executed != [])
+        driven.loop_thread.advance(UNREAD_S - 1)
+        assert _open_files() == before
+        driven.loop_thread.advance(2)
         _wait_until(lambda: _open_files() == before - 1)
-    assert len(harness.console.executed) < 100
+    assert len(driven.console.executed) == 1
 
 
 def test_commands_of_a_slow_reader_are_all_answered(harness: RconHarness) -> None:
@@ -259,17 +269,16 @@ def test_commands_of_a_slow_reader_are_all_answered(harness: RconHarness) -> Non
         assert [client.receive()[0] for _ in range(40)] == list(range(40))
 
 
-def test_closing_connection_waits_only_briefly_for_its_reader(
-    harness: RconHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rcon_server, "CLOSE_TIMEOUT_S", 0.1)
-    with RconClient(harness.port, receive_buffer=4096) as client:
+def test_closing_connection_waits_only_briefly_for_its_reader(driven: RconHarness) -> None:
+    with RconClient(driven.port, receive_buffer=4096) as client:
         client.log_in(PASSWORD)
-        for number in range(40):
-            client.send(number, 2, b"big 200000")
-        _wait_until(lambda: harness.console.executed != [])
+        client.send(1, 2, TOO_BIG)
+        _wait_until(lambda: driven.console.executed != [])
         before = _open_files()
-        harness.loop_thread.run(harness.rcon.drop_all)
+        driven.loop_thread.run(driven.rcon.drop_all)
+        driven.loop_thread.advance(CLOSE_TIMEOUT_S / 2)
+        assert _open_files() == before
+        driven.loop_thread.advance(CLOSE_TIMEOUT_S)
         _wait_until(lambda: _open_files() == before - 1)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import select
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +13,12 @@ from contextlib import contextmanager
 import pytest
 
 from cs2_simulator.options import ServerOptions
-from cs2_simulator.wire import server as server_module
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.pacer import Pacer
-from cs2_simulator.wire.server import TICK_MS, SimulatedServer
+from cs2_simulator.wire.server import MAX_LAG_S, MAX_REPORTS, STEP_MS, TICK_MS, SimulatedServer
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver, Response, status
-from simulator_tests.wire.loop_thread import LoopThread
+from simulator_tests.wire.loop_thread import TIMEOUT_S, DrivenLoop, LoopThread, turns
 from tests.rcon_client import ClosedError, RconClient
 
 START_MS = 1_700_000_000_000
@@ -31,7 +33,13 @@ class ServerHarness:
         self.ended: list[SimulatedServer] = []
         self.machines: list[FakeMachine] = []
         self.client = loop_thread.run(HttpClient)
-        self.server = loop_thread.run(
+        self._has_ended = threading.Event()
+        self.server = self.make_server(options, servers=servers)
+        loop_thread.call(self.server.bind())
+        loop_thread.run(self.server.boot)
+
+    def make_server(self, options: ServerOptions, *, servers: int = 1) -> SimulatedServer:
+        return self.loop_thread.run(
             lambda: SimulatedServer(
                 options,
                 self.client,
@@ -39,12 +47,10 @@ class ServerHarness:
                 make_machine=self._make_machine,
                 start_ms=START_MS,
                 instance_token=TOKEN,
-                on_exit=self.ended.append,
+                on_exit=self._on_exit,
                 servers=servers,
             )
         )
-        loop_thread.call(self.server.bind())
-        loop_thread.run(self.server.boot)
 
     @property
     def port(self) -> int:
@@ -60,10 +66,11 @@ class ServerHarness:
         return client
 
     def wait_for_exit(self) -> None:
-        until_s = time.monotonic() + 15
-        while not self.ended:
-            assert time.monotonic() < until_s
-            time.sleep(0.01)
+        assert self._has_ended.wait(TIMEOUT_S)
+
+    def _on_exit(self, server: SimulatedServer) -> None:
+        self.ended.append(server)
+        self._has_ended.set()
 
     def _make_machine(
         self, options: ServerOptions, outside: object, *, start_ms: int, instance_token: str
@@ -75,8 +82,10 @@ class ServerHarness:
 
 
 @contextmanager
-def run_server(*commands: str, speed: float = 1.0, servers: int = 1) -> Iterator[ServerHarness]:
-    with LoopThread() as loop_thread:
+def run_server(
+    *commands: str, speed: float = 1.0, servers: int = 1, is_driven: bool = False
+) -> Iterator[ServerHarness]:
+    with LoopThread(is_driven=is_driven) as loop_thread:
         options = ServerOptions(port=0, speed=speed, commands=commands)
         harness = ServerHarness(loop_thread, options, servers)
         try:
@@ -98,73 +107,51 @@ def test_commands_of_the_options_run_at_boot() -> None:
         assert harness.machine.executed == [("echo one", ""), ("echo two", "")]
 
 
-def test_clock_runs_at_the_configured_speed_and_never_faster() -> None:
-    before_s = time.monotonic()
-    with run_server(speed=50) as harness, harness.console() as client:
-        time.sleep(0.3)
-        printed_ms = int(client.run("time"))
-        assert 0 < printed_ms <= (time.monotonic() - before_s) * 50_000
-        assert printed_ms > 0.2 * 50_000 * 0.5
+@pytest.mark.parametrize(
+    ("beat", "passed_s", "moved_s"),
+    [
+        pytest.param(None, 1000, 1000, id="a clock without tasks runs on"),
+        pytest.param(30_000, 31, 31, id="idle time does not count as lag"),
+        pytest.param(10, 60, MAX_LAG_S, id="the clock catches up by the maximum lag"),
+    ],
+)
+@pytest.mark.parametrize("speed", [1, 50])
+def test_clock_runs_at_the_configured_speed(beat: int | None, passed_s: float, moved_s: float, speed: int) -> None:
+    commands = () if beat is None else (f"beat {beat * speed}",)
+    with run_server(*commands, speed=speed, is_driven=True) as harness, harness.console() as client:
+        before_ms = int(client.run("time"))
+        harness.loop_thread.advance(passed_s)
+        slack_ms = 2 * TICK_MS + (beat or 0) * speed if moved_s < passed_s else TICK_MS
+        assert 0 <= int(client.run("time")) - before_ms - moved_s * speed * 1000 + TICK_MS <= TICK_MS + slack_ms
 
 
 def test_changed_speed_takes_effect_immediately() -> None:
-    with run_server() as harness, harness.console() as client:
+    with run_server(is_driven=True) as harness, harness.console() as client:
         client.run("beat 1000")
         client.run("speed 100")
-        until_s = time.monotonic() + 15
-        while harness.machine.beats < 30:
-            assert time.monotonic() < until_s
-            time.sleep(0.02)
+        harness.loop_thread.advance(0.3)
+        assert harness.machine.beats in (30, 31)
         client.run("speed 0")
         printed_ms = client.run("time")
-        time.sleep(0.1)
+        harness.loop_thread.advance(10)
         assert client.run("time") == printed_ms
 
 
-def test_clock_catches_up_by_at_most_the_maximum_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_LAG_S", 0.1)
-    with run_server("beat 10") as harness, harness.console() as client:
-        before_ms = int(client.run("time"))
-        harness.loop_thread.loop.call_soon_threadsafe(time.sleep, 5.0)
-        after_ms = int(client.run("time"))
-        assert after_ms - before_ms < 4000
-
-
-def test_idle_time_does_not_count_as_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_LAG_S", 1.0)
-    with run_server("beat 3000") as harness, harness.console() as client:
-        before_s = time.monotonic()
-        before_ms = int(client.run("time"))
-        time.sleep(4.0)
-        passed_ms = int(client.run("time")) - before_ms
-        # More than the 1 s to catch up and the first of two beats: a slow machine may lose the rest.
-        assert 2000 < passed_ms <= (time.monotonic() - before_s) * 1000 + TICK_MS
-
-
-def test_clock_advances_without_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_LAG_S", 0.05)
-    with run_server() as harness, harness.console() as client:
-        before_ms = int(client.run("time"))
-        time.sleep(0.5)
-        assert int(client.run("time")) - before_ms > 450  # never less on a slow machine: nothing limits it
-
-
-def test_server_that_is_behind_catches_up_in_limited_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "STEP_MS", 1000)
-    with run_server("beat 100", speed=1000) as harness:
+def test_server_that_is_behind_catches_up_in_limited_steps() -> None:
+    with run_server("beat 1000", speed=300, is_driven=True) as harness:
         agenda = harness.machine.agenda
 
-        def step_ms() -> int:
+        async def step() -> int:
             before_ms = agenda.now_ms
-            time.sleep(0.2)
+            assert isinstance(harness.loop_thread.loop, DrivenLoop)
+            harness.loop_thread.loop.advance(1)
             harness.server.execute("echo", "")
-            return agenda.now_ms - before_ms
+            step_ms = agenda.now_ms - before_ms
+            while agenda.now_ms < before_ms + 299_000:
+                await asyncio.sleep(0)
+            return step_ms
 
-        assert harness.loop_thread.run(step_ms) <= 1100
-        behind_ms = harness.loop_thread.run(lambda: agenda.now_ms)
-        until_s = time.monotonic() + 10
-        while agenda.now_ms < behind_ms + 190_000:
-            assert time.monotonic() < until_s
+        assert harness.loop_thread.call(step()) <= STEP_MS + 1000
 
 
 def test_log_lines_are_posted_with_token_and_address() -> None:
@@ -201,14 +188,20 @@ def test_console_does_not_respond_during_a_map_load() -> None:
 
 
 def test_clock_stops_during_a_fetch() -> None:
-    with LogReceiver() as receiver, run_server(speed=100) as harness, harness.console() as client:
-        receiver.default = Response(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", during=lambda: time.sleep(0.5))
+    answers = threading.Event()
+    with (
+        LogReceiver() as receiver,
+        run_server(speed=100, is_driven=True) as harness,
+        harness.console() as client,
+    ):
+        receiver.default = Response(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", during=answers.wait)
         client.run("beat 100")
         client.run(f"fetch {receiver.url}")
         beats = harness.machine.beats
         receiver.wait_for_requests(1)
-        time.sleep(0.2)
+        harness.loop_thread.advance(5)
         assert harness.machine.beats == beats
+        answers.set()
         client.run("echo done")
         assert [(fetched.status, fetched.body) for fetched in harness.machine.fetched] == [(200, b"body")]
         assert receiver.requests[0].method == "GET"
@@ -222,29 +215,23 @@ def test_failed_fetch_is_reported() -> None:
         assert [fetched.status for fetched in harness.machine.fetched] == [None]
 
 
-def test_plugin_events_are_posted_once_and_dropped_while_too_many_are_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_REPORTS", 3)
+def test_plugin_events_are_dropped_while_too_many_are_pending() -> None:
+    answers = threading.Event()
     with LogReceiver() as receiver, run_server() as harness:
-        receiver.default = Response(hangs=True)
+        receiver.default = Response(during=answers.wait)
 
-        def report() -> None:
-            for _ in range(10):
+        def report(times: int) -> None:
+            for _ in range(times):
                 harness.machine.execute(f"report {receiver.url}", "")
 
-        harness.loop_thread.run(report)
-        receiver.wait_for_requests(3)
-        time.sleep(0.1)
-        assert len(receiver.requests) == 3
+        harness.loop_thread.run(lambda: report(MAX_REPORTS + 10))
+        receiver.wait_for_requests(MAX_REPORTS)
+        answers.set()
+        assert harness.loop_thread.finish_tasks() == 0
+        harness.loop_thread.run(lambda: report(1))
+        assert harness.loop_thread.finish_tasks() == 0
+        assert len(receiver.requests) == MAX_REPORTS + 1, "each is posted once, and an answer makes room for the next"
         assert receiver.requests[0].header_map["Content-Type"] == "application/json; charset=utf-8"
-
-
-def test_finished_plugin_event_makes_room_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MAX_REPORTS", 1)
-    with LogReceiver() as receiver, run_server() as harness, harness.console() as client:
-        for count in (1, 2):
-            client.run(f"report {receiver.url}")
-            receiver.wait_for_requests(count)
-            time.sleep(0.2)
 
 
 def test_connections_are_dropped_after_the_answer() -> None:
@@ -292,20 +279,20 @@ def test_crash_closes_connections_without_sending_logs() -> None:
 def test_hanging_server_keeps_its_sockets_open_without_responding() -> None:
     with (
         LogReceiver() as receiver,
-        run_server(f"listen {receiver.url}", "beat 10") as harness,
+        run_server(f"listen {receiver.url}", "beat 10", is_driven=True) as harness,
         harness.console() as client,
     ):
+        harness.loop_thread.advance(1)
         receiver.wait_for_requests(1)
         client.run("hang")
-        time.sleep(0.2)
+        harness.loop_thread.advance(1)
+        harness.loop_thread.finish_tasks()
         beats, posts = harness.machine.beats, len(receiver.requests)
-        client.socket.settimeout(0.5)
-        with pytest.raises(TimeoutError):
-            client.run("echo hello")
+        client.send(1, 2, b"echo hello")
         with RconClient(harness.port) as newcomer:
-            newcomer.socket.settimeout(0.3)
-            with pytest.raises(TimeoutError):
-                newcomer.log_in(PASSWORD)
+            newcomer.send(1, 3, PASSWORD.encode())
+            harness.loop_thread.advance(60)
+            assert select.select([client.socket, newcomer.socket], [], [], 0.2) == ([], [], [])
         assert (harness.machine.beats, len(receiver.requests)) == (beats, posts)
 
 
@@ -322,21 +309,11 @@ def test_exception_in_the_machine_is_logged_and_crashes_the_server(
 
 def test_client_that_connects_before_boot_waits() -> None:
     with run_server() as harness:
-        other = harness.loop_thread.run(
-            lambda: SimulatedServer(
-                ServerOptions(port=0),
-                harness.client,
-                Pacer(),
-                make_machine=FakeMachine,
-                start_ms=START_MS,
-                instance_token=TOKEN,
-                on_exit=harness.ended.append,
-            )
-        )
+        other = harness.make_server(ServerOptions(port=0))
         harness.loop_thread.call(other.bind())
         with RconClient(other.options.port) as client:
             client.send(1, 3, PASSWORD.encode())
-            time.sleep(0.1)
+            harness.loop_thread.call(turns())
             harness.loop_thread.run(other.boot)
             assert client.receive() == (1, 0, b"")
         harness.loop_thread.call(other.stop())
@@ -344,17 +321,7 @@ def test_client_that_connects_before_boot_waits() -> None:
 
 def test_port_in_use_is_reported_and_resources_are_freed() -> None:
     with run_server() as harness:
-        other = harness.loop_thread.run(
-            lambda: SimulatedServer(
-                ServerOptions(port=harness.port),
-                harness.client,
-                Pacer(),
-                make_machine=FakeMachine,
-                start_ms=START_MS,
-                instance_token=TOKEN,
-                on_exit=harness.ended.append,
-            )
-        )
+        other = harness.make_server(ServerOptions(port=harness.port))
         with pytest.raises(OSError, match="in use"):
             harness.loop_thread.call(other.bind())
         harness.loop_thread.call(other.stop())

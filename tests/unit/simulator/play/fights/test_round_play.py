@@ -134,6 +134,7 @@ def test_retake_begins_with_the_plant() -> None:
     field.agenda.run_until(field.agenda.now_ms + 2000)
     assert [line.trigger for line in field.log.lines_of(Triggered)][-1] == "Planted_The_Bomb"
     assert all(player.primary and player.armor for player in field.arena.players)
+    assert {player.team for player in field.arena.players if player.has_kit} == {"CT"}
 
 
 def _without_result(script: Script[RoundEnd]) -> Script[None]:
