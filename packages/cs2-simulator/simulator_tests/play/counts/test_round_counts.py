@@ -1,0 +1,279 @@
+"""Test the statistics of a round, rule by rule, with small hand-made rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator_tests.play.counts.counted_round import BookAndTeams
+
+CLUTCHES = frozenset({"clutch1v1", "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5"})
+MULTI_KILLS = frozenset({"double_kills", "triple_kills", "quad_kills", "aces"})
+
+
+def rule(sentence: str, script: str, *, size: int = 3, **counts: int) -> object:
+    """A case: the counters `a_kills`, `b_deaths`, … after a script (see `BookAndTeams.play`)."""
+    return pytest.param(script, size, counts, id=sentence)
+
+
+def check(script: str, size: int, counts: dict[str, int], others: frozenset[str] = frozenset()) -> None:
+    """Play a script and compare counters. Those in `others` are 0 unless they are given."""
+    game = BookAndTeams(size)
+    game.play(script)
+    found: dict[str, int] = {}
+    for player in (*game.ours, *game.theirs):
+        name, tally = player.person.name, game.tally(player)
+        found |= {f"{name}_{counter}": getattr(tally, counter) for counter in tally.__struct_fields__}
+    unexpected = {name: count for name, count in found.items() if count and name[2:] in others}
+    assert {name: found[name] for name in counts} | unexpected == counts
+
+
+@pytest.mark.parametrize(
+    ("script", "size", "counts"),
+    [
+        rule(
+            "team kill is a death and a team kill only",
+            "u>c a>b",
+            a_team_kills=1,
+            a_kills=0,
+            a_trade_kills=0,
+            a_clutch_kills=0,
+            a_kast_rounds=0,
+            b_deaths=1,
+        ),
+        rule(
+            "suicide is a death but no kill", "a>a:hegrenade", a_deaths=1, a_kills=0, a_team_kills=0, a_first_deaths=1
+        ),
+        rule("death by bomb or fall counts", "!a", a_deaths=1),
+        rule("player dies at most once per round", "u>a !a #2 !a", a_deaths=2),
+        rule("flash assist is also an assist", "a*u a+v", a_assists=2, a_flash_assists=1),
+        rule("assist on a teammate does not count", "a+b", a_assists=0, a_kast_rounds=0),
+        rule(
+            "only the first kill and death are first",
+            "a>u v>a",
+            a_first_kills=1,
+            v_first_kills=0,
+            u_first_deaths=1,
+            a_first_deaths=0,
+        ),
+        rule(
+            "team kill can be the first death but not the first kill",
+            "a>b u>a",
+            b_first_deaths=1,
+            a_first_deaths=0,
+            a_first_kills=0,
+            u_first_kills=1,
+        ),
+        rule("suicide can be the first death", "!c a>u", c_first_deaths=1, u_first_deaths=0),
+        rule("leaving is not a death", "-a b>u", a_deaths=0, a_first_deaths=0, u_first_deaths=1),
+        rule("kill after the decision is not a first kill", "=1 u>a", u_kills=1, u_first_kills=0),
+        rule("death after the decision is not a first death", "=2 !a", a_first_deaths=0),
+    ],
+)
+def test_kills_deaths_and_assists(script: str, size: int, counts: dict[str, int]) -> None:
+    check(script, size, counts)
+
+
+@pytest.mark.parametrize(
+    ("script", "size", "counts"),
+    [
+        rule("trade may be in the same tick", "u>a b>u@0", b_trade_kills=1, a_traded_deaths=1),
+        rule("trade may follow after five seconds", "u>a b>u@5000", b_trade_kills=1, a_traded_deaths=1),
+        rule("later kill is not a trade", "u>a b>u@5001", b_trade_kills=0, a_traded_deaths=0),
+        rule(
+            "kill that trades two deaths is one trade kill",
+            "u>a u>b c>u",
+            c_trade_kills=1,
+            a_traded_deaths=1,
+            b_traded_deaths=1,
+            c_traded_deaths=0,
+        ),
+        rule("killing another enemy is not a trade", "u>a b>v", b_trade_kills=0, a_traded_deaths=0),
+        rule(
+            "dead player does not trade their own death",
+            "u>a a>u:inferno",
+            a_kills=1,
+            a_trade_kills=0,
+            a_traded_deaths=0,
+        ),
+        rule(
+            "dead player can trade the death of a teammate",
+            "u>a u>b a>u:inferno",
+            a_trade_kills=1,
+            a_traded_deaths=0,
+            b_traded_deaths=1,
+            c_traded_deaths=0,
+        ),
+        rule("team kill neither trades nor is traded", "a>b c>a", c_trade_kills=0, b_traded_deaths=0),
+        rule("killing a team killer is not a trade", "a>b u>a", u_trade_kills=0, b_traded_deaths=0),
+        rule("trade after the decision counts", "u>a =2 b>u", b_trade_kills=1, a_traded_deaths=1, a_kast_rounds=1),
+        rule("trade does not count across rounds", "u>a =2 #2 b>u", b_trade_kills=0),
+    ],
+)
+def test_trades(script: str, size: int, counts: dict[str, int]) -> None:
+    check(script, size, counts)
+
+
+@pytest.mark.parametrize(
+    ("script", "size", "counts"),
+    [
+        rule("one enemy is left", "!u !v !a !b c>w =1", c_clutch1v1=1, c_clutch_kills=1),
+        rule("two enemies are left", "!u !a !b c>v c>w =1", c_clutch1v2=1, c_clutch_kills=2),
+        rule("three enemies are left", "!a !b c>u c>v c>w =1", c_clutch1v3=1, c_clutch_kills=3),
+        rule("more than five enemies count as five", "!a !b !c !d !e =1", size=6, f_clutch1v5=1),
+        rule("lost round is not a won clutch", "!a !b =2", c_clutch1v3=0),
+        rule("drawn round is not a won clutch", "!a !b =0", c_clutch1v3=0),
+        rule("only the winner gets it if both sides are in one", "a>u v>a v>b =2", size=2, v_clutch1v2=1),
+        rule("dead player can win it", "!u a>v =2", size=2, v_clutch1v2=1),
+        rule("team of one is not in one", "a>u =1", size=1, a_clutch1v1=0),
+        rule("last player without enemies is not in one", "!u !v !a =1", size=2, b_clutch1v1=0),
+        rule("leaving puts a teammate into one", "-a b>u =1", size=2, b_clutch1v2=1, b_clutch_kills=1),
+        rule("leaving while dead or twice changes nothing", "!a -a -a b>u =1", b_clutch1v1=0, b_clutch_kills=0),
+        rule("it does not start after the decision", "=1 !a b>u", size=2, b_clutch1v2=0, b_clutch_kills=0),
+        rule("kill after the decision is no clutch kill", "!a =1 b>u", size=2, b_clutch_kills=0, b_clutch1v2=1),
+        rule("kill by a dead player is no clutch kill", "!a a>u:hegrenade", size=2, a_clutch_kills=0),
+    ],
+)
+def test_clutches(script: str, size: int, counts: dict[str, int]) -> None:
+    check(script, size, counts, CLUTCHES)
+
+
+@pytest.mark.parametrize(
+    ("script", "size", "counts"),
+    [
+        rule("one kill is no multi-kill", "a>u", size=6, a_kills=1),
+        rule("two kills", "a>u a>v", size=6, a_double_kills=1),
+        rule("three kills", "a>u a>v a>w", size=6, a_triple_kills=1),
+        rule("four kills", "a>u a>v a>w a>x", size=6, a_quad_kills=1),
+        rule("five kills", "a>u a>v a>w a>x a>y", size=6, a_aces=1),
+        rule("six kills are an ace too", "a>u a>v a>w a>x a>y a>z", size=6, a_aces=1),
+        rule("kills after the decision count", "a>u =1 a>v", size=6, a_double_kills=1),
+        rule("they are counted per round", "a>u a>v =1 #2 a>u a>v =1", size=6, a_double_kills=2),
+    ],
+)
+def test_multi_kills(script: str, size: int, counts: dict[str, int]) -> None:
+    check(script, size, counts, MULTI_KILLS)
+
+
+@pytest.mark.parametrize(
+    ("script", "size", "counts"),
+    [
+        rule(
+            "KAST counts kill, assist, survival and traded death, not flash assists",
+            "u>c a>u b+u d*u !a !b !d =2",
+            size=6,
+            a_kast_rounds=1,
+            b_kast_rounds=1,
+            c_kast_rounds=1,
+            d_kast_rounds=0,
+            u_kast_rounds=1,
+            v_kast_rounds=1,
+        ),
+        rule(
+            "survivor is alive and connected at the decision",
+            "-a !b =2 !c -u",
+            a_kast_rounds=0,
+            b_kast_rounds=0,
+            c_kast_rounds=1,
+            u_kast_rounds=1,
+            c_deaths=1,
+        ),
+        rule("KAST counts a round once", "a>u a>v a+w =1", a_kast_rounds=1),
+    ],
+)
+def test_kast(script: str, size: int, counts: dict[str, int]) -> None:
+    check(script, size, counts)
+
+
+def test_kill_counts_for_the_killer_and_death_for_the_victim() -> None:
+    game = BookAndTeams()
+    game.book.kill(game.ours[0], game.theirs[0], "ak47", is_headshot=True, at_ms=1)
+    killer, victim = game.tally(game.ours[0]), game.tally(game.theirs[0])
+    assert (killer.kills, killer.headshots, killer.deaths, killer.weapon_kills) == (1, 1, 0, {"ak47": 1})
+    assert (victim.kills, victim.deaths) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("counter", "weapons"),
+    [
+        ("pistol_kills", "glock hkp2000 usp_silencer p250 elite fiveseven tec9 cz75a deagle revolver"),
+        ("sniper_kills", "awp ssg08 scar20 g3sg1"),
+        ("knife_kills", "knife knife_t knife_butterfly bayonet"),
+        (None, "ak47 hegrenade inferno taser"),
+    ],
+)
+def test_kill_counts_in_at_most_one_weapon_class(counter: str | None, weapons: str) -> None:
+    for weapon in weapons.split():
+        game = BookAndTeams()
+        game.kill(game.ours[0], game.theirs[0], weapon=weapon)
+        tally = game.tally(game.ours[0])
+        classes = ("pistol_kills", "sniper_kills", "knife_kills")
+        assert [name for name in classes if getattr(tally, name)] == ([counter] if counter else [])
+
+
+def test_only_damage_to_enemies_counts() -> None:
+    game = BookAndTeams()
+    ann, bob, eve = game.ours[0], game.ours[1], game.theirs[0]
+    game.book.hit(ann, eve, "ak47", 27)
+    game.book.hit(ann, bob, "ak47", 30)
+    game.book.hit(ann, ann, "hegrenade", 40)
+    assert (game.tally(ann).damage, game.tally(ann).utility_damage) == (27, 0)
+
+
+@pytest.mark.parametrize(
+    ("weapons", "utility", "burn", "grenade"),
+    [
+        ("hegrenade", 10, 0, 10),
+        ("inferno molotov incgrenade", 10, 10, 0),
+        ("flashbang smokegrenade decoy", 10, 0, 0),
+        ("awp", 0, 0, 0),
+    ],
+)
+def test_utility_damage_is_damage_by_grenades_and_fire(weapons: str, utility: int, burn: int, grenade: int) -> None:
+    for weapon in weapons.split():
+        game = BookAndTeams()
+        game.book.hit(game.ours[0], game.theirs[0], weapon, 10)
+        tally = game.tally(game.ours[0])
+        assert (tally.damage, tally.utility_damage, tally.burn_damage, tally.he_damage) == (10, utility, burn, grenade)
+
+
+def test_death_by_the_bomb_counts_only_before_the_decision() -> None:
+    game = BookAndTeams()
+    game.book.killed_by_bomb(game.ours[0])
+    game.book.round_decided(2, None)
+    game.book.killed_by_bomb(game.ours[1])
+    assert (game.tally(game.ours[0]).deaths, game.tally(game.ours[1]).deaths) == (1, 0)
+    assert game.tally(game.ours[1]).rounds_survived == 1
+
+
+def test_only_enemies_count_as_flashed() -> None:
+    game = BookAndTeams()
+    for victim in (game.theirs[0], game.theirs[0], game.ours[0], game.ours[1]):
+        game.book.blinded(victim, game.ours[0])
+    assert game.tally(game.ours[0]).enemies_flashed == 2
+
+
+def test_thrown_grenades_are_counted_by_kind() -> None:
+    game = BookAndTeams()
+    for grenade in ["hegrenade", "flashbang", "flashbang", "smokegrenade", "molotov", "incgrenade", "decoy"]:
+        game.book.grenade_thrown(game.ours[0], grenade)
+    tally = game.tally(game.ours[0])
+    thrown = (tally.he_thrown, tally.flash_thrown, tally.smoke_thrown, tally.molly_thrown, tally.decoy_thrown)
+    assert thrown == (1, 2, 1, 2, 1)
+
+
+def test_plants_defuses_and_chickens_are_counted() -> None:
+    game = BookAndTeams()
+    game.book.bomb_planted(game.theirs[0])
+    game.book.bomb_defused(game.ours[0])
+    game.book.chicken_killed(game.ours[0])
+    assert game.tally(game.theirs[0]).bomb_plants == 1
+    assert (game.tally(game.ours[0]).bomb_defuses, game.tally(game.ours[0]).chicken_kills) == (1, 1)
+
+
+def test_kills_while_blind_and_kills_of_the_carrier_are_counted() -> None:
+    game = BookAndTeams()
+    ann, eve, ben = game.ours[0], *game.theirs[:2]
+    eve.has_bomb = True
+    game.book.kill(ann, eve, "ak47", is_headshot=False, at_ms=1, is_blind=True)
+    game.book.kill(ann, ben, "ak47", is_headshot=False, at_ms=2)
+    assert (game.tally(ann).blind_kills, game.tally(ann).carrier_kills) == (1, 1)
