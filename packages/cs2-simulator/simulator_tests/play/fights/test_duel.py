@@ -9,7 +9,7 @@ import pytest
 
 from cs2_protocol.log_lines.player_lines import Attacked, Killed
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.duel import choose_weapon, duel, graze, spray
+from cs2_simulator.play.fights.duel import duel, graze, spray
 from cs2_simulator.play.player import Participant
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
@@ -21,7 +21,7 @@ def armed_field(gun: str = "ak47", **settings: str) -> Battlefield:
     return field
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("gun", ["ak47", "mp9", "awp", "ssg08", "nova", "negev", ""])
 def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
     field = armed_field(gun)
@@ -35,19 +35,9 @@ def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
     assert ("headshot" in kill.modifiers) == (lethal[0].hitgroup == "head")
 
 
-def test_health_decreases_by_the_logged_damage() -> None:
-    field = armed_field()
-    health = {player.token: 100 for player in field.arena.players}
-    for seed in range(4):
-        field.run(duel(Battle(field.arena, Random(seed)), field.cts[seed], field.ts[seed]))
-    for line in field.log.lines_of(Attacked):
-        assert line.health == max(0, health[line.victim] - line.damage)
-        health[line.victim] = line.health
-
-
 @pytest.mark.parametrize("is_quick", [False, True])
 def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
-    for seed in range(20):
+    for seed in range(8):
         field = armed_field()
         script = duel(Battle(field.arena, Random(seed)), field.cts[0], field.ts[0], is_quick=is_quick)
         for _ in script:
@@ -58,7 +48,7 @@ def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
 
 @pytest.mark.parametrize(("gun", "cycle_ms"), [("awp", 1455), ("ssg08", 1250), ("ak47", 100)])
 def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int) -> None:
-    for seed in range(40):
+    for seed in range(10):
         field = armed_field(gun)
         battle, killer = Battle(field.arena, Random(seed)), field.cts[0]
         killer.pistol = ""
@@ -72,16 +62,6 @@ def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int
             if before == after == gun
         ]
         assert all(gap >= cycle_ms for gap in gaps)
-
-
-def test_other_gun_need_not_wait() -> None:
-    field = armed_field("awp")
-    battle, killer = Battle(field.arena, FixedRng(0.5)), field.cts[0]
-    field.run(duel(battle, killer, field.ts[0], is_quick=True))
-    first_ms = field.agenda.now_ms
-    killer.primary = "ak47"
-    assert graze(battle, killer, field.ts[1])
-    assert field.agenda.now_ms == first_ms
 
 
 def test_gun_that_is_not_ready_does_not_graze() -> None:
@@ -128,12 +108,6 @@ def test_duel_ends_without_a_kill_if_the_victim_must_live() -> None:
     assert field.ts[0].health == 1
 
 
-def test_teammates_take_reduced_damage() -> None:
-    field = armed_field()
-    field.run(duel(Battle(field.arena, Random(1)), field.cts[0], field.cts[1]))
-    assert max(line.damage for line in field.log.lines_of(Attacked) if line.hitgroup != "head") < 20
-
-
 def test_cheater_kills_have_suspicious_modifiers() -> None:
     field = Battlefield(cts=0, ts=0)
     cheater = field.add(0, "CT", Participant("x", 9, is_cheater=True))
@@ -175,13 +149,6 @@ def test_spray_on_teammates_without_friendly_fire_deals_no_damage() -> None:
     assert field.cts[1].health == 100
 
 
-def test_graze_needs_a_gun() -> None:
-    field = armed_field("")
-    field.cts[0].pistol = ""
-    assert not graze(Battle(field.arena, Random(1)), field.cts[0], field.ts[0])
-    assert field.log.lines == []
-
-
 def test_spray_ends_when_the_victim_leaves() -> None:
     field = armed_field()
     script = spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=3)
@@ -189,16 +156,3 @@ def test_spray_ends_when_the_victim_leaves() -> None:
     field.leave(field.ts[0])
     assert list(script) == []
     assert len(field.log.lines_of(Attacked)) == 1
-
-
-def test_taser_has_one_shot() -> None:
-    field = armed_field()
-    player = field.cts[0]
-    player.has_taser = True
-    assert choose_weapon(FixedRng(0.01), player).name == "taser"
-    assert choose_weapon(FixedRng(0.01), player).name == player.pistol
-
-
-def test_highest_roll_chooses_the_knife() -> None:
-    field = armed_field()
-    assert choose_weapon(FixedRng(0.999), field.ts[0]).name == "knife_t"

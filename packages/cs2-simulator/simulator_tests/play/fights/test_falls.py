@@ -7,9 +7,9 @@ from random import Random
 import pytest
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.player_lines import Assisted, ItemTransfer, Killed
+from cs2_protocol.log_lines.player_lines import Killed
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.falls import Fights, pick_up_gun
+from cs2_simulator.play.fights.falls import Fights
 from cs2_simulator.play.player import Participant
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
@@ -38,28 +38,6 @@ def test_fights_follow_without_pauses_if_time_is_up() -> None:
     assert len(field.arena.alive_on(Side.T)) == 0
 
 
-def test_a_quarter_to_half_of_the_kills_have_an_assist() -> None:
-    kills = assists = 0
-    for seed in range(40):
-        field = Battlefield().spawn_all()
-        field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=90_000))
-        kills += len(field.log.lines_of(Killed))
-        assists += len(field.log.lines_of(Assisted))
-    assert 0.25 < assists / kills < 0.5
-
-
-def test_flashbang_of_a_mate_leads_to_flash_assists() -> None:
-    kills = assists = 0
-    for seed in range(60):
-        field = Battlefield().spawn_all()
-        for player in field.arena.players:
-            player.grenades.append("flashbang")
-        field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=1, ts=0, until_ms=90_000))
-        kills += len(field.log.lines_of(Killed))
-        assists += sum(line.is_flash for line in field.log.lines_of(Assisted))
-    assert 0.02 < assists / kills < 0.15
-
-
 def test_fights_end_when_a_side_has_left() -> None:
     field = Battlefield().spawn_all()
     script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
@@ -76,20 +54,6 @@ def test_fights_end_when_enough_players_have_left() -> None:
     next(script)
     field.leave(field.cts[0])
     assert list(script) == []
-
-
-def test_better_players_kill_more() -> None:
-    kills = {"good": 0, "bad": 0}
-    for seed in range(150):
-        field = Battlefield(cts=0, ts=3)
-        field.add(10, "CT", Participant("good", 10, skill=1.6))
-        field.add(11, "CT", Participant("bad", 11, skill=0.6))
-        field.spawn_all()
-        until_ms = field.arena.clock_ms + 20_000
-        field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=1, until_ms=until_ms))
-        for line in field.log.lines_of(Killed):
-            kills[line.player.name] += 1
-    assert kills["good"] > 1.7 * kills["bad"]
 
 
 def test_cheater_kills_all_enemies() -> None:
@@ -112,27 +76,6 @@ def test_burst_of_kills_ends_when_the_cheater_leaves() -> None:
     field.leave(cheater)
     list(script)
     assert len(field.log.lines_of(Killed)) < 5
-
-
-def test_better_gun_is_picked_up_and_the_old_one_dropped() -> None:
-    field = Battlefield(cts=1, ts=0).spawn_all()
-    battle = Battle(field.arena, FixedRng(0.0))
-    battle.dropped_guns += ["mp9", "ak47"]
-    pick_up_gun(battle)
-    assert [line.item for line in field.log.lines_of(ItemTransfer)] == ["ak47"]
-    battle.dropped_guns.append("awp")
-    pick_up_gun(battle)
-    assert (field.cts[0].primary, battle.dropped_guns) == ("awp", ["mp9", "ak47"])
-
-
-def test_worse_gun_is_not_picked_up() -> None:
-    field = Battlefield(cts=1, ts=0).spawn_all()
-    field.cts[0].primary = "awp"
-    battle = Battle(field.arena, FixedRng(0.0))
-    pick_up_gun(battle)
-    battle.dropped_guns.append("mp9")
-    pick_up_gun(battle)
-    assert field.log.lines == []
 
 
 def test_time_advances_even_if_no_victim_may_die() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from cs2_protocol.game import Side
 from cs2_simulator.play.fights.fate import choose_winner
-from cs2_simulator.play.player import Participant
 from cs2_simulator.scenarios import Scenario
 from simulator_tests.play.fights.battlefield import Battlefield
 
@@ -27,17 +26,17 @@ def play_rounds(field: Battlefield, rounds: int, seed: int, score: tuple[int, in
 
 
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
-@pytest.mark.parametrize("rounds", [2, 4, 16, 24, 30])
+@pytest.mark.parametrize("rounds", [2, 4, 24])
 def test_regulation_ends_level_in_tie_and_overtime_scenarios(scenario: Scenario, rounds: int) -> None:
     field = make_field(scenario, mp_maxrounds=str(rounds))
-    for seed in range(25):
+    for seed in range(8):
         assert play_rounds(field, rounds, seed) == (rounds // 2, rounds // 2)
 
 
 @pytest.mark.parametrize("scenario", [Scenario.TIE, Scenario.OVERTIME])
 def test_regulation_of_odd_length_is_level_before_the_last_round(scenario: Scenario) -> None:
     field = make_field(scenario, mp_maxrounds="15")
-    for seed in range(25):
+    for seed in range(8):
         assert play_rounds(field, 14, seed) == (7, 7)
         assert sum(play_rounds(field, 15, seed)) == 15
 
@@ -45,7 +44,7 @@ def test_regulation_of_odd_length_is_level_before_the_last_round(scenario: Scena
 def test_second_overtime_never_ends_level() -> None:
     field = make_field(Scenario.OVERTIME, mp_overtime_maxrounds="6")
     first_overtimes = set()
-    for seed in range(150):
+    for seed in range(60):
         first_overtimes.add(play_rounds(field, 6, seed, (12, 12)))
         one, two = play_rounds(field, 6, seed, (15, 15))
         assert one != two
@@ -62,34 +61,3 @@ def test_one_sided_scenario_has_a_dominant_team() -> None:
     one, two = play_rounds(make_field(Scenario.ONE_SIDED), 500, 1)
     assert 0.88 < one / 500 < 0.96
     assert two > 0
-
-
-def test_equal_teams_win_about_equally_often() -> None:
-    field = make_field()
-    wins = sum(
-        choose_winner(field.arena, Random(seed), team1_side=Side.CT, score=(0, 0)) is Side.CT for seed in range(1000)
-    )
-    assert 440 < wins < 600
-
-
-def test_skill_weapons_and_team_size_raise_the_chance_to_win() -> None:
-    def share(field: Battlefield) -> float:
-        return (
-            sum(
-                choose_winner(field.arena, Random(seed), team1_side=Side.CT, score=(0, 0)) is Side.CT
-                for seed in range(400)
-            )
-            / 400
-        )
-
-    even = share(make_field())
-    rich, many, good = make_field(), make_field(), make_field()
-    for player in rich.cts:
-        player.primary, player.armor = "m4a1", 100
-    for number in range(30, 33):
-        many.add(number, Side.CT)
-    for player in good.cts:
-        player.person = Participant(player.person.name, player.person.account, skill=1.5)
-    assert share(rich) > even + 0.05
-    assert share(many) > even + 0.15
-    assert share(good) > even + 0.15

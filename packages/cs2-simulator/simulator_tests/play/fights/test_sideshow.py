@@ -73,16 +73,3 @@ def test_nothing_happens_if_all_players_left() -> None:
         field.leave(player)
     field.run(runner.play(lambda: False))
     assert field.log.lines == []
-
-
-def test_single_player_hits_no_teammate() -> None:
-    field = Battlefield(cts=1, ts=0).spawn_all()
-    play(field, Battle(field.arena, FixedRng(0.0)))
-    assert field.log.lines_of(Attacked) == []
-
-
-def test_exchange_of_fire_kills_no_player() -> None:
-    field = Battlefield(cts=5, ts=5).spawn_all()
-    play(field, Battle(field.arena, Random(4)))
-    assert field.log.lines_of(Attacked)
-    assert all(player.is_alive for player in field.arena.players)

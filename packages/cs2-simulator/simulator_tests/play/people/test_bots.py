@@ -88,13 +88,3 @@ def test_bot_replaces_a_player_who_leaves_a_match_and_goes_when_they_return() ->
     block = next(number for number, text in enumerate(texts) if text.startswith('"player_5"'))
     assert texts.index("Starting Freeze period") < block < last  # its row is in the block of this tick
     assert returned.is_alive
-
-
-def test_ordinary_servers_fill_warmup_now_and_then() -> None:
-    counts = []
-    for seed in range(40):
-        server = server_with_bots("full_match", str(seed))
-        server.join(101, Side.CT)
-        server.wait(1)
-        counts.append(len(bots_of(server)))
-    assert 20 < counts.count(0) < 40

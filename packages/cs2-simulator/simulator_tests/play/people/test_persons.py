@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 
 from cs2_simulator.play.people.nicknames import NICKNAMES
-from cs2_simulator.play.people.persons import MAX_NAME_BYTES, make_people, name_in_game, with_one_awper
+from cs2_simulator.play.people.persons import MAX_NAME_BYTES, make_people, name_in_game
 from simulator_tests.play.people.visited_server import rng
 
 
 def test_same_seed_creates_the_same_people() -> None:
     assert make_people(rng(), 20, accounts=[5, 6]) == make_people(rng(), 20, accounts=[5, 6])
-
-
-def test_different_seeds_create_different_people() -> None:
-    assert make_people(rng(1), 10) != make_people(rng(2), 10)
 
 
 def test_player_ids_look_like_real_ones() -> None:
@@ -56,37 +52,6 @@ def test_empty_nick_gives_a_random_name() -> None:
     assert make_people(rng(), 1, accounts=[11], nicks={11: ' "" '})[0].name in NICKNAMES
 
 
-def test_properties_do_not_depend_on_the_other_people() -> None:
-    alone = make_people(rng(), 1, accounts=[11])[0]
-    among_others = make_people(rng(), 3, accounts=[12, 13, 11])[2]
-    assert (alone.skill, alone.headshots, alone.address) == (
-        among_others.skill,
-        among_others.headshots,
-        among_others.address,
-    )
-
-
-def test_skills_and_addresses_are_within_bounds() -> None:
-    for person in make_people(rng(), 200):
-        assert 0.6 <= person.skill <= 1.5
-        assert 0.25 <= person.headshots <= 0.6
-        assert re.fullmatch(r"(203\.0\.113|198\.51\.100)\.\d{1,3}:\d{4,5}", person.address)
-        assert person.knife.startswith(("knife", "bayonet"))
-
-
-def test_one_of_every_five_is_an_awper() -> None:
-    people = make_people(rng(), 12)
-    assert [sum(person.is_awper for person in people[start : start + 5]) for start in (0, 5, 10)] == [1, 1, 1]
-
-
-def test_team_of_two_has_one_awper() -> None:
-    assert sum(person.is_awper for person in with_one_awper(rng(), make_people(rng(), 2))) == 1
-
-
-def test_empty_team_has_no_awper() -> None:
-    assert with_one_awper(rng(), []) == []
-
-
 def test_quotes_and_line_breaks_are_removed_from_names() -> None:
     assert name_in_game('a"b\nc') == "ab c"
 
@@ -95,8 +60,3 @@ def test_long_name_is_cut_between_characters() -> None:
     name = name_in_game("é" * 100)
     assert name == "é" * 63
     assert len(name.encode()) <= MAX_NAME_BYTES
-
-
-def test_nicknames_are_unique_and_valid_names() -> None:
-    assert len(NICKNAMES) == len(set(NICKNAMES))
-    assert all(name == name_in_game(name) for name in NICKNAMES)
