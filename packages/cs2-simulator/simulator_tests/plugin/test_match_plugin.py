@@ -37,12 +37,6 @@ def test_match_is_fetched_with_the_given_header() -> None:
     assert harness.plugin.has_match
 
 
-def test_header_without_a_value_is_not_sent() -> None:
-    harness = PluginHarness()
-    harness.rcon(f'matchzy_loadmatch_url "{MATCH_URL}" "X-Token"')
-    assert harness.outside.requests == [(MATCH_URL, {})]
-
-
 def test_loading_sends_series_start() -> None:
     harness = loaded(maps=THREE_MAPS)
     assert harness.outside.reports == [matchzy.SeriesStart("27", 3, "Team Blue", "Team Red")]
@@ -113,28 +107,6 @@ def test_invalid_json_does_not_change_the_server() -> None:
     harness.outside.match = FetchResult(200, b"{")
     harness.load()
     assert harness.console.executed == [f'matchzy_loadmatch_url "{MATCH_URL}"']
-
-
-def test_hostname_contains_the_teams() -> None:
-    harness = loaded()
-    assert harness.variables.text("hostname") == "MatchZy | Team_Blue vs Team_Red"
-    harness.rcon("matchzy_hostname_format {TEAM1_SCORE}:{TEAM2_SCORE} {MAP}")
-    harness.enter_all()
-    harness.rcon("css_start")
-    harness.play_round(Side.CT)
-    harness.plugin.round_started(2)
-    assert harness.variables.text("hostname") == "1:0 de_dust2"
-
-
-def test_hostname_is_unchanged_if_no_format_is_set() -> None:
-    harness = PluginHarness()
-    harness.variables.set("hostname", "ours")
-    harness.rcon('matchzy_hostname_format ""')
-    harness.load(match())
-    assert harness.variables.text("hostname") == "ours"
-    harness.rcon("css_endmatch")
-    harness.course.update_hostname()
-    assert harness.variables.text("hostname") == "ours"
 
 
 def test_failed_request_loads_no_match() -> None:
@@ -491,13 +463,6 @@ def test_next_map_is_not_loaded_if_the_match_was_ended() -> None:
     harness.rcon("get5_endmatch")
     harness.wait(60)
     assert harness.arena.map_name == "de_dust2"
-
-
-def test_delayed_warmup_does_not_interrupt_a_match_started_after_a_map_load() -> None:
-    harness = loaded()
-    harness.load_map("de_nuke")
-    live(harness)
-    assert harness.game.phase is GamePhase.LIVE
 
 
 def test_warmup_is_not_restarted_after_a_map_load_if_the_match_was_started() -> None:

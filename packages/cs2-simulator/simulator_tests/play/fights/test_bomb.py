@@ -6,7 +6,7 @@ from random import Random
 
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import MoneyChange, Triggered
-from cs2_simulator.play.fights.bomb import DEFUSE_MS, DEFUSE_WITH_KIT_MS, PLANT_MS, Bomb
+from cs2_simulator.play.fights.bomb import PLANT_MS, Bomb
 from cs2_simulator.play.fights.combat import Battle
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
@@ -73,16 +73,6 @@ def test_bomb_is_picked_up_only_if_dropped() -> None:
     assert triggers(field) == ["Got_The_Bomb"]
 
 
-def test_kit_halves_the_defuse_time() -> None:
-    field, bomb = field_with_bomb()
-    field.cts[3].has_kit = True
-    before_ms = field.arena.clock_ms
-    field.run(bomb.defuse(may_abort=False))
-    assert field.arena.clock_ms - before_ms == DEFUSE_WITH_KIT_MS
-    assert bomb.defuser is field.cts[3]
-    assert triggers(field) == ["Begin_Bomb_Defuse_With_Kit"]
-
-
 def test_defuser_is_paid_and_the_defuse_itself_is_not_logged() -> None:
     field, bomb = field_with_bomb()
     field.run(bomb.defuse(may_abort=False))
@@ -113,15 +103,6 @@ def test_bomb_is_not_defused_without_cts() -> None:
         field.leave(player)
     field.run(bomb.defuse(may_abort=True))
     assert bomb.defuser is None
-
-
-def test_expected_defuse_time_is_short_only_if_all_cts_have_a_kit() -> None:
-    field, bomb = field_with_bomb()
-    field.cts[0].has_kit = True
-    assert bomb.defuse_time_ms() == DEFUSE_MS
-    for player in field.cts:
-        player.has_kit = True
-    assert bomb.defuse_time_ms() == DEFUSE_WITH_KIT_MS
 
 
 def test_explosion_sets_the_health_of_nearby_players_to_zero() -> None:

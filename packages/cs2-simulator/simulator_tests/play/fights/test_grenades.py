@@ -61,18 +61,6 @@ def test_throw_is_counted() -> None:
     assert sum(tally.molly_thrown for tally in field.arena.book.tallies()) == 1
 
 
-def test_smoke_lasts_eighteen_seconds() -> None:
-    field, battle = thrown("smokegrenade", Random(1))
-    assert battle.smoke_until_ms == field.arena.clock_ms + 18_000
-
-
-def test_explosion_hurts_teammates_less() -> None:
-    field, _ = thrown("hegrenade", FixedRng(0.019))
-    damages = {line.victim.team: line.damage for line in field.log.lines_of(Attacked)}
-    assert len(field.log.lines_of(Attacked)) == 10
-    assert damages["CT"] < damages["TERRORIST"]
-
-
 def test_fire_deals_damage_in_ticks_for_a_limited_time() -> None:
     field, _ = thrown("molotov", FixedRng(0.0299))
     hits = [line.damage for line in field.log.lines_of(Attacked) if line.victim == field.ts[0].token]
@@ -86,11 +74,6 @@ def test_fire_can_kill() -> None:
     field.run(throw(Battle(field.arena, FixedRng(0.2)), field.cts[0], "incgrenade"))
     (kill,) = field.log.lines_of(Killed)
     assert kill.weapon == "inferno"
-
-
-def test_fire_does_not_hurt_teammates_without_friendly_fire() -> None:
-    field, _ = thrown("molotov", FixedRng(0.0299), mp_friendlyfire="0")
-    assert {line.victim.user_id for line in field.log.lines_of(Attacked)} == {0, 5, 6, 7, 8, 9}
 
 
 def test_flash_blinds_all_nearby_players_and_counts_enemies() -> None:

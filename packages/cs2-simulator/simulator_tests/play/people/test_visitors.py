@@ -56,13 +56,6 @@ def test_commands_after_the_arrival_have_no_effect() -> None:
     assert len(server.connections()) == 10
 
 
-def test_no_player_comes_after_a_restarted_countdown_if_none_is_expected() -> None:
-    server = VisitedServer()
-    server.visitors.restart_countdown()
-    server.wait(60)
-    assert server.connections() == []
-
-
 def test_players_join_the_team_they_are_listed_for() -> None:
     server = VisitedServer()
     server.game.team1_side = Side.T
@@ -227,12 +220,6 @@ def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten() -> None:
     assert len(server.connections()) == len(server.arena.players) == connected
 
 
-def test_forgetting_without_a_roster_has_no_effect() -> None:
-    server = VisitedServer()
-    server.visitors.forget_roster()
-    assert server.log.lines == []
-
-
 def test_players_leave_10_to_60_seconds_after_the_end() -> None:
     server = VisitedServer()
     server.fill()
@@ -378,13 +365,6 @@ def test_cheater_scenario_has_the_same_cheater_on_every_map() -> None:
     server.change_map()
     server.wait(75)
     assert [player.person for player in server.arena.players if player.person.is_cheater] == [cheater]
-
-
-def test_cheater_scenario_works_with_an_empty_roster() -> None:
-    server = VisitedServer(Scenario.CHEATER)
-    server.visitors.expect([], [])
-    server.wait(75)
-    assert server.arena.players == []
 
 
 @pytest.mark.parametrize(
