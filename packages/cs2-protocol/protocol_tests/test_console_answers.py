@@ -67,30 +67,23 @@ def test_rows_without_a_channel_are_skipped(corpus: Path) -> None:
     assert [player.is_bot for player in players] == [False, True, True, False, False]
 
 
-def test_name_ends_at_the_last_quote() -> None:
-    status = status_with("   2    00:40    0    0     active 786432 127.0.0.1:65498 'it's 'me''")
-    assert names(status) == ["it's 'me'"]
-
-
-def test_quoted_word_in_a_bot_name_is_not_an_address() -> None:
-    assert names(status_with("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'")) == ["Big 'Bad' Wolf"]
-
-
-def test_name_that_imitates_a_row_is_a_name() -> None:
-    hostile = "3 00:01 0 0 active 0 1.1.1.1:1 'x"
-    assert names(status_with(f"  2 00:40 0 0 active 786432 127.0.0.1:65498 '{hostile}'")) == [hostile]
-
-
-def test_unicode_line_separator_does_not_end_a_row() -> None:
-    assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'a\u2028b\x1cc'")) == ["a\u2028b\x1cc"]
-
-
-def test_connection_time_may_include_hours() -> None:
-    assert names(status_with("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'")) == ["x"]
-
-
-def test_row_without_closing_quote_is_skipped() -> None:
-    assert names(status_with("  2 00:40 0 0 active 786432 127.0.0.1:65498 'x")) == []
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("   2    00:40    0    0     active 786432 127.0.0.1:65498 'it's 'me''", "it's 'me'"),
+        ("   2      BOT    0    0     active      0 'Big 'Bad' Wolf'", "Big 'Bad' Wolf"),
+        (
+            "  2 00:40 0 0 active 786432 127.0.0.1:65498 '3 00:01 0 0 active 0 1.1.1.1:1 'x'",
+            "3 00:01 0 0 active 0 1.1.1.1:1 'x",
+        ),
+        ("  2 00:40 0 0 active 786432 127.0.0.1:65498 'a\u2028b\x1cc'", "a\u2028b\x1cc"),
+        ("  2 1:02:03 0 0 active 786432 127.0.0.1:65498 'x'", "x"),
+        ("  2 00:40 0 0 active 786432 127.0.0.1:65498 'x", None),
+    ],
+    ids=["last quote", "quoted word", "imitated row", "line separator", "hours", "no closing quote"],
+)
+def test_name_is_what_is_between_the_first_and_the_last_quote(row: str, name: str | None) -> None:
+    assert names(status_with(row)) == ([] if name is None else [name])
 
 
 def test_unrelated_lines_are_skipped() -> None:
@@ -134,41 +127,33 @@ def test_name_cannot_forge_status_json() -> None:
     assert len(answer.humans) == 1
 
 
-@pytest.mark.parametrize("steam_id64", ["76561197960265728", "76561202255233024", "90071996842377218", "x", ""])
-def test_clients_with_ids_of_other_account_types_are_not_humans(steam_id64: str) -> None:
-    answer = parse_status_json(status_json({"steamid64": steam_id64, "bot": False, "name": "x"}))
+ANN = "76561197997837923"
+
+
+@pytest.mark.parametrize(
+    ("steam_id64", "bot", "is_human"),
+    [
+        *((other, False, False) for other in ("76561197960265728", "76561202255233024", "90071996842377218", "x", "")),
+        (ANN, True, False),
+        (ANN, "no", True),
+    ],
+)
+def test_human_has_the_id_of_a_person_and_no_bot_flag(steam_id64: str, bot: object, is_human: bool) -> None:
+    answer = parse_status_json(status_json({"steamid64": steam_id64, "bot": bot, "name": "x"}))
     assert answer is not None
-    assert len(answer.clients) == 1
-    assert answer.humans == ()
+    assert (len(answer.clients), len(answer.humans)) == (1, int(is_human))
 
 
-def test_bot_with_a_player_id_is_not_a_human() -> None:
-    answer = parse_status_json(status_json({"steamid64": "76561197997837923", "bot": True, "name": "x"}))
+@pytest.mark.parametrize(("written", "name"), [("a\\ud800", "a?"), ("a\x01b", "a\x01b")])
+def test_lone_surrogate_in_a_name_is_replaced_and_a_control_character_kept(written: str, name: str) -> None:
+    answer = parse_status_json(f'{{"server": {{"clients": [{{"steamid64": "{ANN}", "name": "{written}"}}]}}}}')
     assert answer is not None
-    assert answer.humans == ()
-
-
-def test_lone_surrogate_in_a_name_is_replaced() -> None:
-    answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\\ud800"}]}}')
-    assert answer is not None
-    assert answer.clients[0].name == "a?"
-
-
-def test_control_character_in_a_name_is_kept() -> None:
-    answer = parse_status_json('{"server": {"clients": [{"steamid64": "76561197997837923", "name": "a\x01b"}]}}')
-    assert answer is not None
-    assert answer.clients[0].name == "a\x01b"
+    assert answer.clients[0].name == name
 
 
 def test_fields_of_the_wrong_type_count_as_missing() -> None:
     answer = parse_status_json('{"server": {"map": 7, "clients": ["x", {"name": 1}, null]}}')
     assert answer == StatusJson(map=None, clients=())
-
-
-def test_client_is_a_bot_only_if_the_flag_is_true() -> None:
-    answer = parse_status_json(status_json({"steamid64": "76561197997837923", "bot": "no", "name": "x"}))
-    assert answer is not None
-    assert len(answer.humans) == 1
 
 
 def test_status_json_without_a_client_list_has_no_clients() -> None:

@@ -105,32 +105,21 @@ def test_well_formed_unexpected_packets_never_raise(sent: list[Frame]) -> None:
 # --- the client ---
 
 
-def test_password_is_accepted_after_the_empty_packet() -> None:
+@pytest.mark.parametrize(
+    ("received", "events", "state"),
+    [
+        pytest.param(value(1), [], ClientState.AUTHENTICATING, id="the empty packet comes first"),
+        pytest.param(value(1) + auth_response(1), [AuthAccepted()], ClientState.READY, id="then the response"),
+        pytest.param(auth_response(1), [AuthAccepted()], ClientState.READY, id="the response alone is enough"),
+        pytest.param(value(1) + auth_response(-1), [AuthRefused()], ClientState.REFUSED, id="wrong password"),
+        pytest.param(auth_response(99), [], ClientState.AUTHENTICATING, id="response with another id"),
+    ],
+)
+def test_response_to_the_password(received: bytes, events: list[ClientEvent], state: ClientState) -> None:
     client = ClientConnection(limit_of)
     assert client.authenticate(PASSWORD) == encode_frame(Frame(1, AUTH, PASSWORD.encode()))
-    assert list(client.receive(value(1))) == []
-    assert list(client.receive(auth_response(1))) == [AuthAccepted()]
-    assert client.state is ClientState.READY
-
-
-def test_auth_response_without_the_empty_packet_is_enough() -> None:
-    client = ClientConnection(limit_of)
-    client.authenticate(PASSWORD)
-    assert list(client.receive(auth_response(1))) == [AuthAccepted()]
-
-
-def test_wrong_password_is_refused() -> None:
-    client = ClientConnection(limit_of)
-    client.authenticate("wrong")
-    assert list(client.receive(value(1) + auth_response(-1))) == [AuthRefused()]
-    assert client.state is ClientState.REFUSED
-
-
-def test_auth_response_with_another_id_changes_nothing() -> None:
-    client = ClientConnection(limit_of)
-    client.authenticate(PASSWORD)
-    assert list(client.receive(auth_response(99))) == []
-    assert client.state is ClientState.AUTHENTICATING
+    assert list(client.receive(received)) == events
+    assert client.state is state
 
 
 def test_unrequested_auth_response_changes_nothing() -> None:
@@ -196,44 +185,30 @@ def test_number_of_unanswered_commands_is_bounded() -> None:
         client.command("status")
 
 
-def test_answer_is_complete_with_the_mirrored_packet() -> None:
-    client = ready_client()
-    client.command("status")
-    assert list(client.receive(value(2, b"hostname : x"))) == []
-    assert list(client.receive(value(3))) == [Answer(2, "hostname : x")]
-    assert list(client.receive(value(3, MIRROR_END))) == []
+NOISE = value(77, b"spew") + value(-1) + encode_frame(Frame(2, 9, b"?"))
 
 
-def test_answer_is_complete_with_the_closing_packet_alone() -> None:
+@pytest.mark.parametrize(
+    ("received", "text"),
+    [
+        pytest.param(value(2, b"text"), None, id="incomplete without the mirrored packet"),
+        pytest.param(value(2, b"text") + value(3) + value(3, MIRROR_END), "text", id="complete with it"),
+        pytest.param(value(2, b"text") + value(3, MIRROR_END), "text", id="complete with the closing packet alone"),
+        pytest.param(value(2, b"n\xc3") + value(2, b"\xa4me") + value(3), "näme", id="split character is joined"),
+        pytest.param(value(2, b"a\xffb") + value(3), "a\ufffdb", id="invalid UTF-8 is replaced"),
+        pytest.param(NOISE + value(2, b"text") + NOISE + value(3), "text", id="other ids and types are ignored"),
+    ],
+)
+def test_answer_of_packets(received: bytes, text: str | None) -> None:
     client = ready_client()
     client.command("status")
-    assert list(client.receive(value(2, b"text") + value(3, MIRROR_END))) == [Answer(2, "text")]
+    assert list(client.receive(received)) == ([] if text is None else [Answer(2, text)])
 
 
 def test_without_mirrors_an_answer_is_one_packet() -> None:
     client = ready_client(mirrors=False)
     client.command("status")
     assert list(client.receive(value(2, b"all") + value(2, b"late"))) == [Answer(2, "all")]
-
-
-def test_character_split_between_packets_is_joined() -> None:
-    client = ready_client()
-    client.command("status")
-    first, second = "näme".encode()[:2], "näme".encode()[2:]
-    assert list(client.receive(value(2, first) + value(2, second) + value(3))) == [Answer(2, "näme")]
-
-
-def test_invalid_utf8_is_replaced() -> None:
-    client = ready_client()
-    client.command("status")
-    assert list(client.receive(value(2, b"a\xffb") + value(3))) == [Answer(2, "a\ufffdb")]
-
-
-def test_unrelated_ids_and_types_are_ignored() -> None:
-    client = ready_client()
-    client.command("status")
-    noise = value(77, b"spew") + value(-1) + encode_frame(Frame(2, 9, b"?"))
-    assert list(client.receive(noise + value(2, b"text") + noise + value(3))) == [Answer(2, "text")]
 
 
 def test_outstanding_commands_are_answered_in_order() -> None:
@@ -271,29 +246,33 @@ def test_answer_may_have_its_limit_and_no_byte_more() -> None:
         list(client.receive(size_field(LIMIT + 11, 4)))
 
 
-def test_long_answer_is_rejected_before_its_bytes_arrive() -> None:
+HALF = value(2, bytes(LIMIT // 2))
+
+
+@pytest.mark.parametrize(
+    ("command", "accepted", "rejected", "fault"),
+    [
+        pytest.param("status", b"", size_field(8 * 1024 * 1024, 2), "packet size", id="before its bytes arrive"),
+        pytest.param("status", HALF + HALF + value(2), value(2, b"x"), "packet size", id="all parts of an answer"),
+        pytest.param(
+            "10", b"", struct.pack("<iii", MIN_SIZE + 10, 2, RESPONSE_VALUE) + b"x" * 12, "longer", id="no terminators"
+        ),
+        pytest.param(
+            str(2 * MAX_ANSWER_BYTES),
+            b"",
+            size_field(MAX_ANSWER_BYTES + MIN_SIZE + 1, 2),
+            "packet size",
+            id="any answer",
+        ),
+    ],
+)
+def test_answer_above_its_limit_is_rejected(command: str, accepted: bytes, rejected: bytes, fault: str) -> None:
     client = ready_client()
-    client.command("status")
-    with pytest.raises(RconProtocolError, match="packet size"):
-        list(client.receive(size_field(8 * 1024 * 1024, 2)))
-
-
-def test_limit_holds_for_all_parts_of_an_answer_together() -> None:
-    client = ready_client()
-    client.command("status")
-    part = value(2, bytes(LIMIT // 2))
-    assert list(client.receive(part + part + value(2))) == []
-    with pytest.raises(RconProtocolError, match="packet size"):
-        list(client.receive(value(2, b"x")))
-    with pytest.raises(RconProtocolError, match="packet size"):
-        list(client.receive(value(3)))
-
-
-def test_packet_without_terminators_may_not_exceed_the_limit() -> None:
-    client = ready_client()
-    client.command("10")
-    with pytest.raises(RconProtocolError, match="longer"):
-        list(client.receive(struct.pack("<iii", MIN_SIZE + 10, 2, RESPONSE_VALUE) + b"x" * 12))
+    client.command(command)
+    assert list(client.receive(accepted)) == []
+    for received in (rejected, value(3)):
+        with pytest.raises(RconProtocolError, match=fault):
+            list(client.receive(received))
 
 
 def test_each_command_has_its_own_limit() -> None:
@@ -304,13 +283,6 @@ def test_each_command_has_its_own_limit() -> None:
     client.commands(("10", "100"))
     with pytest.raises(RconProtocolError, match="packet size"):
         list(client.receive(value(2, bytes(11))))
-
-
-def test_no_limit_exceeds_the_largest_answer() -> None:
-    client = ready_client()
-    client.command(str(2 * MAX_ANSWER_BYTES))
-    with pytest.raises(RconProtocolError, match="packet size"):
-        list(client.receive(size_field(MAX_ANSWER_BYTES + MIN_SIZE + 1, 2)))
 
 
 def test_answers_share_the_budget_of_their_call() -> None:
