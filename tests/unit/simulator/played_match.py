@@ -29,6 +29,7 @@ SHOTS_URL = "http://127.0.0.1:9/shots/token"
 COUNT_SHOTS = f'matchpod_shots_url "{SHOTS_URL}"'
 """The command that has a plugin count shots."""
 SOURCE = "127.0.0.1:50000"
+PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 MAX_HOURS = 8
 """How long a match is played at most, in simulated time; none takes that long."""
 
@@ -202,11 +203,15 @@ class PlayedMatch:
 
 def five_against_five(seed: int) -> PlayedMatch:
     """Play a whole competitive match of ten rostered players."""
-    players = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
-    teams = {"team1": TeamRoster("Alpha", players[:5]), "team2": TeamRoster("Beta", players[5:])}
-    played = PlayedMatch(mode_settings(MatchType.COMPETITIVE, **teams), seed=seed)
+    played = PlayedMatch(rostered(MatchType.COMPETITIVE, 5), seed=seed)
     assert played.play()
     return played
+
+
+def rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    """Return the settings of a mode with two listed teams of this size."""
+    team1, team2 = TeamRoster("Alpha", PLAYERS[:size]), TeamRoster("Beta", PLAYERS[5 : 5 + size])
+    return mode_settings(match_type, team1=team1, team2=team2, **changes)
 
 
 def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:

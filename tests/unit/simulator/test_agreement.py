@@ -12,47 +12,40 @@ from cs2_protocol.game import Team
 from cs2_simulator.play.counts.tally import Tally
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.match.played_map import PlayedMap
-from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import open_recording, replay
 from tests.effort import seeds
-from tests.unit.simulator.played_match import PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import PlayedMatch, mode_settings, rostered
 
 SEEDS = 9
 """Number of matches: `make test` plays a third of VARIANTS, a round of `make soak` most of them, with random seeds."""
 
 _COUNTERS = tuple(name for name in PlayerRound.__struct_fields__ if name != "assists")
-_PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
-
-
-def _rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
-    team1 = TeamRoster("Alpha", _PLAYERS[:size])
-    team2 = TeamRoster("Beta", _PLAYERS[5 : 5 + size])
-    return mode_settings(match_type, team1=team1, team2=team2, **changes)
 
 
 VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
     (mode_settings(MatchType.COMPETITIVE), Scenario.FULL_MATCH),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=4), Scenario.OVERTIME),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=4), Scenario.OVERTIME),
     (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=2.0), Scenario.FULL_MATCH),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.ROUND_RESTORE),
-    (_rostered(MatchType.WINGMAN, 2), Scenario.FULL_MATCH),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.ROUND_RESTORE),
+    (rostered(MatchType.WINGMAN, 2), Scenario.FULL_MATCH),
     (mode_settings(MatchType.CASUAL, maps=("cs_office",)), Scenario.FULL_MATCH),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=10), Scenario.TIE),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=10), Scenario.TIE),
     (mode_settings(MatchType.RETAKES), Scenario.RAGE_QUIT_REJOIN),
     (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=3.0, dm_sub_mode=DmSubMode.TEAM), Scenario.RAGE_QUIT_REJOIN),
-    (_rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.ROUND_RESTORE),
+    (rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.ROUND_RESTORE),
     (mode_settings(MatchType.CUSTOM, max_rounds=9), Scenario.SPOOFER),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.RAGE_QUIT_REJOIN),
-    (_rostered(MatchType.COMPETITIVE, 5), Scenario.SPOOFER),
-    (_rostered(MatchType.WINGMAN, 1, max_rounds=6), Scenario.OVERTIME),
-    (_rostered(MatchType.COMPETITIVE, 3, max_rounds=8), Scenario.PAUSES),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.RAGE_QUIT_REJOIN),
+    (rostered(MatchType.COMPETITIVE, 5), Scenario.SPOOFER),
+    (rostered(MatchType.WINGMAN, 1, max_rounds=6), Scenario.OVERTIME),
+    (rostered(MatchType.COMPETITIVE, 3, max_rounds=8), Scenario.PAUSES),
     (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.CHEATER),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.STRANGER),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.STRANGER),
     (
-        _rostered(
+        rostered(
             MatchType.COMPETITIVE,
             5,
             max_rounds=6,
@@ -62,14 +55,14 @@ VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
         Scenario.FULL_MATCH,
     ),
     (mode_settings(MatchType.CASUAL), Scenario.ONE_SIDED),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=24), Scenario.LATE_JOIN),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.IDLE_KICK),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=24), Scenario.LATE_JOIN),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.IDLE_KICK),
     (mode_settings(MatchType.CASUAL, max_rounds=9), Scenario.IDLE_KICK),
-    (_rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.IDLE_KICK),
+    (rostered(MatchType.WINGMAN, 2, max_rounds=8), Scenario.IDLE_KICK),
     (mode_settings(MatchType.DEATHMATCH, dm_round_minutes=4.0), Scenario.IDLE_KICK),
     (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.SPECTATOR),
     (mode_settings(MatchType.COMPETITIVE, max_rounds=8), Scenario.PAUSES),
-    (_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.WARMUP_BOTS),
+    (rostered(MatchType.COMPETITIVE, 5, max_rounds=6), Scenario.WARMUP_BOTS),
     (mode_settings(MatchType.RETAKES, max_rounds=8), Scenario.WARMUP_BOTS),
     (
         mode_settings(MatchType.CUSTOM, max_rounds=12, custom_cvars=(CvarSetting("bot_quota", "12"),)),
@@ -121,7 +114,7 @@ def test_replayed_statistics_equal_the_simulators_own_counts(seed: int, tmp_path
 
 
 def test_mvp_of_the_last_round_is_read_from_the_plugin() -> None:
-    played = PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=6), seed=3)
+    played = PlayedMatch(rostered(MatchType.COMPETITIVE, 5, max_rounds=6), seed=3)
     assert played.play()
     (book,) = played.bookkeeper.books
     reported = {line.player_id: line.mvps for line in played.reader.match.maps[0].ledger.lines()}
@@ -129,7 +122,7 @@ def test_mvp_of_the_last_round_is_read_from_the_plugin() -> None:
 
 
 def test_same_seed_produces_the_same_bytes() -> None:
-    first, second = (PlayedMatch(_rostered(MatchType.COMPETITIVE, 5, max_rounds=4), seed=9) for _ in range(2))
+    first, second = (PlayedMatch(rostered(MatchType.COMPETITIVE, 5, max_rounds=4), seed=9) for _ in range(2))
     assert first.play()
     assert second.play()
     assert msgspec.json.encode(first.posts) == msgspec.json.encode(second.posts)

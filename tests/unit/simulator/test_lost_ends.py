@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from cs2_simulator.play.flow.game import GamePhase
 from matchpod.core.match.series import maps_won
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster, Winner
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat, Winner
 from tests.effort import examples, seeds
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
-from tests.unit.simulator.played_match import mode_settings
+from tests.unit.simulator.played_match import rostered
 
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(4))
 POOLS = (
     ("de_nuke", "de_mirage", "de_ancient"),
     ("de_nuke", "de_mirage", "de_nuke"),
@@ -26,8 +25,7 @@ LONGEST_S = 2400
 
 
 def _series(maps: tuple[str, ...]) -> GameSettings:
-    teams = {"team1": TeamRoster("Alpha", PLAYERS[:2]), "team2": TeamRoster("Beta", PLAYERS[2:])}
-    return mode_settings(MatchType.WINGMAN, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps, **teams)
+    return rostered(MatchType.WINGMAN, 2, max_rounds=4, series_format=SeriesFormat.BO3, maps=maps)
 
 
 def _reached(played: InterruptedMatch, at_ms: int) -> Callable[[], bool]:

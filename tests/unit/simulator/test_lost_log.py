@@ -10,13 +10,13 @@ import pytest
 from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.match.played_map import PlayedMap
-from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.views.result import build_result
 from matchpod.core.views.result_shapes import DeathmatchResult, SeriesResult
 from matchpod.core.views.timeline_items import KillItem
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import IS_SOAK, sized
-from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings, rostered
 
 SEEDS = range(1, sized(3, 11))
 MODES = {MatchType.COMPETITIVE: sized(8, 12), MatchType.WINGMAN: 8}
@@ -106,12 +106,6 @@ def test_deathmatch_says_whether_its_log_is_whole(scenario: Scenario, *, is_comp
 # --- one long piece of the log is lost, and all reports of the plugin --------------------------------------------
 
 
-def players_of(size: int) -> GameSettings:
-    ids = [str(76561198000000000 + 7919 * number) for number in range(2 * size)]
-    alpha, beta = TeamRoster("Alpha", tuple(ids[:size])), TeamRoster("Beta", tuple(ids[size:]))
-    return mode_settings(MatchType.COMPETITIVE, team1=alpha, team2=beta, max_rounds=4)
-
-
 def read_without(played: PlayedMatch, settings: GameSettings, lost: range) -> MatchReader:
     """Read the log again, without the plugin's reports and without some posts."""
     reader = MatchReader.create(settings, START_MS)
@@ -135,7 +129,9 @@ def winners(reader: MatchReader) -> set[str] | None:
     )
 
 
-@pytest.mark.parametrize("settings", [players_of(2), mode_settings(MatchType.COMPETITIVE, max_rounds=4)])
+@pytest.mark.parametrize(
+    "settings", [rostered(MatchType.COMPETITIVE, 2, max_rounds=4), mode_settings(MatchType.COMPETITIVE, max_rounds=4)]
+)
 @pytest.mark.parametrize("seed", range(1, sized(2, 21)))
 def test_no_lost_piece_gives_a_wrong_winner(settings: GameSettings, seed: int) -> None:
     played = PlayedMatch(settings, seed=seed)

@@ -8,22 +8,20 @@ import pytest
 
 from cs2_protocol.game import PlayerId
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.views.result import build_result
 from matchpod.core.views.result_shapes import SeriesResult
 from matchpod.cs2.match_reader import MatchReader
 from tests.effort import seeds, sized
 from tests.unit.simulator.interrupted_match import InterruptedMatch, read_without
-from tests.unit.simulator.played_match import mode_settings
+from tests.unit.simulator.played_match import PLAYERS, rostered
 
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(6))
 CASES = sized(1, 10)
 """Outages tried per match, in three forms each."""
 
 
 def _settings(**changes: object) -> GameSettings:
-    teams = {"team1": TeamRoster("Alpha", PLAYERS[:3]), "team2": TeamRoster("Beta", PLAYERS[3:])}
-    return mode_settings(MatchType.COMPETITIVE, max_rounds=6, **teams, **changes)
+    return rostered(MatchType.COMPETITIVE, 3, max_rounds=6, **changes)
 
 
 _SERIES = {"series_format": SeriesFormat.BO3, "maps": ("de_nuke", "de_mirage", "de_ancient")}

@@ -7,8 +7,8 @@ import pytest
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.model import MatchType, TeamRoster
-from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
+from matchpod.core.model import MatchType
+from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings, rostered
 
 
 def test_server_is_up_after_boot() -> None:
@@ -40,8 +40,7 @@ def test_seed_set_later_repeats_a_match_whatever_the_server_was_started_with() -
 
 
 def test_post_headers_contain_the_game_state() -> None:
-    teams = {"team1": TeamRoster("Alpha", ("76561198000000001",)), "team2": TeamRoster("Beta", ("76561198000000002",))}
-    played = PlayedMatch(mode_settings(MatchType.WINGMAN, max_rounds=4, **teams))
+    played = PlayedMatch(rostered(MatchType.WINGMAN, 1, max_rounds=4))
     assert played.play()
     states = [headers["X-Game-State"] for _, headers, _ in played.posts]
     assert list(dict.fromkeys(states)) == ["Warmup", "Live", "GameOver"]

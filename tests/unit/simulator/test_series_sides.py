@@ -22,12 +22,11 @@ from matchpod.core.views.result_shapes import SeriesResult
 from matchpod.core.views.rounds import build_rounds
 from matchpod.core.views.timeline_items import MapLiveItem
 from tests.effort import IS_SOAK
-from tests.unit.simulator.played_match import COUNT_SHOTS, PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import COUNT_SHOTS, PLAYERS, PlayedMatch, mode_settings
 
 CT, T, KNIFE = StartSides
 BO3, BO5 = SeriesFormat.BO3, SeriesFormat.BO5
 MAPS = ("de_nuke", "de_mirage", "de_ancient", "de_train", "de_inferno")
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 SIZES = {MatchType.COMPETITIVE: 5, MatchType.WINGMAN: 2}
 GIVEN = {BO3: (T, KNIFE, CT), BO5: (T, T, KNIFE, CT, T)}
 SUMMED = ("kills", "deaths", "assists", "headshots", "damage_dealt")

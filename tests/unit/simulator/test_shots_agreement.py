@@ -9,21 +9,18 @@ import msgspec
 import pytest
 
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.core.views.result import build_result
 from tests.effort import seeds, sized
-from tests.unit.simulator.played_match import COUNT_SHOTS, SHOTS_URL, PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import COUNT_SHOTS, SHOTS_URL, PlayedMatch, mode_settings, rostered
 
 MAPS = ("de_nuke", "de_mirage", "de_ancient", "de_vertigo", "de_inferno")
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 NO_ROSTER = 0
 
 
 def series(match_type: MatchType, size: int, series_format: SeriesFormat, *, rounds: int = 4) -> GameSettings:
-    teams = {}
-    if size != NO_ROSTER:
-        teams = {"team1": TeamRoster("Alpha", PLAYERS[:size]), "team2": TeamRoster("Beta", PLAYERS[5 : 5 + size])}
-    return mode_settings(match_type, series_format=series_format, maps=MAPS, max_rounds=rounds, **teams)
+    changes = {"series_format": series_format, "maps": MAPS, "max_rounds": rounds}
+    return mode_settings(match_type, **changes) if size == NO_ROSTER else rostered(match_type, size, **changes)
 
 
 VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (

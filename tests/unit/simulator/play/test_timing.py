@@ -7,19 +7,13 @@ from random import Random
 import pytest
 
 from matchpod.core.effects import Effect, StartPlay
-from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import GameSettings, MatchType, SeriesFormat
 from matchpod.cs2 import match_commands
 from tests.effort import sized
-from tests.unit.simulator.played_match import PlayedMatch, mode_settings
+from tests.unit.simulator.played_match import PlayedMatch, mode_settings, rostered
 
 SEED = 3
-PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
 QUERIES = ("status", "status_json", "echo hello", "mp_maxrounds", "get5_status", "logaddress_list_http")
-
-
-def rostered(match_type: MatchType, size: int, **changes: object) -> GameSettings:
-    teams = {"team1": TeamRoster("Alpha", PLAYERS[:size]), "team2": TeamRoster("Beta", PLAYERS[5 : 5 + size])}
-    return mode_settings(match_type, **teams, **changes)
 
 
 class DelayedMatch(PlayedMatch):
