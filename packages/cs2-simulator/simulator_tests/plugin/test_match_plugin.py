@@ -16,9 +16,10 @@ from simulator_tests.plugin.plugin_harness import EVENTS_URL, MATCH_URL, PluginH
 THREE_MAPS = ("de_dust2", "de_nuke", "de_train")
 
 
-def live(harness: PluginHarness) -> None:
+def live(harness: PluginHarness) -> PluginHarness:
     harness.rcon("css_start")
     harness.wait(2)
+    return harness
 
 
 def loaded(**changes: object) -> PluginHarness:
@@ -213,8 +214,7 @@ def test_start_without_a_match_does_nothing() -> None:
 
 
 def test_second_start_is_rejected() -> None:
-    harness = loaded()
-    live(harness)
+    harness = live(loaded())
     assert "already started" in harness.rcon("css_forcestart")
     assert harness.outside.events.count("going_live") == 1
 
@@ -246,8 +246,7 @@ def test_rounds_before_going_live_are_not_reported() -> None:
 
 
 def test_single_map_sends_map_result_and_then_series_end() -> None:
-    harness = loaded()
-    live(harness)
+    harness = live(loaded())
     harness.play_map(4, 1)
     assert harness.outside.events[-2:] == ["round_end", "map_result"]
     assert harness.last_report() == matchzy.MapResult("27", 1, 4, 1, Team.TEAM1)
@@ -290,8 +289,7 @@ def test_players_stay_between_maps_and_leave_after_the_last() -> None:
 
 
 def test_next_map_is_loaded_a_second_before_the_restart_and_waits_for_a_start() -> None:
-    harness = loaded(maps=THREE_MAPS, map_sides=["team1_ct", "team1_t", "knife"])
-    live(harness)
+    harness = live(loaded(maps=THREE_MAPS, map_sides=["team1_ct", "team1_t", "knife"]))
     harness.play_map(4, 0)
     harness.wait(23)
     assert harness.arena.map_name == "de_dust2"
@@ -304,8 +302,7 @@ def test_next_map_is_loaded_a_second_before_the_restart_and_waits_for_a_start() 
 
 
 def test_short_restart_delay_is_raised() -> None:
-    harness = loaded(maps=THREE_MAPS)
-    live(harness)
+    harness = live(loaded(maps=THREE_MAPS))
     harness.variables.set("mp_match_restart_delay", "5")
     harness.play_map(4, 0)
     assert harness.variables.whole("mp_match_restart_delay") == 15
@@ -314,15 +311,13 @@ def test_short_restart_delay_is_raised() -> None:
 
 
 def test_restart_delay_includes_the_broadcast_delay() -> None:
-    harness = loaded(maps=THREE_MAPS, cvars={"tv_enable": "1", "tv_delay": "90"})
-    live(harness)
+    harness = live(loaded(maps=THREE_MAPS, cvars={"tv_enable": "1", "tv_delay": "90"}))
     harness.play_map(4, 0)
     assert harness.variables.whole("mp_match_restart_delay") == 115
 
 
 def test_drawn_last_map_does_not_end_the_series() -> None:
-    harness = loaded()
-    live(harness)
+    harness = live(loaded())
     harness.play_map(3, 3)
     harness.wait(60)
     assert harness.outside.events[-1] == "map_result"
@@ -332,8 +327,7 @@ def test_drawn_last_map_does_not_end_the_series() -> None:
 
 
 def test_undecided_series_is_shown_as_live_after_the_game_restarts() -> None:
-    harness = loaded()
-    live(harness)
+    harness = live(loaded())
     harness.play_map(3, 3)
     assert '"gamestate":"post_game"' in harness.rcon("get5_status")
     harness.enter_warmup()
@@ -352,8 +346,7 @@ def test_tied_series_ends_without_a_winner() -> None:
 
 
 def test_match_without_an_id_is_assigned_one_when_it_starts() -> None:
-    harness = loaded(matchid=None)
-    live(harness)
+    harness = live(loaded(matchid=None))
     assert [body["matchid"] for body in harness.outside.bodies] == [-1, 1]
 
 
@@ -447,8 +440,7 @@ def test_veto_is_skipped_by_the_skip_or_start_command() -> None:
 
 
 def test_another_match_can_be_loaded_after_an_ended_one() -> None:
-    harness = loaded()
-    live(harness)
+    harness = live(loaded())
     assert harness.rcon("css_endmatch") == ""
     assert harness.game.phase is GamePhase.WARMUP
     assert not harness.console.has_plugin_match()
@@ -457,8 +449,7 @@ def test_another_match_can_be_loaded_after_an_ended_one() -> None:
 
 
 def test_next_map_is_not_loaded_if_the_match_was_ended() -> None:
-    harness = loaded(maps=THREE_MAPS)
-    live(harness)
+    harness = live(loaded(maps=THREE_MAPS))
     harness.play_map(4, 0)
     harness.rcon("get5_endmatch")
     harness.wait(60)

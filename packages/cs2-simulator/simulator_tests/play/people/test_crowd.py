@@ -22,13 +22,24 @@ def find(server: VisitedServer, account: int) -> Player:
     return next(player for player in server.arena.players if player.person.account == account)
 
 
-def test_visit_has_its_steps_in_order_and_within_their_times() -> None:
+@pytest.fixture
+def server() -> VisitedServer:
+    return VisitedServer()
+
+
+@pytest.fixture
+def filled() -> VisitedServer:
+    """A server with all players of the roster."""
     server = VisitedServer()
     server.fill()
-    for player in server.arena.players:
+    return server
+
+
+def test_visit_has_its_steps_in_order_and_within_their_times(filled: VisitedServer) -> None:
+    for player in filled.arena.players:
         steps = [
             (at, type(line))
-            for at, line in server.log.lines
+            for at, line in filled.log.lines
             if isinstance(line, (Connected, Validated, Entered, SwitchedTeam)) and line.player.user_id == player.user_id
         ]
         assert [kind for _, kind in steps] == [Connected, Validated, Entered, SwitchedTeam]
@@ -38,21 +49,18 @@ def test_visit_has_its_steps_in_order_and_within_their_times() -> None:
         assert 900 <= waits[2] <= 4_100
 
 
-def test_kicked_listed_player_returns_after_five_seconds() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.door.kick(find(server, 1003), "")
-    at = server.agenda.now_ms
-    server.wait(4.9)
-    assert 1003 not in server.accounts
-    server.wait(0.2)
-    assert find(server, 1003).connected_at_ms - at in range(4_990, 5_020)
-    server.wait(30)
-    assert find(server, 1003).side is Side.CT
+def test_kicked_listed_player_returns_after_five_seconds(filled: VisitedServer) -> None:
+    filled.door.kick(find(filled, 1003), "")
+    at = filled.agenda.now_ms
+    filled.wait(4.9)
+    assert 1003 not in filled.accounts
+    filled.wait(0.2)
+    assert find(filled, 1003).connected_at_ms - at in range(4_990, 5_020)
+    filled.wait(30)
+    assert find(filled, 1003).side is Side.CT
 
 
-def test_people_follow_the_name_of_their_team_to_its_side() -> None:
-    server = VisitedServer()
+def test_people_follow_the_name_of_their_team_to_its_side(server: VisitedServer) -> None:
     server.set(mp_teamname_1="Reds", mp_teamname_2="Blues")
     server.visitors.expect_anyone()
     server.wait(75)
@@ -64,8 +72,7 @@ def test_people_follow_the_name_of_their_team_to_its_side() -> None:
         assert {player.person.account for player in server.arena.players if player.side is side} == reds
 
 
-def test_kicked_unlisted_player_does_not_return() -> None:
-    server = VisitedServer()
+def test_kicked_unlisted_player_does_not_return(server: VisitedServer) -> None:
     server.visitors.expect_anyone()
     server.wait(75)
     server.door.kick(server.arena.players[0], "")
@@ -75,8 +82,7 @@ def test_kicked_unlisted_player_does_not_return() -> None:
     assert len(server.arena.players) == 9
 
 
-def test_player_kicked_while_loading_does_not_enter() -> None:
-    server = VisitedServer()
+def test_player_kicked_while_loading_does_not_enter(server: VisitedServer) -> None:
     server.visitors.expect_anyone()
     while not server.arena.players:
         server.wait(0.1)
@@ -87,8 +93,7 @@ def test_player_kicked_while_loading_does_not_enter() -> None:
     assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
 
 
-def test_listed_player_kicked_on_connect_tries_again() -> None:
-    server = VisitedServer()
+def test_listed_player_kicked_on_connect_tries_again(server: VisitedServer) -> None:
     server.watcher.kicked_on_connect = [1001]
     server.fill()
     server.watcher.kicked_on_connect = []
@@ -97,8 +102,7 @@ def test_listed_player_kicked_on_connect_tries_again() -> None:
     assert find(server, 1001).is_playing
 
 
-def test_listed_player_kicked_on_enter_tries_again() -> None:
-    server = VisitedServer()
+def test_listed_player_kicked_on_enter_tries_again(server: VisitedServer) -> None:
     server.watcher.kicked_on_enter = [1001]
     server.fill()
     server.watcher.kicked_on_enter = []
@@ -106,8 +110,7 @@ def test_listed_player_kicked_on_enter_tries_again() -> None:
     assert find(server, 1001).is_playing
 
 
-def test_guest_tries_again_if_the_server_is_full() -> None:
-    server = VisitedServer()
+def test_guest_tries_again_if_the_server_is_full(server: VisitedServer) -> None:
     server.door.max_players = 9
     server.fill()
     assert len(server.arena.players) == 9
@@ -116,8 +119,7 @@ def test_guest_tries_again_if_the_server_is_full() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_kicked_player_who_is_not_a_guest_does_not_return() -> None:
-    server = VisitedServer()
+def test_kicked_player_who_is_not_a_guest_does_not_return(server: VisitedServer) -> None:
     player = server.door.connect(participant())
     assert player is not None
     server.door.kick(player, "")
@@ -125,51 +127,42 @@ def test_kicked_player_who_is_not_a_guest_does_not_return() -> None:
     assert len(server.connections()) == 1
 
 
-def test_player_who_timed_out_does_not_return() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.door.leave(find(server, 1001), "NETWORK_DISCONNECT_TIMEDOUT")
-    server.wait(60)
-    assert 1001 not in server.accounts
+def test_player_who_timed_out_does_not_return(filled: VisitedServer) -> None:
+    filled.door.leave(find(filled, 1001), "NETWORK_DISCONNECT_TIMEDOUT")
+    filled.wait(60)
+    assert 1001 not in filled.accounts
 
 
 # --- map changes -----------------------------------------------------------------------------------------------------
 
 
-def test_all_players_return_after_a_map_change_with_the_same_user_ids() -> None:
-    server = VisitedServer()
-    server.fill()
-    before = [(player.user_id, player.person, player.team) for player in server.arena.players]
-    server.change_map()
-    server.log.lines.clear()
-    loaded = server.agenda.now_ms
-    server.wait(60)
-    assert [(player.user_id, player.person, player.team) for player in server.arena.players] == before
-    assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in server.arena.players)
+def test_all_players_return_after_a_map_change_with_the_same_user_ids(filled: VisitedServer) -> None:
+    before = [(player.user_id, player.person, player.team) for player in filled.arena.players]
+    filled.change_map()
+    filled.log.lines.clear()
+    loaded = filled.agenda.now_ms
+    filled.wait(60)
+    assert [(player.user_id, player.person, player.team) for player in filled.arena.players] == before
+    assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in filled.arena.players)
 
 
-def test_players_return_after_a_map_change_without_leave_events() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.arena.players.clear()
-    server.visitors.map_closing()
-    server.wait(6)
-    server.visitors.map_loaded("de_nuke")
-    server.wait(60)
-    assert len(server.arena.playing) == 10
+def test_players_return_after_a_map_change_without_leave_events(filled: VisitedServer) -> None:
+    filled.arena.players.clear()
+    filled.visitors.map_closing()
+    filled.wait(6)
+    filled.visitors.map_loaded("de_nuke")
+    filled.wait(60)
+    assert len(filled.arena.playing) == 10
 
 
-def test_players_join_the_side_of_their_team_on_the_new_map() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.game.team1_side = Side.T
-    server.change_map()
-    server.wait(60)
-    assert find(server, 1001).side is Side.T
+def test_players_join_the_side_of_their_team_on_the_new_map(filled: VisitedServer) -> None:
+    filled.game.team1_side = Side.T
+    filled.change_map()
+    filled.wait(60)
+    assert find(filled, 1001).side is Side.T
 
 
-def test_map_change_before_the_arrival_restarts_the_wait() -> None:
-    server = VisitedServer()
+def test_map_change_before_the_arrival_restarts_the_wait(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(18)
     server.change_map()
@@ -179,8 +172,7 @@ def test_map_change_before_the_arrival_restarts_the_wait() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_no_player_connects_while_a_map_loads() -> None:
-    server = VisitedServer()
+def test_no_player_connects_while_a_map_loads(server: VisitedServer) -> None:
     server.arena.is_busy = True
     server.fill()
     assert server.connections() == []
@@ -190,8 +182,7 @@ def test_no_player_connects_while_a_map_loads() -> None:
     assert len(server.arena.playing) == 10
 
 
-def test_map_change_during_the_arrival_loses_no_player() -> None:
-    server = VisitedServer()
+def test_map_change_during_the_arrival_loses_no_player(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     while len(server.arena.players) < 5:
         server.wait(0.1)
@@ -200,13 +191,11 @@ def test_map_change_during_the_arrival_loses_no_player() -> None:
     assert sorted(server.accounts) == sorted(listed_accounts())
 
 
-def test_kicked_player_returns_with_the_others_after_a_map_change() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.door.kick(find(server, 1001), "")
-    server.change_map()
-    server.wait(60)
-    assert sorted(server.accounts) == sorted(listed_accounts())
+def test_kicked_player_returns_with_the_others_after_a_map_change(filled: VisitedServer) -> None:
+    filled.door.kick(find(filled, 1001), "")
+    filled.change_map()
+    filled.wait(60)
+    assert sorted(filled.accounts) == sorted(listed_accounts())
 
 
 # --- the stranger ------------------------------------------------------------------------------------------------------
@@ -324,8 +313,7 @@ def test_same_scenario_and_seed_write_the_same_log(scenario: Scenario) -> None:
     assert logs[0] == logs[1]
 
 
-def test_players_join_a_side_when_they_enter_a_deathmatch() -> None:
-    server = VisitedServer()
+def test_players_join_a_side_when_they_enter_a_deathmatch(server: VisitedServer) -> None:
     server.set(game_type="1", game_mode="2")
     server.visitors.expect_anyone()
     server.wait(75)

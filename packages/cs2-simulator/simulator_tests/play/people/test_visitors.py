@@ -13,14 +13,25 @@ from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServ
 ALL_ACCOUNTS = sorted(account for account, _ in TEAM1 + TEAM2)
 
 
-def test_no_player_comes_if_none_is_expected() -> None:
+@pytest.fixture
+def server() -> VisitedServer:
+    return VisitedServer()
+
+
+@pytest.fixture
+def filled() -> VisitedServer:
+    """A server with all players of the roster."""
     server = VisitedServer()
+    server.fill()
+    return server
+
+
+def test_no_player_comes_if_none_is_expected(server: VisitedServer) -> None:
     server.wait(600)
     assert server.log.lines == []
 
 
-def test_players_connect_within_25_seconds_after_the_delay() -> None:
-    server = VisitedServer()
+def test_players_connect_within_25_seconds_after_the_delay(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(60)
     times = [at for at, _ in server.connections()]
@@ -29,16 +40,14 @@ def test_players_connect_within_25_seconds_after_the_delay() -> None:
     assert times[-1] <= 45_100
 
 
-def test_arrival_delay_is_a_setting() -> None:
-    server = VisitedServer()
+def test_arrival_delay_is_a_setting(server: VisitedServer) -> None:
     server.set(sim_roster_delay="100")
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(99)
     assert server.connections() == []
 
 
-def test_commands_restart_the_wait_for_players() -> None:
-    server = VisitedServer()
+def test_commands_restart_the_wait_for_players(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     for _ in range(10):
         server.wait(15)
@@ -48,16 +57,13 @@ def test_commands_restart_the_wait_for_players() -> None:
     assert len(server.connections()) == 10
 
 
-def test_commands_after_the_arrival_have_no_effect() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.restart_countdown()
-    server.wait(60)
-    assert len(server.connections()) == 10
+def test_commands_after_the_arrival_have_no_effect(filled: VisitedServer) -> None:
+    filled.visitors.restart_countdown()
+    filled.wait(60)
+    assert len(filled.connections()) == 10
 
 
-def test_players_join_the_team_they_are_listed_for() -> None:
-    server = VisitedServer()
+def test_players_join_the_team_they_are_listed_for(server: VisitedServer) -> None:
     server.game.team1_side = Side.T
     server.fill()
     accounts = {side: sorted(player.person.account for player in server.arena.players_on(side)) for side in Side}
@@ -65,21 +71,18 @@ def test_players_join_the_team_they_are_listed_for() -> None:
     assert accounts[Side.CT] == [account for account, _ in TEAM2]
 
 
-def test_plugin_can_override_the_team() -> None:
-    server = VisitedServer()
+def test_plugin_can_override_the_team(server: VisitedServer) -> None:
     server.arena.required_team = lambda _player: "TERRORIST"
     server.fill()
     assert len(server.arena.players_on(Side.T)) == 10
 
 
-def test_nicks_are_kept_and_each_team_has_one_awper() -> None:
-    server = VisitedServer()
-    server.fill()
-    names = {player.person.account: player.person.name for player in server.arena.players}
+def test_nicks_are_kept_and_each_team_has_one_awper(filled: VisitedServer) -> None:
+    names = {player.person.account: player.person.name for player in filled.arena.players}
     assert names[1001] == "one"
     assert names[2002] == "two"
     assert len(set(names.values())) == 10
-    assert [sum(player.person.is_awper for player in server.arena.players_on(side)) for side in Side] == [1, 1]
+    assert [sum(player.person.is_awper for player in filled.arena.players_on(side)) for side in Side] == [1, 1]
 
 
 def test_same_seed_has_the_same_players_and_user_ids_whenever_they_come() -> None:
@@ -95,8 +98,7 @@ def test_same_seed_has_the_same_players_and_user_ids_whenever_they_come() -> Non
     assert players_after(0, 7) != players_after(0, 8)
 
 
-def test_invalid_and_duplicate_accounts_are_ignored() -> None:
-    server = VisitedServer()
+def test_invalid_and_duplicate_accounts_are_ignored(server: VisitedServer) -> None:
     server.visitors.expect([(0, "bot"), (5, "a"), (5, "a")], [(5, "a"), (6, "b"), (2**32, "big")])
     server.wait(75)
     assert sorted(server.accounts) == [5, 6]
@@ -122,16 +124,13 @@ def test_early_leaver_is_gone_when_the_last_player_joins() -> None:
     assert len(server.departures()) == 1
 
 
-def test_player_added_to_the_roster_comes() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.expect(TEAM1, [*TEAM2, (2006, "sub")])
-    server.wait(75)
-    assert sorted(server.accounts) == [*ALL_ACCOUNTS, 2006]
+def test_player_added_to_the_roster_comes(filled: VisitedServer) -> None:
+    filled.visitors.expect(TEAM1, [*TEAM2, (2006, "sub")])
+    filled.wait(75)
+    assert sorted(filled.accounts) == [*ALL_ACCOUNTS, 2006]
 
 
-def test_player_removed_from_the_roster_before_arrival_does_not_come() -> None:
-    server = VisitedServer()
+def test_player_removed_from_the_roster_before_arrival_does_not_come(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.visitors.expect(TEAM1, TEAM2[:-1])
     server.wait(75)
@@ -155,16 +154,14 @@ def test_number_of_random_players_depends_on_the_mode(mode: tuple[int, int], nam
     assert abs(len(server.arena.players_on(Side.CT)) - len(server.arena.players_on(Side.T))) <= 1
 
 
-def test_random_players_are_limited_by_the_player_limit() -> None:
-    server = VisitedServer()
+def test_random_players_are_limited_by_the_player_limit(server: VisitedServer) -> None:
     server.door.max_players = 3
     server.visitors.expect_anyone()
     server.wait(75)
     assert len(server.arena.players) == 3
 
 
-def test_players_listed_in_sim_players_connect() -> None:
-    server = VisitedServer()
+def test_players_listed_in_sim_players_connect(server: VisitedServer) -> None:
     server.set(sim_players=f"{from_account(501)},502, 503,502")
     server.visitors.expect_anyone()
     server.wait(75)
@@ -172,8 +169,7 @@ def test_players_listed_in_sim_players_connect() -> None:
     assert sorted(player.person.account for player in server.arena.players_on(Side.CT)) == [501, 502]
 
 
-def test_expecting_random_players_again_changes_nothing() -> None:
-    server = VisitedServer()
+def test_expecting_random_players_again_changes_nothing(server: VisitedServer) -> None:
     server.visitors.expect_anyone()
     server.wait(75)
     server.visitors.expect_anyone()
@@ -181,16 +177,14 @@ def test_expecting_random_players_again_changes_nothing() -> None:
     assert len(server.connections()) == 10
 
 
-def test_roster_replaces_random_players() -> None:
-    server = VisitedServer()
+def test_roster_replaces_random_players(server: VisitedServer) -> None:
     server.visitors.expect_anyone()
     server.wait(10)
     server.fill()
     assert sorted(server.accounts) == ALL_ACCOUNTS
 
 
-def test_random_players_do_not_replace_a_roster() -> None:
-    server = VisitedServer()
+def test_random_players_do_not_replace_a_roster(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.visitors.expect_anyone()
     server.wait(75)
@@ -200,8 +194,7 @@ def test_random_players_do_not_replace_a_roster() -> None:
 # --- the end of a match --------------------------------------------------------------------------------------------
 
 
-def test_no_player_comes_after_the_roster_is_forgotten() -> None:
-    server = VisitedServer()
+def test_no_player_comes_after_the_roster_is_forgotten(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(10)
     server.visitors.forget_roster()
@@ -209,8 +202,7 @@ def test_no_player_comes_after_the_roster_is_forgotten() -> None:
     assert server.connections() == []
 
 
-def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten() -> None:
-    server = VisitedServer()
+def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     while len(server.connections()) < 4:
         server.wait(0.1)
@@ -220,98 +212,80 @@ def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten() -> None:
     assert len(server.connections()) == len(server.arena.players) == connected
 
 
-def test_players_leave_10_to_60_seconds_after_the_end() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.go_live()
-    server.visitors.map_ended()
-    began = server.agenda.tick
-    server.wait(61)
-    assert server.arena.players == []
-    reasons = {reason for _, reason in server.departures()}
+def test_players_leave_10_to_60_seconds_after_the_end(filled: VisitedServer) -> None:
+    filled.go_live()
+    filled.visitors.map_ended()
+    began = filled.agenda.tick
+    filled.wait(61)
+    assert filled.arena.players == []
+    reasons = {reason for _, reason in filled.departures()}
     assert reasons <= {"NETWORK_DISCONNECT_DISCONNECT_BY_USER", "NETWORK_DISCONNECT_LOOPDEACTIVATE"}
-    assert min(at for at, _ in server.departures()) >= began * 1000 // 64 + 9_900
+    assert min(at for at, _ in filled.departures()) >= began * 1000 // 64 + 9_900
 
 
-def test_players_stay_between_two_maps_of_a_series() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.stays_after_map = True
-    assert server.visitors.stays_after_map
-    server.go_live()
-    server.visitors.map_ended()
-    server.wait(100)
-    assert len(server.arena.players) == 10
+def test_players_stay_between_two_maps_of_a_series(filled: VisitedServer) -> None:
+    filled.visitors.stays_after_map = True
+    assert filled.visitors.stays_after_map
+    filled.go_live()
+    filled.visitors.map_ended()
+    filled.wait(100)
+    assert len(filled.arena.players) == 10
 
 
-def test_players_leave_if_the_series_turns_out_to_be_over() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.stays_after_map = True
-    server.visitors.map_ended()
-    server.visitors.stays_after_map = False
-    server.visitors.forget_roster()
-    server.wait(61)
-    assert server.arena.players == []
+def test_players_leave_if_the_series_turns_out_to_be_over(filled: VisitedServer) -> None:
+    filled.visitors.stays_after_map = True
+    filled.visitors.map_ended()
+    filled.visitors.stays_after_map = False
+    filled.visitors.forget_roster()
+    filled.wait(61)
+    assert filled.arena.players == []
 
 
-def test_kicked_player_does_not_return_to_a_finished_map() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.door.kick(server.arena.players[0], "")
-    server.visitors.map_ended()
-    server.wait(9)
-    assert len(server.arena.players) == 9
+def test_kicked_player_does_not_return_to_a_finished_map(filled: VisitedServer) -> None:
+    filled.door.kick(filled.arena.players[0], "")
+    filled.visitors.map_ended()
+    filled.wait(9)
+    assert len(filled.arena.players) == 9
 
 
-def test_players_do_not_return_when_the_finished_map_is_reloaded() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.map_ended()
-    server.wait(25)
-    server.change_map(server.arena.map_name)
-    server.wait(120)
-    assert server.arena.players == []
+def test_players_do_not_return_when_the_finished_map_is_reloaded(filled: VisitedServer) -> None:
+    filled.visitors.map_ended()
+    filled.wait(25)
+    filled.change_map(filled.arena.map_name)
+    filled.wait(120)
+    assert filled.arena.players == []
 
 
-def test_players_return_for_another_map() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.map_ended()
-    server.wait(25)
-    server.change_map("de_nuke")
-    server.wait(120)
-    assert sorted(server.accounts) == ALL_ACCOUNTS
+def test_players_return_for_another_map(filled: VisitedServer) -> None:
+    filled.visitors.map_ended()
+    filled.wait(25)
+    filled.change_map("de_nuke")
+    filled.wait(120)
+    assert sorted(filled.accounts) == ALL_ACCOUNTS
 
 
-def test_players_return_for_the_next_match() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.map_ended()
-    server.wait(61)
-    server.visitors.forget_roster()
-    server.fill()
-    assert sorted(server.accounts) == ALL_ACCOUNTS
+def test_players_return_for_the_next_match(filled: VisitedServer) -> None:
+    filled.visitors.map_ended()
+    filled.wait(61)
+    filled.visitors.forget_roster()
+    filled.fill()
+    assert sorted(filled.accounts) == ALL_ACCOUNTS
 
 
-def test_players_do_not_return_when_the_same_match_is_repeated() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.map_ended()
-    server.wait(61)
-    server.fill()
-    assert server.arena.players == []
+def test_players_do_not_return_when_the_same_match_is_repeated(filled: VisitedServer) -> None:
+    filled.visitors.map_ended()
+    filled.wait(61)
+    filled.fill()
+    assert filled.arena.players == []
 
 
-def test_players_about_to_leave_stay_for_the_next_match() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.visitors.map_ended()
-    server.visitors.forget_roster()
-    server.visitors.expect(TEAM1, TEAM2)
-    server.wait(75)
-    assert len(server.arena.players) == 10
-    assert server.departures() == []
+def test_players_about_to_leave_stay_for_the_next_match(filled: VisitedServer) -> None:
+    filled.visitors.map_ended()
+    filled.visitors.forget_roster()
+    filled.visitors.expect(TEAM1, TEAM2)
+    filled.wait(75)
+    assert len(filled.arena.players) == 10
+    assert filled.departures() == []
 
 
 # --- scenarios -----------------------------------------------------------------------------------------------------

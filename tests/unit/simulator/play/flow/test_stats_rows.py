@@ -60,8 +60,14 @@ def column(row: str, number: int) -> str:
     return row.split(",")[number].strip()
 
 
-def play_round(arena: Arena, ann: Player, eve: Player) -> None:
+def two_players() -> tuple[Arena, Player, Player]:
+    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
+    return make_arena(ann, eve), ann, eve
+
+
+def played_round() -> tuple[Arena, Player, Player]:
     """Let Ann hit Eve with fire, a grenade and a pistol, kill her by headshot and win the round."""
+    arena, ann, eve = two_players()
     arena.book.open(is_free_for_all=False, has_respawns=False)
     arena.book.round_started(1, [ann], [eve])
     arena.book.hit(ann, eve, "inferno", 53)
@@ -69,6 +75,7 @@ def play_round(arena: Arena, ann: Player, eve: Player) -> None:
     arena.book.hit(ann, eve, "glock", 20)
     arena.book.kill(ann, eve, "glock", is_headshot=True, at_ms=1)
     arena.book.round_decided(1, ann)
+    return arena, ann, eve
 
 
 def test_block_has_the_layout_of_the_game() -> None:
@@ -95,9 +102,7 @@ def test_row_without_events_equals_a_real_row() -> None:
 
 
 def test_counts_are_in_the_columns_of_the_game() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, *_ = played_round()
     assert rows_of(arena) == [
         "                   5,      3,    800,      1,      0,      0, 100.00, 100.00,   0.00,    100,      1,      0,"
         "     80,      0,      0,      0,      1,      1,      1,      0,      0,53.000000,27.000000,      0,      1,"
@@ -109,9 +114,7 @@ def test_counts_are_in_the_columns_of_the_game() -> None:
 
 
 def test_block_can_be_parsed_by_the_service() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, *_ = played_round()
     block = StatsBlock()
     for line in stats_block(arena, round_number=2, ct_score=1, t_score=0):
         if isinstance(line, StatsMark):
@@ -124,9 +127,7 @@ def test_block_can_be_parsed_by_the_service() -> None:
 
 
 def test_damage_per_round_is_rounded_and_ratios_have_two_decimals() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, ann, eve = played_round()
     for number in (2, 3):
         arena.book.round_started(number, [ann], [eve])
         arena.book.kill(eve, ann, "awp", is_headshot=False, at_ms=number)
@@ -148,16 +149,13 @@ def test_team_numbers_are_those_of_the_game() -> None:
 
 
 def test_loading_player_has_a_row_of_zeros() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve, Player(Participant("New", 9), 3))
-    play_round(arena, ann, eve)
+    arena, *_ = played_round()
+    arena.players.append(Player(Participant("New", 9), 3))
     assert rows_of(arena)[2] == f"                   9,      0,    800,{ZEROS}"
 
 
 def test_player_who_left_has_no_row_until_they_return_with_their_counts() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, ann, _ = played_round()
     arena.players.remove(ann)
     assert [column(row, 0) for row in rows_of(arena)] == ["6"]
     arena.players.append(make_player("Ann", 5, user_id=3))
@@ -183,16 +181,13 @@ def test_source_tv_has_no_row_if_a_player_has_user_id_0() -> None:
 
 
 def test_counts_of_a_closed_book_are_shown_as_zeros() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, *_ = played_round()
     arena.book.close()
     assert all(row.endswith(ZEROS) for row in rows_of(arena))
 
 
 def test_counts_of_an_undecided_round_are_shown_as_zeros() -> None:
-    ann, eve = make_player("Ann", 5), make_player("Eve", 6, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
+    arena, ann, eve = two_players()
     arena.book.open(is_free_for_all=True, has_respawns=True)
     arena.book.round_started(1, [ann], [eve])
     arena.book.kill(ann, eve, "ak47", is_headshot=False, at_ms=1)
@@ -206,15 +201,13 @@ def test_block_can_be_disabled() -> None:
 
 
 def test_player_who_left_is_listed_and_adr_is_per_round_of_the_map() -> None:
-    ann, eve = make_player("Ann", 1), make_player("Eve", 2, team=Side.T, user_id=2)
-    arena = make_arena(ann, eve)
-    play_round(arena, ann, eve)
+    arena, ann, eve = played_round()
     arena.players.remove(ann)
     arena.absent.append(ann)
     assert column(rows_of(arena)[0], 9) == "100"
     arena.book.round_started(2, [], [eve])
     arena.book.round_decided(2, None)
-    assert [column(row, 0) for row in rows_of(arena)] == ["1", "2"]
+    assert [column(row, 0) for row in rows_of(arena)] == ["5", "6"]
     assert column(rows_of(arena)[0], 9) == "50"
 
 
