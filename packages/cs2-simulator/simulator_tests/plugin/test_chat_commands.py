@@ -52,8 +52,7 @@ def test_chat_of_spectators_and_chat_without_a_dot_is_ignored() -> None:
     assert harness.console.executed == []
 
 
-def test_match_commands_do_nothing_before_the_match_is_live() -> None:
-    harness = PluginHarness()
+def test_match_commands_do_nothing_before_the_match_is_live(harness: PluginHarness) -> None:
     harness.load(match(2))
     harness.enter_all()
     harness.console.executed.clear()

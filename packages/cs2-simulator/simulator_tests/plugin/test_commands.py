@@ -24,8 +24,7 @@ def test_restore_loads_the_backup_of_a_round() -> None:
     assert harness.game.restored == ["matchzy_27_0_round01.txt"]
 
 
-def test_restore_needs_a_live_match() -> None:
-    harness = PluginHarness()
+def test_restore_needs_a_live_match(harness: PluginHarness) -> None:
     assert harness.rcon("css_restore 1") == ""
     assert harness.game.restored == []
 
@@ -69,16 +68,14 @@ def test_admin_pauses_and_unpauses() -> None:
     assert harness.rcon("css_fup") == ""
 
 
-def test_match_can_be_paused_only_between_its_start_and_end() -> None:
-    harness = PluginHarness()
+def test_match_can_be_paused_only_between_its_start_and_end(harness: PluginHarness) -> None:
     assert harness.rcon("css_forcepause") == ""
     harness = playing()
     harness.play_map(4, 0)
     assert "after the game has ended" in harness.rcon("css_forcepause")
 
 
-def test_map_can_be_changed_only_before_the_match() -> None:
-    harness = PluginHarness()
+def test_map_can_be_changed_only_before_the_match(harness: PluginHarness) -> None:
     assert harness.rcon("css_map") == ""
     harness.rcon("css_map nuke")
     assert harness.arena.map_name == "de_nuke"
@@ -87,8 +84,7 @@ def test_map_can_be_changed_only_before_the_match() -> None:
     assert "once the match is started" in playing().rcon("css_map nuke")
 
 
-def test_required_ready_players_are_printed_and_set() -> None:
-    harness = PluginHarness()
+def test_required_ready_players_are_printed_and_set(harness: PluginHarness) -> None:
     assert "Required: 2. Usage" in harness.rcon("css_readyrequired")
     assert "set to: 0" in harness.rcon("css_readyrequired 0")
     assert "Invalid" in harness.rcon("css_readyrequired 33")
@@ -106,8 +102,7 @@ def test_added_player_may_join() -> None:
     assert PluginHarness().rcon(f"matchzy_addplayer {id64(7)} team1") == "No match is setup!\n"
 
 
-def test_player_is_not_added_to_an_unknown_team() -> None:
-    harness = PluginHarness()
+def test_player_is_not_added_to_an_unknown_team(harness: PluginHarness) -> None:
     harness.load(match())
     assert harness.rcon(f"matchzy_addplayer {id64(7)} team3") == "Unknown team: must be one of team1, team2, spec\n"
     assert harness.rcon(f"matchzy_addplayer {id64(7)}").startswith("Usage: ")
@@ -127,27 +122,23 @@ def test_removed_player_is_kicked_and_cannot_rejoin() -> None:
     assert blue not in harness.arena.players
 
 
-def test_plugin_settings_are_stored() -> None:
-    harness = PluginHarness()
+def test_plugin_settings_are_stored(harness: PluginHarness) -> None:
     assert harness.rcon("matchzy_demo_path") == "matchzy_demo_path = MatchZy/\n"
     assert harness.rcon("matchzy_demo_path demos/") == ""
     assert harness.rcon("matchzy_demo_path") == "matchzy_demo_path = demos/\n"
 
 
-def test_setting_that_is_not_a_number_falls_back_to_the_default() -> None:
-    harness = PluginHarness()
+def test_setting_that_is_not_a_number_falls_back_to_the_default(harness: PluginHarness) -> None:
     harness.rcon("matchzy_minimum_ready_required many")
     assert harness.course.min_ready == 2
 
 
-def test_invalid_events_url_is_ignored() -> None:
-    harness = PluginHarness()
+def test_invalid_events_url_is_ignored(harness: PluginHarness) -> None:
     harness.rcon("matchzy_remote_log_url nowhere")
     assert harness.course.report_sender.url == ""
 
 
-def test_empty_header_does_not_replace_the_current_one() -> None:
-    harness = PluginHarness()
+def test_empty_header_does_not_replace_the_current_one(harness: PluginHarness) -> None:
     harness.load(match())
     harness.rcon("matchzy_remote_log_header_key")
     harness.rcon("matchzy_remote_log_header_value")

@@ -18,14 +18,12 @@ def sent(faults: int, count: int = 200) -> list[int]:
     return [int(str(body["number"])) for body in harness.outside.bodies]
 
 
-def test_nothing_is_sent_without_a_url() -> None:
-    harness = PluginHarness()
+def test_nothing_is_sent_without_a_url(harness: PluginHarness) -> None:
     harness.course.report_sender.send({"matchid": 1})
     assert harness.outside.posts == []
 
 
-def test_header_is_sent_only_if_set() -> None:
-    harness = PluginHarness()
+def test_header_is_sent_only_if_set(harness: PluginHarness) -> None:
     harness.rcon(f'matchzy_remote_log_url "{EVENTS_URL}"')
     harness.course.report_sender.send({"matchid": 1})
     harness.rcon('matchzy_remote_log_header_key "X-Token"')
@@ -56,8 +54,7 @@ def test_all_events_are_lost_at_100_percent() -> None:
     assert sent(100) == []
 
 
-def test_late_event_is_sent_after_its_delay_if_no_other_event_follows() -> None:
-    harness = PluginHarness()
+def test_late_event_is_sent_after_its_delay_if_no_other_event_follows(harness: PluginHarness) -> None:
     harness.variables.set("sim_report_faults", "33")
     sender = harness.course.report_sender
     sender.url = EVENTS_URL

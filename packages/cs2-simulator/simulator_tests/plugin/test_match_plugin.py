@@ -31,8 +31,7 @@ def loaded(**changes: object) -> PluginHarness:
 # --- loading -------------------------------------------------------------------------------------------------------
 
 
-def test_match_is_fetched_with_the_given_header() -> None:
-    harness = PluginHarness()
+def test_match_is_fetched_with_the_given_header(harness: PluginHarness) -> None:
     assert harness.rcon(f'get5_loadmatch_url "{MATCH_URL}" "X-Token" "secret"') == ""
     assert harness.outside.requests == [(MATCH_URL, {"X-Token": "secret"})]
     assert harness.plugin.has_match
@@ -97,21 +96,18 @@ def test_second_match_is_rejected() -> None:
     assert len(harness.outside.requests) == 1
 
 
-def test_invalid_url_is_rejected() -> None:
-    harness = PluginHarness()
+def test_invalid_url_is_rejected(harness: PluginHarness) -> None:
     assert "Invalid URL: ftp://h/m" in harness.rcon("matchzy_loadmatch_url ftp://h/m")
     assert harness.outside.requests == []
 
 
-def test_invalid_json_does_not_change_the_server() -> None:
-    harness = PluginHarness()
+def test_invalid_json_does_not_change_the_server(harness: PluginHarness) -> None:
     harness.outside.match = FetchResult(200, b"{")
     harness.load()
     assert harness.console.executed == [f'matchzy_loadmatch_url "{MATCH_URL}"']
 
 
-def test_failed_request_loads_no_match() -> None:
-    harness = PluginHarness()
+def test_failed_request_loads_no_match(harness: PluginHarness) -> None:
     harness.outside.match = FetchResult(404)
     harness.load()
     assert harness.course.last_fault == "HTTP request failed: 404"
@@ -130,8 +126,7 @@ def test_rejected_match_is_not_loaded() -> None:
     assert harness.outside.posts == []
 
 
-def test_events_url_set_before_loading_is_discarded() -> None:
-    harness = PluginHarness()
+def test_events_url_set_before_loading_is_discarded(harness: PluginHarness) -> None:
     harness.rcon("matchzy_remote_log_url http://elsewhere/")
     harness.load(match(cvars={}))
     assert harness.outside.posts == []
@@ -154,8 +149,7 @@ def test_unlisted_player_is_kicked_and_a_listed_one_joins_the_right_team() -> No
     assert red.team == Side.T
 
 
-def test_unlisted_players_are_kicked_when_a_match_is_loaded() -> None:
-    harness = PluginHarness()
+def test_unlisted_players_are_kicked_when_a_match_is_loaded(harness: PluginHarness) -> None:
     harness.enter(666)
     blue = harness.enter(1, team="TERRORIST")
     harness.load(match())
@@ -180,8 +174,7 @@ def test_team_that_begins_as_t_is_the_second_team_of_the_game() -> None:
     assert harness.variables.text("mp_teamname_1") == "Team Red"
 
 
-def test_any_player_may_join_without_a_match_unless_disabled() -> None:
-    harness = PluginHarness()
+def test_any_player_may_join_without_a_match_unless_disabled(harness: PluginHarness) -> None:
     assert harness.enter(666) is not None
     harness.rcon("matchzy_kick_when_no_match_loaded 1")
     assert harness.enter(667) is None
@@ -207,8 +200,7 @@ def test_start_command_makes_the_match_live_and_reports_it() -> None:
     assert harness.variables.text("mp_backup_round_file") == "matchzy_27_0"
 
 
-def test_start_without_a_match_does_nothing() -> None:
-    harness = PluginHarness()
+def test_start_without_a_match_does_nothing(harness: PluginHarness) -> None:
     assert harness.rcon("css_start") == ""
     assert harness.game.phase is GamePhase.WARMUP
 
@@ -258,8 +250,7 @@ def test_single_map_sends_map_result_and_then_series_end() -> None:
     assert harness.variables.text("mp_teamname_1") == "COUNTER-TERRORISTS"
 
 
-def test_variables_are_restored_when_the_series_ends() -> None:
-    harness = PluginHarness()
+def test_variables_are_restored_when_the_series_ends(harness: PluginHarness) -> None:
     harness.variables.set("mp_maxrounds", "30")
     harness.load(match())
     live(harness)
@@ -267,8 +258,7 @@ def test_variables_are_restored_when_the_series_ends() -> None:
     assert harness.variables.whole("mp_maxrounds") == 30
 
 
-def test_variables_are_not_restored_if_disabled() -> None:
-    harness = PluginHarness()
+def test_variables_are_not_restored_if_disabled(harness: PluginHarness) -> None:
     harness.rcon("matchzy_reset_cvars_on_series_end false")
     harness.load(match())
     live(harness)
@@ -465,14 +455,12 @@ def test_warmup_is_not_restarted_after_a_map_load_if_the_match_was_started() -> 
     assert "mp_warmup_start" not in harness.console.executed
 
 
-def test_game_without_a_match_is_not_reported() -> None:
-    harness = PluginHarness()
+def test_game_without_a_match_is_not_reported(harness: PluginHarness) -> None:
     harness.play_map(13, 4)
     assert harness.outside.posts == []
 
 
-def test_loading_player_is_checked_when_entering() -> None:
-    harness = PluginHarness()
+def test_loading_player_is_checked_when_entering(harness: PluginHarness) -> None:
     stranger = harness.door.connect(Participant("late", 666))
     assert stranger is not None
     harness.load(match())

@@ -72,8 +72,7 @@ def test_forceready_can_be_disabled() -> None:
     assert harness.stage() is PluginStage.WARMUP
 
 
-def test_spectators_must_be_ready_if_the_match_requires_it() -> None:
-    harness = PluginHarness()
+def test_spectators_must_be_ready_if_the_match_requires_it(harness: PluginHarness) -> None:
     harness.load(match(spectators={"players": {id64(900): ""}}, min_spectators_to_ready=1))
     harness.enter_all()
     for player in harness.arena.players:
@@ -98,8 +97,7 @@ def test_ready_commands_do_nothing_over_rcon() -> None:
     assert harness.stage() is PluginStage.WARMUP
 
 
-def test_player_who_joins_a_live_match_is_ready() -> None:
-    harness = PluginHarness()
+def test_player_who_joins_a_live_match_is_ready(harness: PluginHarness) -> None:
     harness.load(match())
     harness.rcon("css_start")
     harness.enter_all()

@@ -9,8 +9,7 @@ from cs2_protocol.game import Side
 from simulator_tests.plugin.plugin_harness import MATCH_URL, PluginHarness, match
 
 
-def test_status_without_a_match_is_empty() -> None:
-    harness = PluginHarness()
+def test_status_without_a_match_is_empty(harness: PluginHarness) -> None:
     status = json.loads(harness.rcon("get5_status"))
     assert status == {
         "plugin_version": "0.15.0",
@@ -32,8 +31,7 @@ def test_status_without_a_match_is_empty() -> None:
     }
 
 
-def test_loaded_match_is_in_warmup() -> None:
-    harness = PluginHarness()
+def test_loaded_match_is_in_warmup(harness: PluginHarness) -> None:
     harness.load(match())
     status = parse_get5_status(harness.rcon("get5_status"))
     assert status is not None
@@ -52,8 +50,7 @@ def test_loaded_match_is_in_warmup() -> None:
     }
 
 
-def test_live_match_shows_rounds_and_scores_by_team() -> None:
-    harness = PluginHarness()
+def test_live_match_shows_rounds_and_scores_by_team(harness: PluginHarness) -> None:
     harness.load(match(map_sides=["team1_t"]))
     harness.rcon("css_start")
     harness.play_round(Side.CT)
@@ -66,8 +63,7 @@ def test_live_match_shows_rounds_and_scores_by_team() -> None:
     assert json.loads(harness.rcon("get5_web_available"))["gamestate"] == 7
 
 
-def test_series_score_is_shown_after_a_map() -> None:
-    harness = PluginHarness()
+def test_series_score_is_shown_after_a_map(harness: PluginHarness) -> None:
     harness.load(match(maps=("de_dust2", "de_nuke", "de_train")))
     harness.rcon("css_start")
     harness.play_map(4, 0)

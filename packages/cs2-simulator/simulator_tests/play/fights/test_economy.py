@@ -19,8 +19,7 @@ def texts_of(field: Battlefield, player: Player) -> list[str]:
     return [text.partition("> ")[2] or text.split('" ', 1)[1] for text in field.log.texts if text.startswith(prefixes)]
 
 
-def test_half_starts_with_start_money_and_no_weapons() -> None:
-    field = Battlefield().spawn_all()
+def test_half_starts_with_start_money_and_no_weapons(field: Battlefield) -> None:
     player = field.cts[0]
     player.money, player.primary, player.grenades = 9000, "awp", ["decoy"]
     field.economy.start_half(field.arena)
@@ -35,8 +34,7 @@ def test_dead_player_spawns_with_knife_and_pistol() -> None:
     assert (field.cts[0].is_alive, field.cts[0].health) == (True, 100)
 
 
-def test_survivor_keeps_weapons_without_log_lines() -> None:
-    field = Battlefield().spawn_all()
+def test_survivor_keeps_weapons_without_log_lines(field: Battlefield) -> None:
     player = field.cts[0]
     player.primary, player.health, player.armor = "awp", 12, 40
     field.economy.spawn(field.arena, player)
@@ -50,16 +48,14 @@ def test_spectator_does_not_spawn() -> None:
     assert not player.is_alive
 
 
-def test_one_terrorist_gets_the_bomb() -> None:
-    field = Battlefield().spawn_all()
+def test_one_terrorist_gets_the_bomb(field: Battlefield) -> None:
     field.ts[4].has_bomb = True
     field.economy.assign_bomb(field.arena, FixedRng(0.0))
     assert [player.has_bomb for player in field.ts] == [True, False, False, False, False]
     assert texts_of(field, field.ts[0])[-1].endswith('triggered "Got_The_Bomb"')
 
 
-def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased() -> None:
-    field = Battlefield().spawn_all()
+def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased(field: Battlefield) -> None:
     field.ts[0].money = 4850
     purchase(field.arena, field.ts[0], "awp")
     assert [text.split('<TERRORIST>" ')[1] for text in field.log.texts] == [
@@ -69,8 +65,7 @@ def test_weapon_is_logged_as_paid_for_then_picked_up_then_purchased() -> None:
     ]
 
 
-def test_armor_is_logged_as_picked_up_before_it_is_paid_for() -> None:
-    field = Battlefield().spawn_all()
+def test_armor_is_logged_as_picked_up_before_it_is_paid_for(field: Battlefield) -> None:
     field.cts[0].money = 6750
     purchase(field.arena, field.cts[0], "vesthelm")
     assert [text.split('<CT>" ')[1] for text in field.log.texts] == [
@@ -80,8 +75,7 @@ def test_armor_is_logged_as_picked_up_before_it_is_paid_for() -> None:
     ]
 
 
-def test_returned_grenade_is_logged_as_money_only() -> None:
-    field = Battlefield().spawn_all()
+def test_returned_grenade_is_logged_as_money_only(field: Battlefield) -> None:
     player = field.ts[0]
     player.money = 700
     purchase(field.arena, player, "hegrenade")
@@ -90,8 +84,7 @@ def test_returned_grenade_is_logged_as_money_only() -> None:
     assert (player.money, player.grenades) == (700, [])
 
 
-def test_all_players_buy_within_the_window() -> None:
-    field = Battlefield().spawn_all()
+def test_all_players_buy_within_the_window(field: Battlefield) -> None:
     for player in field.arena.players:
         player.money = 9000
     before_ms = field.arena.clock_ms
@@ -111,8 +104,7 @@ def test_log_settings_do_not_change_purchases() -> None:
     ]
 
 
-def test_player_who_left_buys_nothing() -> None:
-    field = Battlefield().spawn_all()
+def test_player_who_left_buys_nothing(field: Battlefield) -> None:
     for player in field.arena.players:
         player.money = 9000
     script = field.economy.buy(field.arena, Random(1), 15_000)
@@ -159,8 +151,7 @@ def test_draw_pays_nothing() -> None:
     assert field.log.lines == []
 
 
-def test_cts_are_paid_for_dead_terrorists() -> None:
-    field = Battlefield().spawn_all()
+def test_cts_are_paid_for_dead_terrorists(field: Battlefield) -> None:
     for player in field.ts[:3]:
         player.is_alive = False
     field.economy.pay_for_dead(field.arena)

@@ -15,8 +15,7 @@ from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_fights_leave_the_requested_number_of_players_alive(seed: int) -> None:
-    field = Battlefield().spawn_all()
+def test_fights_leave_the_requested_number_of_players_alive(field: Battlefield, seed: int) -> None:
     until_ms = field.arena.clock_ms + 60_000
     field.run(Fights(Battle(field.arena, Random(seed))).until_left(cts=2, ts=0, until_ms=until_ms))
     assert (len(field.arena.alive_on(Side.CT)), len(field.arena.alive_on(Side.T))) == (2, 0)
@@ -31,15 +30,13 @@ def test_last_player_of_the_eliminated_side_dies_last() -> None:
         assert field.log.lines_of(Killed)[-1].victim.team == "TERRORIST"
 
 
-def test_fights_follow_without_pauses_if_time_is_up() -> None:
-    field = Battlefield().spawn_all()
+def test_fights_follow_without_pauses_if_time_is_up(field: Battlefield) -> None:
     field.run(Fights(Battle(field.arena, Random(1))).until_left(cts=3, ts=0, until_ms=field.arena.clock_ms))
     assert field.arena.clock_ms < 7 * 1000
     assert len(field.arena.alive_on(Side.T)) == 0
 
 
-def test_fights_end_when_a_side_has_left() -> None:
-    field = Battlefield().spawn_all()
+def test_fights_end_when_a_side_has_left(field: Battlefield) -> None:
     script = Fights(Battle(field.arena, Random(1))).until_left(cts=1, ts=1, until_ms=field.arena.clock_ms + 60_000)
     next(script)
     for player in list(field.ts):
@@ -78,8 +75,7 @@ def test_burst_of_kills_ends_when_the_cheater_leaves() -> None:
     assert len(field.log.lines_of(Killed)) < 5
 
 
-def test_time_advances_even_if_no_victim_may_die() -> None:
-    field = Battlefield().spawn_all()
+def test_time_advances_even_if_no_victim_may_die(field: Battlefield) -> None:
     battle = Battle(field.arena, Random(1), must_live=lambda player: player.team == Side.T)
     script = Fights(battle).until_left(cts=5, ts=0, until_ms=0)
     for _ in range(3000):

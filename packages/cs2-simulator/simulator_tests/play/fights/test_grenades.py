@@ -84,8 +84,7 @@ def test_flash_blinds_all_nearby_players_and_counts_enemies() -> None:
     assert field.ts[0].blind_until_ms > field.arena.clock_ms
 
 
-def test_flash_thrown_at_a_player_blinds_this_player_for_seconds() -> None:
-    field = Battlefield().spawn_all()
+def test_flash_thrown_at_a_player_blinds_this_player_for_seconds(field: Battlefield) -> None:
     field.cts[0].grenades.append("flashbang")
     battle = Battle(field.arena, FixedRng(0.99, 0.99, 0.99, 0.99, 0.99))
     field.run(throw(battle, field.cts[0], "flashbang", field.ts[2]))
@@ -93,8 +92,7 @@ def test_flash_thrown_at_a_player_blinds_this_player_for_seconds() -> None:
     assert field.ts[2].blind_until_ms >= field.arena.clock_ms + 2_000
 
 
-def test_shorter_flash_does_not_replace_a_longer_one() -> None:
-    field = Battlefield().spawn_all()
+def test_shorter_flash_does_not_replace_a_longer_one(field: Battlefield) -> None:
     field.ts[0].blind_until_ms = field.arena.clock_ms + 60_000
     field.cts[0].grenades.append("flashbang")
     battle = Battle(field.arena, FixedRng(0.15))
@@ -102,8 +100,7 @@ def test_shorter_flash_does_not_replace_a_longer_one() -> None:
     assert field.ts[0] not in battle.blinded_by
 
 
-def test_blinded_dead_player_may_be_logged_but_is_not_counted() -> None:
-    field = Battlefield().spawn_all()
+def test_blinded_dead_player_may_be_logged_but_is_not_counted(field: Battlefield) -> None:
     field.go_live()
     field.ts[0].is_alive = False
     field.ts[0].health = 0
@@ -113,8 +110,7 @@ def test_blinded_dead_player_may_be_logged_but_is_not_counted() -> None:
     assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 4
 
 
-def test_player_waiting_for_the_next_round_is_not_blinded() -> None:
-    field = Battlefield().spawn_all()
+def test_player_waiting_for_the_next_round_is_not_blinded(field: Battlefield) -> None:
     thrower, waiting = field.cts[0], field.ts[0]
     waiting.is_alive = False
     thrower.grenades.append("flashbang")
@@ -124,8 +120,7 @@ def test_player_waiting_for_the_next_round_is_not_blinded() -> None:
     assert waiting.token not in blinded
 
 
-def test_throw_needs_a_living_player_with_the_grenade() -> None:
-    field = Battlefield().spawn_all()
+def test_throw_needs_a_living_player_with_the_grenade(field: Battlefield) -> None:
     battle = Battle(field.arena, Random(1))
     field.run(throw(battle, field.cts[0], "decoy"))
     field.cts[0].grenades.append("decoy")
@@ -134,8 +129,7 @@ def test_throw_needs_a_living_player_with_the_grenade() -> None:
     assert field.log.lines == []
 
 
-def test_grenade_of_a_dead_player_still_detonates() -> None:
-    field = Battlefield().spawn_all()
+def test_grenade_of_a_dead_player_still_detonates(field: Battlefield) -> None:
     thrower = field.cts[0]
     thrower.grenades.append("hegrenade")
     script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
@@ -145,8 +139,7 @@ def test_grenade_of_a_dead_player_still_detonates() -> None:
     assert len(field.log.lines_of(GrenadeLanded)) == 1
 
 
-def test_grenade_of_a_player_who_left_does_not_detonate() -> None:
-    field = Battlefield().spawn_all()
+def test_grenade_of_a_player_who_left_does_not_detonate(field: Battlefield) -> None:
     thrower = field.cts[0]
     thrower.grenades.append("hegrenade")
     script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")

@@ -7,8 +7,7 @@ from cs2_simulator.play.fights.hostages import Hostages
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
 
-def test_rescue_is_logged_as_in_a_real_log() -> None:
-    field = Battlefield().spawn_all()
+def test_rescue_is_logged_as_in_a_real_log(field: Battlefield) -> None:
     hostages = Hostages(Battle(field.arena, FixedRng(0.0)))
     field.run(hostages.rescue(field.arena.clock_ms + 60_000))
     lines = [text.split('<CT>" ')[1].partition("] ")[2] or text.split('<CT>" ')[1] for text in field.log.texts]
@@ -23,8 +22,7 @@ def test_rescue_is_logged_as_in_a_real_log() -> None:
     assert hostages.rescuer is field.cts[0]
 
 
-def test_rescue_finishes_by_the_deadline() -> None:
-    field = Battlefield().spawn_all()
+def test_rescue_finishes_by_the_deadline(field: Battlefield) -> None:
     before_ms = field.arena.clock_ms
     field.run(Hostages(Battle(field.arena, FixedRng(0.9))).rescue(before_ms + 3000))
     assert field.arena.clock_ms - before_ms <= 3016

@@ -20,8 +20,7 @@ def play(field: Battlefield, battle: Battle, *, is_buyzone_exit: bool = False) -
     field.run(runner.play(lambda: False))
 
 
-def test_all_players_leave_the_buy_zone_once() -> None:
-    field = Battlefield().spawn_all()
+def test_all_players_leave_the_buy_zone_once(field: Battlefield) -> None:
     before_ms = field.arena.clock_ms
     play(field, Battle(field.arena, Random(1)), is_buyzone_exit=True)
     assert len(field.log.lines_of(LeftBuyzone)) == 10
@@ -37,8 +36,7 @@ def test_player_who_left_the_server_does_not_leave_the_buy_zone() -> None:
     assert [line.player.team for line in field.log.lines_of(LeftBuyzone)] == ["TERRORIST"]
 
 
-def test_minor_events_happen_at_the_lowest_roll() -> None:
-    field = Battlefield().spawn_all()
+def test_minor_events_happen_at_the_lowest_roll(field: Battlefield) -> None:
     field.cts[2].grenades.append("decoy")
     play(field, Battle(field.arena, FixedRng(0.0)))
     assert len(field.log.lines_of(GrenadeLaunched)) == 1
@@ -47,26 +45,22 @@ def test_minor_events_happen_at_the_lowest_roll() -> None:
     assert field.log.lines_of(Attacked)
 
 
-def test_teammate_can_be_killed_by_accident() -> None:
-    field = Battlefield().spawn_all()
+def test_teammate_can_be_killed_by_accident(field: Battlefield) -> None:
     play(field, Battle(field.arena, FixedRng(0.005)))
     assert [line.player.team == line.victim.team for line in field.log.lines_of(Killed)] == [True]
 
 
-def test_no_minor_event_happens_at_the_highest_roll() -> None:
-    field = Battlefield().spawn_all()
+def test_no_minor_event_happens_at_the_highest_roll(field: Battlefield) -> None:
     play(field, Battle(field.arena, FixedRng(0.99)))
     assert field.log.lines == []
 
 
-def test_players_who_must_live_do_not_die_by_accident() -> None:
-    field = Battlefield().spawn_all()
+def test_players_who_must_live_do_not_die_by_accident(field: Battlefield) -> None:
     play(field, Battle(field.arena, FixedRng(0.0), must_live=lambda _player: True))
     assert all(player.is_alive for player in field.arena.players)
 
 
-def test_nothing_happens_if_all_players_left() -> None:
-    field = Battlefield().spawn_all()
+def test_nothing_happens_if_all_players_left(field: Battlefield) -> None:
     runner = ScriptRunner(field.agenda)
     plan_side_events(Battle(field.arena, FixedRng(0.0)), runner, fight_ms=30_000)
     for player in list(field.arena.players):

@@ -48,14 +48,12 @@ def without_rows(texts: list[str]) -> list[str]:
     ]
 
 
-def test_first_freeze_time_has_the_line_order_of_a_real_log() -> None:
-    server = PlayedServer()
+def test_first_freeze_time_has_the_line_order_of_a_real_log(server: PlayedServer) -> None:
     server.go_live()
     assert kinds(without_rows(server.log_texts())) == FIRST_FREEZE
 
 
-def test_later_freeze_time_has_no_match_start() -> None:
-    server = PlayedServer()
+def test_later_freeze_time_has_no_match_start(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("end 1")
     server.wait(0.1)
@@ -67,8 +65,7 @@ def test_later_freeze_time_has_no_match_start() -> None:
     assert [kind for kind in kinds(texts) if kind != "picked up"] == [kind for kind in expected if kind != "picked up"]
 
 
-def test_statistics_block_has_the_next_round_number_and_the_current_score() -> None:
-    server = PlayedServer()
+def test_statistics_block_has_the_next_round_number_and_the_current_score(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")
     assert server.block_values("round_number") == ["1", "2"]
@@ -76,15 +73,13 @@ def test_statistics_block_has_the_next_round_number_and_the_current_score() -> N
     assert scores == (str(server.game.standing.side_score(Side.CT)), str(server.game.standing.side_score(Side.T)))
 
 
-def test_all_players_are_alive_in_freeze_time() -> None:
-    server = PlayedServer()
+def test_all_players_are_alive_in_freeze_time(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")
     assert all(player.is_alive for player in server.arena.players)
 
 
-def test_spawn_order_is_the_same_in_every_round_and_not_by_user_id() -> None:
-    server = PlayedServer()
+def test_spawn_order_is_the_same_in_every_round_and_not_by_user_id(server: PlayedServer) -> None:
     server.go_live({"mp_logdetail_items": "1"}, count=5)
     server.run_until("freeze 3")
     orders = []

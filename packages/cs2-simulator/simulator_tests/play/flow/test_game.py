@@ -24,16 +24,14 @@ WARMUP = [*MATCH_START[:-1], 'MatchStatus: Score: 0:0 on map "de_nuke" RoundsPla
 # --- map loads -----------------------------------------------------------------------------------------------------
 
 
-def test_map_load_is_logged_in_one_tick_at_its_end() -> None:
-    server = PlayedServer()
+def test_map_load_is_logged_in_one_tick_at_its_end(server: PlayedServer) -> None:
     assert {at_ms for at_ms, _ in server.log.lines} == {START_MS + 6000}
     assert server.world_texts()[0] == 'Loading map "de_nuke"'
     assert server.world_texts()[-2:] == ['Started:  ""', 'World triggered "Warmup_Start"']
     assert server.watcher.events == ["loaded de_nuke", "warmup"]
 
 
-def test_loaded_map_begins_a_freeze_time_without_players() -> None:
-    server = PlayedServer()
+def test_loaded_map_begins_a_freeze_time_without_players(server: PlayedServer) -> None:
     server.mark_log()
     server.wait(5)
     assert server.world_texts() == WARMUP
@@ -60,8 +58,7 @@ def test_commands_do_nothing_while_a_map_loads() -> None:
     assert server.log.lines == []
 
 
-def test_map_change_disconnects_all_players_and_starts_a_new_log() -> None:
-    server = PlayedServer()
+def test_map_change_disconnects_all_players_and_starts_a_new_log(server: PlayedServer) -> None:
     server.fill()
     dead = server.arena.players[0]
     dead.is_alive = False
@@ -77,8 +74,7 @@ def test_map_change_disconnects_all_players_and_starts_a_new_log() -> None:
     assert (server.arena.map_name, server.arena.map_number) == ("de_mirage", 2)
 
 
-def test_second_map_load_replaces_the_first() -> None:
-    server = PlayedServer()
+def test_second_map_load_replaces_the_first(server: PlayedServer) -> None:
     server.game.load_map("de_mirage")
     server.wait(3)
     server.game.load_map("de_dust2")
@@ -87,8 +83,7 @@ def test_second_map_load_replaces_the_first() -> None:
     assert server.arena.map_name == "de_dust2"
 
 
-def test_map_load_aborts_a_match() -> None:
-    server = PlayedServer()
+def test_map_load_aborts_a_match(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("round 1")
     server.game.load_map("de_mirage")
@@ -112,8 +107,7 @@ def test_wrong_map_scenario_loads_a_different_map() -> None:
 # --- warmup and starts ---------------------------------------------------------------------------------------------
 
 
-def test_first_player_on_a_side_commences_the_game() -> None:
-    server = PlayedServer()
+def test_first_player_on_a_side_commences_the_game(server: PlayedServer) -> None:
     server.mark_log()
     server.join(1, Side.T)
     names = ['Team playing "CT": Reds', 'Team playing "TERRORIST": Blues']
@@ -124,15 +118,13 @@ def test_first_player_on_a_side_commences_the_game() -> None:
     assert [player.is_alive for player in server.arena.players] == [True, True]
 
 
-def test_spectator_does_not_commence_the_game() -> None:
-    server = PlayedServer()
+def test_spectator_does_not_commence_the_game(server: PlayedServer) -> None:
     server.mark_log()
     server.join(1, SPECTATOR)
     assert server.world_texts() == []
 
 
-def test_end_of_warmup_starts_the_match() -> None:
-    server = PlayedServer()
+def test_end_of_warmup_starts_the_match(server: PlayedServer) -> None:
     server.fill()
     server.wait(3)
     server.mark_log()
@@ -142,16 +134,14 @@ def test_end_of_warmup_starts_the_match() -> None:
     assert (server.game.phase, server.game.rounds.number) == (GamePhase.LIVE, 1)
 
 
-def test_warmup_can_be_ended_only_once() -> None:
-    server = PlayedServer()
+def test_warmup_can_be_ended_only_once(server: PlayedServer) -> None:
     server.go_live()
     server.mark_log()
     server.game.end_warmup()
     assert server.world_texts() == []
 
 
-def test_restart_is_announced_and_restarts_the_match() -> None:
-    server = PlayedServer()
+def test_restart_is_announced_and_restarts_the_match(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")
     server.mark_log()
@@ -170,24 +160,21 @@ def test_restart_is_announced_and_restarts_the_match() -> None:
     assert server.arena.book.rounds_played() == 0
 
 
-def test_restart_in_one_second_is_logged_in_the_singular() -> None:
-    server = PlayedServer()
+def test_restart_in_one_second_is_logged_in_the_singular(server: PlayedServer) -> None:
     server.mark_log()
     server.game.restart(1)
     server.wait(1)
     assert server.world_texts()[0] == 'World triggered "Restart_Round_(1_second)"'
 
 
-def test_restart_in_zero_seconds_is_ignored() -> None:
-    server = PlayedServer()
+def test_restart_in_zero_seconds_is_ignored(server: PlayedServer) -> None:
     server.mark_log()
     server.game.restart(0)
     server.wait(2)
     assert server.world_texts() == []
 
 
-def test_restart_during_warmup_does_not_end_warmup() -> None:
-    server = PlayedServer()
+def test_restart_during_warmup_does_not_end_warmup(server: PlayedServer) -> None:
     server.fill()
     server.mark_log()
     server.game.restart(1)
@@ -196,8 +183,7 @@ def test_restart_during_warmup_does_not_end_warmup() -> None:
     assert server.is_in(GamePhase.WARMUP)
 
 
-def test_restart_requested_before_the_end_of_warmup_happens_after_it() -> None:
-    server = PlayedServer()
+def test_restart_requested_before_the_end_of_warmup_happens_after_it(server: PlayedServer) -> None:
     server.fill()
     server.mark_log()
     server.game.restart(1)
@@ -209,8 +195,7 @@ def test_restart_requested_before_the_end_of_warmup_happens_after_it() -> None:
     ] * 2
 
 
-def test_warmup_can_be_started_during_a_match() -> None:
-    server = PlayedServer()
+def test_warmup_can_be_started_during_a_match(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("round 2")
     server.mark_log()
@@ -222,8 +207,7 @@ def test_warmup_can_be_started_during_a_match() -> None:
     assert not server.arena.book.is_open
 
 
-def test_match_can_be_aborted_without_game_over() -> None:
-    server = PlayedServer()
+def test_match_can_be_aborted_without_game_over(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("round 2")
     server.game.restart(30)
@@ -240,8 +224,7 @@ def test_match_can_be_aborted_without_game_over() -> None:
 # --- knife round and sides -----------------------------------------------------------------------------------------
 
 
-def test_knife_round_is_not_counted_and_returns_to_warmup() -> None:
-    server = PlayedServer()
+def test_knife_round_is_not_counted_and_returns_to_warmup(server: PlayedServer) -> None:
     server.fill()
     server.set({"mp_freezetime": "5", "mp_warmup_pausetimer": "1"})
     server.game.start_knife_round()
@@ -260,8 +243,7 @@ def test_knife_round_is_not_counted_and_returns_to_warmup() -> None:
     assert server.is_in(GamePhase.LIVE)
 
 
-def test_knife_round_has_no_money_lines_and_no_bomb() -> None:
-    server = PlayedServer()
+def test_knife_round_has_no_money_lines_and_no_bomb(server: PlayedServer) -> None:
     server.fill()
     server.game.start_knife_round()
     server.mark_log()
@@ -270,8 +252,7 @@ def test_knife_round_has_no_money_lines_and_no_bomb() -> None:
     assert not [line for line in server.log_texts() if "money change" in line or "Got_The_Bomb" in line]
 
 
-def test_restarted_knife_round_is_still_a_knife_round() -> None:
-    server = PlayedServer()
+def test_restarted_knife_round_is_still_a_knife_round(server: PlayedServer) -> None:
     server.fill()
     server.game.start_knife_round()
     server.game.restart(1)
@@ -291,8 +272,7 @@ class KnifeWinner(Watcher):
             self._server.game.start_warmup()
 
 
-def test_warmup_after_a_knife_round_starts_only_once() -> None:
-    server = PlayedServer()
+def test_warmup_after_a_knife_round_starts_only_once(server: PlayedServer) -> None:
     server.fill()
     server.set({"mp_warmup_pausetimer": "1"})
     server.arena.watchers.append(KnifeWinner(server))
@@ -303,8 +283,7 @@ def test_warmup_after_a_knife_round_starts_only_once() -> None:
     assert server.watcher.events[-2:] == ["end 0", "warmup"]
 
 
-def test_swapped_teams_begin_the_match_on_the_other_sides() -> None:
-    server = PlayedServer()
+def test_swapped_teams_begin_the_match_on_the_other_sides(server: PlayedServer) -> None:
     server.fill(1)
     server.mark_log()
     server.game.swap_teams()
@@ -321,8 +300,7 @@ def test_swapped_teams_begin_the_match_on_the_other_sides() -> None:
     assert server.is_team1_on(Side.T)
 
 
-def test_warmup_puts_team_1_back_on_ct() -> None:
-    server = PlayedServer()
+def test_warmup_puts_team_1_back_on_ct(server: PlayedServer) -> None:
     server.game.swap_teams()
     server.game.start_warmup()
     assert server.is_team1_on(Side.CT)

@@ -83,8 +83,7 @@ def test_pause_and_timeout_are_independent() -> None:
     assert not server.game.is_paused
 
 
-def test_timeout_is_ignored_in_warmup() -> None:
-    server = PlayedServer()
+def test_timeout_is_ignored_in_warmup(server: PlayedServer) -> None:
     server.game.pause("TimeOutTs")
     assert not server.game.is_paused
 

@@ -33,8 +33,7 @@ def round_texts(server: PlayedServer, number: int) -> list[str]:
 # --- sequence ------------------------------------------------------------------------------------------------------
 
 
-def test_rounds_are_played_in_order_until_the_map_is_over() -> None:
-    server = PlayedServer()
+def test_rounds_are_played_in_order_until_the_map_is_over(server: PlayedServer) -> None:
     server.go_live({"mp_match_can_clinch": "0"})
     server.run_until("over")
     events = server.watcher.events[server.watcher.events.index("live") :]
@@ -42,8 +41,7 @@ def test_rounds_are_played_in_order_until_the_map_is_over() -> None:
     assert events == ["live", *rounds[0], *rounds[1], *rounds[2], *rounds[3], "over"]
 
 
-def test_freeze_time_and_round_delay_follow_the_variables() -> None:
-    server = PlayedServer()
+def test_freeze_time_and_round_delay_follow_the_variables(server: PlayedServer) -> None:
     server.go_live({"mp_freezetime": "12", "mp_round_restart_delay": "6"})
     began = server.agenda.now_ms
     server.run_until("round 1")
@@ -54,8 +52,7 @@ def test_freeze_time_and_round_delay_follow_the_variables() -> None:
     assert server.agenda.now_ms - ended == 6_000
 
 
-def test_round_is_counted_in_its_notice_and_in_the_scores() -> None:
-    server = PlayedServer()
+def test_round_is_counted_in_its_notice_and_in_the_scores(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")
     (notice,) = decisions(server)
@@ -64,8 +61,7 @@ def test_round_is_counted_in_its_notice_and_in_the_scores() -> None:
     assert server.arena.book.rounds_played() == 1
 
 
-def test_halftime_changes_sides_before_the_freeze_time_and_logs_the_old_names() -> None:
-    server = PlayedServer()
+def test_halftime_changes_sides_before_the_freeze_time_and_logs_the_old_names(server: PlayedServer) -> None:
     server.go_live({"mp_match_can_clinch": "0", "mp_halftime_duration": "10", "mp_round_restart_delay": "7"})
     server.run_until("end 2")
     ended, score = server.agenda.now_ms, server.game.score
@@ -147,8 +143,7 @@ def test_every_mode_with_rounds_reaches_game_over(settings: dict[str, str], map_
 # --- joining and leaving -------------------------------------------------------------------------------------------
 
 
-def test_player_who_joins_during_a_round_spawns_in_the_next() -> None:
-    server = PlayedServer()
+def test_player_who_joins_during_a_round_spawns_in_the_next(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("round 1")
     late = server.join(300, Side.CT)
@@ -157,14 +152,12 @@ def test_player_who_joins_during_a_round_spawns_in_the_next() -> None:
     assert late.is_alive
 
 
-def test_player_who_joins_in_freeze_time_spawns_at_once() -> None:
-    server = PlayedServer()
+def test_player_who_joins_in_freeze_time_spawns_at_once(server: PlayedServer) -> None:
     server.go_live()
     assert server.join(300, Side.CT).is_alive
 
 
-def test_game_without_players_is_idle_and_resumes_with_the_first_player() -> None:
-    server = PlayedServer()
+def test_game_without_players_is_idle_and_resumes_with_the_first_player(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("round 1")
     server.disconnect_all()
@@ -178,8 +171,7 @@ def test_game_without_players_is_idle_and_resumes_with_the_first_player() -> Non
     assert server.watcher.events[-1] == f"freeze {played + 1}"
 
 
-def test_round_does_not_start_without_players() -> None:
-    server = PlayedServer()
+def test_round_does_not_start_without_players(server: PlayedServer) -> None:
     server.go_live()
     server.disconnect_all()
     server.wait(60)
@@ -203,8 +195,7 @@ class WarmupStarter(Watcher):
             self._server.game.start_warmup()
 
 
-def test_watchers_after_one_that_ends_the_freeze_time_are_not_notified() -> None:
-    server = PlayedServer()
+def test_watchers_after_one_that_ends_the_freeze_time_are_not_notified(server: PlayedServer) -> None:
     server.arena.watchers.insert(0, WarmupStarter(server))
     server.go_live({"mp_warmup_pausetimer": "1"})
     server.run_until("end 1")
@@ -216,16 +207,14 @@ def test_watchers_after_one_that_ends_the_freeze_time_are_not_notified() -> None
 # --- backups -------------------------------------------------------------------------------------------------------
 
 
-def test_backup_is_written_at_each_freeze_time() -> None:
-    server = PlayedServer()
+def test_backup_is_written_at_each_freeze_time(server: PlayedServer) -> None:
     server.go_live({"mp_backup_round_file": "final"})
     assert server.game.last_backup == "final_round00.txt"
     server.run_until("freeze 2")
     assert server.game.backups() == ["final_round01.txt", "final_round00.txt"]
 
 
-def test_no_backup_is_written_if_disabled() -> None:
-    server = PlayedServer()
+def test_no_backup_is_written_if_disabled(server: PlayedServer) -> None:
     server.go_live({"mp_backup_round_auto": "0"})
     assert server.game.backups() == []
 
@@ -267,8 +256,7 @@ def test_deathmatch_without_a_time_limit_does_not_end() -> None:
     assert server.is_in(GamePhase.LIVE)
 
 
-def test_time_advances_even_if_rounds_take_no_time() -> None:
-    server = PlayedServer()
+def test_time_advances_even_if_rounds_take_no_time(server: PlayedServer) -> None:
     server.go_live({"mp_freezetime": "0", "mp_round_restart_delay": "0", "mp_maxrounds": "0", "mp_roundtime": "0.0001"})
     server.set({"mp_roundtime_defuse": "0.0001"})
     server.wait(20)
@@ -302,8 +290,7 @@ def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
     assert match_lines(other) == match_lines(plain)
 
 
-def test_restored_round_is_played_differently() -> None:
-    server = PlayedServer()
+def test_restored_round_is_played_differently(server: PlayedServer) -> None:
     server.go_live({"mp_backup_round_file": "b"})
     server.run_until("freeze 2")
     first = round_texts(server, 1)
@@ -339,8 +326,7 @@ def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before
     assert first == match_lines(plain) != match_lines(other)
 
 
-def test_round_ends_in_the_tick_in_which_the_last_player_of_a_side_leaves() -> None:
-    server = PlayedServer()
+def test_round_ends_in_the_tick_in_which_the_last_player_of_a_side_leaves(server: PlayedServer) -> None:
     server.go_live(count=1)
     server.run_until("round 1")
     server.wait(0.5)
@@ -364,8 +350,7 @@ def test_round_ends_in_the_tick_in_which_the_last_player_of_a_side_leaves() -> N
     assert texts[8].startswith('"p201<3><[U:1:201]><TERRORIST>" money change ')  # still with the id
 
 
-def test_players_who_left_change_sides_at_halftime() -> None:
-    server = PlayedServer()
+def test_players_who_left_change_sides_at_halftime(server: PlayedServer) -> None:
     server.go_live({"mp_maxrounds": "2"})
     server.run_until("round 1")
     server.door.leave(server.arena.players_on(Side.T)[0], BY_USER)

@@ -99,8 +99,7 @@ def test_swapped_teams_begin_on_the_other_sides_until_sides_are_reset() -> None:
     assert sides == [Side.T, Side.T, Side.CT]
 
 
-def test_logged_player_counts_are_doubled_at_the_end_of_a_round() -> None:
-    server = PlayedServer()
+def test_logged_player_counts_are_doubled_at_the_end_of_a_round(server: PlayedServer) -> None:
     server.go_live(count=3)
     server.run_until("freeze 2")
     scored = [text for text in server.world_texts() if " scored " in text][-2:]

@@ -10,8 +10,7 @@ from simulator_tests.play.flow.played_server import PlayedServer
 START, END = 'World triggered "Warmup_Start"', 'World triggered "Warmup_End"'
 
 
-def test_warmup_is_announced_two_seconds_after_its_start() -> None:
-    server = PlayedServer()
+def test_warmup_is_announced_two_seconds_after_its_start(server: PlayedServer) -> None:
     server.mark_log()
     server.game.start_warmup()
     server.wait(1.9)
@@ -20,8 +19,7 @@ def test_warmup_is_announced_two_seconds_after_its_start() -> None:
     assert server.world_texts()[-1] == START
 
 
-def test_warmup_countdown_starts_when_both_sides_have_players() -> None:
-    server = PlayedServer()
+def test_warmup_countdown_starts_when_both_sides_have_players(server: PlayedServer) -> None:
     server.set({"mp_warmuptime": "30"})
     server.join(1, Side.CT)
     server.wait(100)
@@ -33,8 +31,7 @@ def test_warmup_countdown_starts_when_both_sides_have_players() -> None:
     assert END in server.world_texts()
 
 
-def test_countdown_stops_when_a_side_is_empty_again() -> None:
-    server = PlayedServer()
+def test_countdown_stops_when_a_side_is_empty_again(server: PlayedServer) -> None:
     server.set({"mp_warmuptime": "30"})
     server.join(1, Side.CT)
     leaver = server.join(2, Side.T)
@@ -44,8 +41,7 @@ def test_countdown_stops_when_a_side_is_empty_again() -> None:
     assert server.is_in(GamePhase.WARMUP)
 
 
-def test_warmup_does_not_end_while_its_timer_is_paused() -> None:
-    server = PlayedServer()
+def test_warmup_does_not_end_while_its_timer_is_paused(server: PlayedServer) -> None:
     server.set({"mp_warmuptime": "30", "mp_warmup_pausetimer": "1"})
     server.fill()
     server.wait(600)
@@ -55,8 +51,7 @@ def test_warmup_does_not_end_while_its_timer_is_paused() -> None:
     assert server.is_in(GamePhase.LIVE)
 
 
-def test_new_warmup_length_counts_from_the_moment_it_is_set() -> None:
-    server = PlayedServer()
+def test_new_warmup_length_counts_from_the_moment_it_is_set(server: PlayedServer) -> None:
     server.fill()
     server.wait(200)
     server.set({"mp_warmuptime": "10"})
@@ -77,8 +72,7 @@ def test_free_for_all_countdown_needs_two_players_on_any_side() -> None:
     assert server.is_in(GamePhase.LIVE)
 
 
-def test_warmup_paused_before_its_announcement_and_then_ended_logs_no_start_or_end() -> None:
-    server = PlayedServer()
+def test_warmup_paused_before_its_announcement_and_then_ended_logs_no_start_or_end(server: PlayedServer) -> None:
     server.fill()
     server.mark_log()
     server.game.start_warmup()
@@ -89,8 +83,7 @@ def test_warmup_paused_before_its_announcement_and_then_ended_logs_no_start_or_e
     assert END not in server.world_texts()
 
 
-def test_warmup_is_announced_after_a_pause() -> None:
-    server = PlayedServer()
+def test_warmup_is_announced_after_a_pause(server: PlayedServer) -> None:
     server.game.start_warmup()
     server.game.pause("mp_pause_match")
     server.wait(40)
@@ -100,8 +93,7 @@ def test_warmup_is_announced_after_a_pause() -> None:
     assert server.world_texts()[-1] == START
 
 
-def test_players_fight_in_warmup_and_nothing_is_counted() -> None:
-    server = PlayedServer()
+def test_players_fight_in_warmup_and_nothing_is_counted(server: PlayedServer) -> None:
     server.set({"mp_warmup_pausetimer": "1"})
     server.fill()
     server.wait(120)
@@ -109,8 +101,7 @@ def test_players_fight_in_warmup_and_nothing_is_counted() -> None:
     assert server.arena.book.tallies() == []
 
 
-def test_no_task_is_scheduled_on_an_empty_server() -> None:
-    server = PlayedServer()
+def test_no_task_is_scheduled_on_an_empty_server(server: PlayedServer) -> None:
     server.fill()
     server.wait(60)
     server.disconnect_all()
