@@ -17,7 +17,6 @@ import pytest
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database, DatabaseUnavailableError, NothingChangedError, Row, Statement
 from matchpod.service.runner.intervals import Intervals
-from matchpod.service.streams import map_streams as streams
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import LEASE_MS
@@ -146,10 +145,7 @@ class Readers:
 
 
 @pytest.mark.parametrize("seed", seeds(1))
-async def test_readers_get_the_complete_history_of_matches_despite_failures(
-    db: Database, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "POLL_S", 0.1)
+async def test_readers_get_the_complete_history_of_matches_despite_failures(db: Database, seed: int) -> None:
     rng = random.Random(seed)
     async with open_world(db, speed=FAST) as world:
         chaos = Chaos(world, rng)

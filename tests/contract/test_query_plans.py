@@ -63,7 +63,7 @@ def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return filled
 
 
-MATCHES = 10_000
+MATCHES = 5_000
 MAPS_OF_MATCH = 2
 DAYS = 40
 FIRST_DAY = 20_000
@@ -75,13 +75,13 @@ FAILED_OF_MATCHES = 5
 """One match of this many ended without a result."""
 UNACKNOWLEDGED_OF_MATCHES = 125
 """One match of this many is not acknowledged."""
-BATCHES = 2_000
+BATCHES = 1_000
 BATCH_ITEMS = 3
-EVENTS = 5_000
+EVENTS = 2_000
 """Events of each of three organizations."""
-AUDIT_ENTRIES = 6_000
+AUDIT_ENTRIES = 3_000
 """Of two organizations and of operators, a third each."""
-CALLBACKS = 10_000
+CALLBACKS = 5_000
 DUE_EVERY = 20
 """One callback in 20 is due; of the others, one in 20 is given up, and the rest is delivered."""
 FROM_MS = (FIRST_DAY + 3) * DAY_MS + DAY_MS // 3
@@ -263,10 +263,14 @@ class QueryCost:
                 self.indexes.add(node["Index Name"])
 
 
-def cost_of(
-    harness: Harness, call: Callable[[Database], Awaitable[object]]
-) -> Callable[[Database], Awaitable[QueryCost]]:
-    async def measure(db: Database) -> QueryCost:
+CostOf = Callable[[Callable[[Database], Awaitable[object]]], Awaitable[QueryCost]]
+
+
+@pytest.fixture
+def cost_of(harness: Harness, db: Database) -> CostOf:
+    """Provide a function that runs a call and returns what its queries cost."""
+
+    async def measure(call: Callable[[Database], Awaitable[object]]) -> QueryCost:
         recording = RecordingDatabase(db)
         await call(recording)
         cost = QueryCost()
@@ -298,20 +302,20 @@ MAP_INDEXES = {
 }
 
 
-async def test_page_of_maps_reads_only_its_index_and_rows(harness: databases.Harness, db: Database) -> None:
+async def test_page_of_maps_reads_only_its_index_and_rows(cost_of: CostOf) -> None:
     for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
         query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
-        cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+        cost = await cost_of(partial(list_maps, org_id=ORG, query=query))
         assert MAP_INDEXES[name is not None, status is not None] in cost.indexes, cost.plans
         assert cost.queries == 2
         edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
         assert cost.rows <= edges + page * PAGE + PAGE, (query, cost.rows, cost.plans)
 
 
-async def test_page_of_series_reads_only_its_index_rows_and_maps(harness: databases.Harness, db: Database) -> None:
+async def test_page_of_series_reads_only_its_index_rows_and_maps(cost_of: CostOf) -> None:
     for status, (from_ms, before_ms), page in itertools.product(STATUSES, TIMES, (1, 5)):
         query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page=page)
-        cost = await cost_of(harness, partial(list_series, org_id=ORG, query=query))(db)
+        cost = await cost_of(partial(list_series, org_id=ORG, query=query))
         assert ("series_newest" if status is None else "series_by_status") in cost.indexes, cost.plans
         assert "maps_of_server" in cost.indexes
         assert cost.queries == 2
@@ -333,7 +337,7 @@ SERVER_INDEXES = {
 OPEN_SERVERS = MATCHES // LIVE_OF_MATCHES
 
 
-async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.Harness, db: Database) -> None:
+async def test_page_of_servers_reads_only_its_index_and_rows(cost_of: CostOf) -> None:
     for ((in_region, status, phase), index), (from_ms, before_ms), page in itertools.product(
         SERVER_INDEXES.items(), TIMES, (1, 5)
     ):
@@ -345,7 +349,7 @@ async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.
             before_ms=before_ms,
             page=page,
         )
-        cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=query))(db)
+        cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
         is_open = status is ServerStatus.RUNNING or phase is PublicPhase.LIVE
         assert index in cost.indexes, (query, cost.plans)
         assert cost.queries <= 2
@@ -353,39 +357,40 @@ async def test_page_of_servers_reads_only_its_index_and_rows(harness: databases.
         assert cost.rows <= counted + page * PAGE + PAGE, (query, cost.rows, cost.plans)
 
 
-async def test_maps_of_listed_servers_are_found_by_their_index(harness: databases.Harness, db: Database) -> None:
+async def test_maps_of_listed_servers_are_found_by_their_index(cost_of: CostOf) -> None:
     ids = [f"srv_{number}" for number in range(1, PAGE + 1)]
-    cost = await cost_of(harness, partial(maps_of_listed, server_ids=ids))(db)
+    cost = await cost_of(partial(maps_of_listed, server_ids=ids))
     assert "maps_of_server" in cost.indexes, cost.plans
     assert cost.queries == 1
     assert cost.rows <= 2 * PAGE * MAPS_OF_MATCH + PAGE, (cost.rows, cost.plans)
 
 
-async def test_deep_page_of_servers_skips_whole_days(harness: databases.Harness, db: Database) -> None:
-    cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=MatchListQuery(page=200)))(db)
+async def test_deep_page_of_servers_skips_whole_days(cost_of: CostOf) -> None:
+    read = partial(list_matches, org_id=ORG, query=MatchListQuery(page=110), deep_offset=1_000)
+    cost = await cost_of(read)
     assert "servers_newest" in cost.indexes
     assert cost.queries == 3
     assert cost.rows <= 2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE, cost.plans
 
 
-async def test_servers_with_an_external_id_are_found_by_its_index(harness: databases.Harness, db: Database) -> None:
+async def test_servers_with_an_external_id_are_found_by_its_index(cost_of: CostOf) -> None:
     query = MatchListQuery(external_match_id="match 77", status=ServerStatus.STOPPED)
-    cost = await cost_of(harness, partial(list_matches, org_id=ORG, query=query))(db)
+    cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
     assert "servers_by_external_id" in cost.indexes
     assert cost.rows <= 2, cost.plans
 
 
-async def test_deep_page_skips_whole_days(harness: databases.Harness, db: Database) -> None:
+async def test_deep_page_skips_whole_days(cost_of: CostOf) -> None:
     for before_ms in (None, BEFORE_MS):
         query = ListQuery(page=200, before_ms=before_ms)
-        cost = await cost_of(harness, partial(list_maps, org_id=ORG, query=query))(db)
+        cost = await cost_of(partial(list_maps, org_id=ORG, query=query))
         assert "maps_newest" in cost.indexes
         assert cost.queries == 3
         # The counts per day, for the total and for skipping; at most one day at each of three points; the page.
         assert cost.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, cost.plans
 
 
-async def test_single_maps_and_series_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+async def test_single_maps_and_series_are_found_by_an_index(cost_of: CostOf) -> None:
     calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
         ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
         ("maps_of_server", lambda db: history.maps_of_servers(db, ["srv_77", "srv_78"]), 2 * MAPS_OF_MATCH),
@@ -397,25 +402,21 @@ async def test_single_maps_and_series_are_found_by_an_index(harness: databases.H
         ("map_rounds", lambda db: history.rounds_of(db, "map_77"), 1),
     ]
     for index, call, max_rows in calls:
-        cost = await cost_of(harness, call)(db)
+        cost = await cost_of(call)
         assert any(index in name for name in cost.indexes), cost.plans
         assert cost.rows <= max_rows, cost.plans
 
 
-async def test_events_are_read_starting_with_the_batch_of_the_next_item(
-    harness: databases.Harness, db: Database
-) -> None:
+async def test_events_are_read_starting_with_the_batch_of_the_next_item(cost_of: CostOf) -> None:
     for after in (0, BATCHES * BATCH_ITEMS // 2, BATCHES * BATCH_ITEMS):
-        cost = await cost_of(harness, partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))(db)
+        cost = await cost_of(partial(map_events.read_after, map_id="map_2", after_seq=after, limit=30))
         assert cost.queries == 1
         assert cost.rows <= 30 // BATCH_ITEMS + 4, cost.plans
-    last = await cost_of(harness, lambda db: map_events.last_seqs(db, "srv_1"))(db)
+    last = await cost_of(lambda db: map_events.last_seqs(db, "srv_1"))
     assert last.rows <= 3 * MAPS_OF_MATCH, last.plans
 
 
-async def test_events_of_organizations_are_found_without_reading_others(
-    harness: databases.Harness, db: Database
-) -> None:
+async def test_events_of_organizations_are_found_without_reading_others(cost_of: CostOf, db: Database) -> None:
     orgs = ["org_1", "org_2", "org_3", "org_4"]
     assert await organization_events.newest_of(db, orgs) == dict.fromkeys(orgs[:3], EVENTS)
     for read, rows in (
@@ -426,51 +427,49 @@ async def test_events_of_organizations_are_found_without_reading_others(
         # One query per organization and bound; all events are young.
         (partial(organization_events.count_prunable, before_ms=1), 30),
     ):
-        cost = await cost_of(harness, read)(db)
+        cost = await cost_of(read)
         assert cost.rows <= rows, cost.plans
 
 
-async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(
-    harness: databases.Harness, db: Database
-) -> None:
+async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(cost_of: CostOf, db: Database) -> None:
     for limit, is_below in ((MATCHES, True), (20, False)):
         check = servers.check_live(ORG, limit)
         assert bool(await db.read(check.sql, check.params)) is is_below
-        cost = await cost_of(harness, methodcaller("read", check.sql, check.params))(db)
+        cost = await cost_of(methodcaller("read", check.sql, check.params))
         assert "servers_live" in cost.indexes, cost.plans
         assert cost.rows <= min(limit, MATCHES // LIVE_OF_MATCHES) + 2, cost.plans
 
 
-async def test_open_servers_are_read_by_the_index_of_live_matches(harness: databases.Harness, db: Database) -> None:
+async def test_open_servers_are_read_by_the_index_of_live_matches(
+    cost_of: CostOf, db: Database, harness: Harness
+) -> None:
     assert 0 < len(await match_lists.open_of(db, ORG)) <= OPEN_SERVERS
-    cost = await cost_of(harness, partial(match_lists.open_of, org_id=ORG))(db)
+    cost = await cost_of(partial(match_lists.open_of, org_id=ORG))
     # PostgreSQL may prefer the index of all servers that are not released; both are without the many released ones.
     assert cost.indexes < {"servers_live", "servers_due"}, cost.plans
     assert "servers_live" in cost.indexes or not harness.is_sqlite
     assert cost.rows <= OPEN_SERVERS + MATCHES // 10, cost.plans
 
 
-async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(
-    harness: databases.Harness, db: Database
-) -> None:
+async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(cost_of: CostOf, db: Database) -> None:
     since_ms = (FIRST_DAY + DAYS) * DAY_MS - DAY_MS // 24
     read = partial(match_lists.finished_ids, org_id=ORG, since_ms=since_ms, limit=100)
     assert await read(db)
-    cost = await cost_of(harness, read)(db)
+    cost = await cost_of(read)
     assert cost.indexes == {"servers_ended"}, cost.plans
     assert cost.rows <= MATCHES // DAYS // 24 + 2, cost.plans
 
 
 @pytest.mark.parametrize(("is_by_hand", "index"), [(False, "servers_failed"), (True, "servers_canceled")])
 async def test_matches_to_acknowledge_are_found_without_reading_others(
-    harness: databases.Harness, db: Database, is_by_hand: bool, index: str
+    cost_of: CostOf, db: Database, is_by_hand: bool, index: str
 ) -> None:
     number = MATCHES // UNACKNOWLEDGED_OF_MATCHES // 2
     for limit in (5, 100):
         read = partial(acknowledgements.unacknowledged_ids, org_id=ORG, is_by_hand=is_by_hand, limit=limit)
         found = await read(db)
         assert min(limit, number // 2) <= len(found) <= min(limit, number)
-        cost = await cost_of(harness, read)(db)
+        cost = await cost_of(read)
         assert cost.indexes == {index}, cost.plans
         assert cost.rows <= number, cost.plans
     for call in (
@@ -478,53 +477,53 @@ async def test_matches_to_acknowledge_are_found_without_reading_others(
         partial(match_lists.summaries_of, server_ids=found),
         partial(acknowledgements.of_server, server_id=found[0]),
     ):
-        cost = await cost_of(harness, call)(db)
+        cost = await cost_of(call)
         assert cost.rows <= 2 * number, cost.plans
     given = Acknowledgement(acknowledged_at_ms=1, acknowledged_by="key_1")
     change = acknowledgements.acknowledge_older(ORG, 1, is_by_hand=is_by_hand, given=given)
     condition = change.sql.partition(" WHERE ")[2].removesuffix(" RETURNING id")
     params = {name: value for name, value in change.params.items() if not name.startswith("acknowledged")}
-    cost = await cost_of(harness, methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))(db)
+    cost = await cost_of(methodcaller("read", f"SELECT id FROM servers WHERE {condition}", params))
     assert cost.indexes == {index}, cost.plans
     assert cost.rows <= number, cost.plans
 
 
-async def test_matches_of_a_day_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+async def test_matches_of_a_day_are_found_by_an_index(cost_of: CostOf, db: Database, harness: Harness) -> None:
     since_ms = (FIRST_DAY + DAYS - 1) * DAY_MS
     for org_id, condition in ((ORG, "servers_newest (org_id=? AND created_at_ms>?)"), (None, "(id>?)")):
         recording = RecordingDatabase(db)
-        read = partial(region_statistics.newest_matches, since_ms=since_ms, since_id="srv_9")
+        read = partial(region_statistics.newest_matches, since_ms=since_ms, since_id="srv_4")
         assert await read(recording, org_id)
         (query,) = recording.queries
         if harness.is_sqlite:
             steps = await sqlite_plan(db, query)
             assert [step for step in steps if "servers" in step and condition in step], steps
         elif org_id is not None:
-            cost = await cost_of(harness, partial(read, org_id=org_id))(db)
+            cost = await cost_of(partial(read, org_id=org_id))
             assert cost.rows <= 2 * MATCHES // DAYS, cost.plans
 
 
-async def test_audit_log_is_read_from_its_indexes(harness: databases.Harness, db: Database) -> None:
+async def test_audit_log_is_read_from_its_indexes(cost_of: CostOf, harness: Harness) -> None:
     before_id = f"act_{AUDIT_ENTRIES // 2:08}"
     for read in (
         partial(audit_log.list, org_id="org_1", limit=PAGE),
         partial(audit_log.list, org_id="org_1", limit=PAGE, before_id=before_id),
         partial(audit_log.list, org_id=None, limit=PAGE, before_id=before_id),
     ):
-        cost = await cost_of(harness, read)(db)
+        cost = await cost_of(read)
         assert "audit_log_of_org" in cost.indexes or not harness.is_sqlite
         # PostgreSQL skips the entries of others, if it expects few of them before it has found enough.
         assert cost.rows <= 4 * PAGE, cost.plans
 
 
-async def test_due_callbacks_are_read_from_their_index_alone(harness: databases.Harness, db: Database) -> None:
+async def test_due_callbacks_are_read_from_their_index_alone(cost_of: CostOf, harness: Harness) -> None:
     for orgs, hosts, limit in (
         ((), (), 20),
         (("org_1", "org_2", "org_3"), (("org_4", "host_10"), ("org_5", "host_20")), 20),
         ((), (), 1_000),
     ):
         due = partial(outbox.due_callbacks, now_ms=CALLBACKS, limit=limit, without_orgs=orgs, without_hosts=hosts)
-        cost = await cost_of(harness, due)(db)
+        cost = await cost_of(due)
         assert cost.indexes == {"callbacks_due"}, cost.plans
         if harness.is_sqlite:
             assert all("COVERING INDEX" in step for step in sqlite_steps(cost) if "callbacks" in step), cost.plans
@@ -542,14 +541,14 @@ CALLBACK_INDEXES = {
 
 
 async def test_page_of_callbacks_reads_only_its_index_up_to_the_limit_and_its_rows(
-    harness: databases.Harness, db: Database
+    cost_of: CostOf, harness: Harness
 ) -> None:
     times = ((None, None), (CALLBACKS // 4, CALLBACKS // 2), (CALLBACKS // 2, None))
     for (state, index), (from_ms, before_ms), page in itertools.product(CALLBACK_INDEXES.items(), times, (1, 2)):
         query = CallbacksQuery(state=state, from_ms=from_ms, before_ms=before_ms, page=page, page_size=5)
         for max_listed in (60, callback_lists.MAX_LISTED):
             call = partial(callback_lists.list_page, org_id="org_1", query=query, max_listed=max_listed)
-            cost = await cost_of(harness, call)(db)
+            cost = await cost_of(call)
             assert index in cost.indexes, (query, cost.plans)
             assert cost.queries == 2
             if harness.is_sqlite:
@@ -560,7 +559,7 @@ async def test_page_of_callbacks_reads_only_its_index_up_to_the_limit_and_its_ro
             assert cost.rows <= min(max_listed, ORG_CALLBACKS + 1) + 1 + page * 5 + 5 + 4 * 5, (query, cost.plans)
 
 
-async def test_single_callbacks_are_found_by_an_index(harness: databases.Harness, db: Database) -> None:
+async def test_single_callbacks_are_found_by_an_index(cost_of: CostOf) -> None:
     of_server = CallbacksQuery(server_id="srv_78")
     calls: list[tuple[Callable[[Database], Awaitable[object]], int]] = [
         (lambda db: callback_lists.list_page(db, "org_1", of_server), 6),
@@ -570,15 +569,13 @@ async def test_single_callbacks_are_found_by_an_index(harness: databases.Harness
         (lambda db: outbox.oldest_given_up(db, "org_1", from_ms=5_000), 1),
     ]
     for call, max_rows in calls:
-        cost = await cost_of(harness, call)(db)
+        cost = await cost_of(call)
         assert cost.rows <= max_rows, cost.plans
 
 
-async def test_given_up_callbacks_to_send_again_are_read_from_their_index(
-    harness: databases.Harness, db: Database
-) -> None:
+async def test_given_up_callbacks_to_send_again_are_read_from_their_index(cost_of: CostOf) -> None:
     given_up = outbox.given_up_ids("org_1", from_ms=CALLBACKS // 2, limit=10)
-    cost = await cost_of(harness, methodcaller("read", given_up.sql, given_up.params))(db)
+    cost = await cost_of(methodcaller("read", given_up.sql, given_up.params))
     assert cost.indexes == {"callbacks_given_up"}, cost.plans
     assert cost.rows <= 10, cost.plans
 
