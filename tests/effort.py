@@ -7,9 +7,13 @@ again, together with `--hypothesis-seed`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from random import Random
+from typing import TypeVar
 
 from hypothesis import settings
+
+_T = TypeVar("_T")
 
 _TEST_EXAMPLES = 25
 """Examples of a property in `make test`, unless it says how many."""
@@ -37,6 +41,12 @@ def sized(test: int, soak: int) -> int:
 def examples(count: int) -> settings:
     """Return the hypothesis settings for a property that `make test` tries on `count` examples."""
     return settings(max_examples=count * EXAMPLES_FACTOR if IS_SOAK else count)
+
+
+def some_of(cases: Iterable[_T], count: int) -> list[_T]:
+    """Choose this many cases in `make test`, always the same; all in `make soak`."""
+    every = list(cases)
+    return every if IS_SOAK else Random(count).sample(every, count)
 
 
 def seeds(count: int) -> list[int]:

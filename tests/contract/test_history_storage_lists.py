@@ -6,7 +6,6 @@ import itertools
 import random
 
 import msgspec
-import pytest
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import ListQuery
@@ -17,6 +16,7 @@ from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.history_lists import HistoryMap, list_maps, list_series
 from tests.contract import databases
 from tests.contract.match_histories import ORG, MapState, match_history
+from tests.effort import some_of
 
 harness = databases.harness
 
@@ -108,29 +108,29 @@ async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[t
     raise AssertionError
 
 
-@pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-async def test_pages_of_maps_are_complete_for_every_filter(db: Database, deep_offset: int) -> None:
+async def test_pages_of_maps_are_complete_for_every_filter(db: Database) -> None:
     matches = played_matches(1)
     await store(db, matches)
-    for status, name, (from_ms, before_ms) in itertools.product(STATUSES, NAMES, TIMES):
+    filters = itertools.product([NEVER_DEEP, 0], STATUSES, NAMES, TIMES)
+    for deep_offset, status, name, (from_ms, before_ms) in some_of(filters, 120):
         query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page_size=7)
         assert await all_maps(db, query, deep_offset) == expected_maps(matches, query), query
 
 
-@pytest.mark.parametrize("deep_offset", [NEVER_DEEP, 0])
-async def test_pages_of_series_are_complete_for_every_filter(db: Database, deep_offset: int) -> None:
+async def test_pages_of_series_are_complete_for_every_filter(db: Database) -> None:
     matches = played_matches(2)
     await store(db, matches)
-    for status, (from_ms, before_ms) in itertools.product(STATUSES, TIMES):
+    filters = itertools.product([NEVER_DEEP, 0], STATUSES, TIMES)
+    for deep_offset, status, (from_ms, before_ms) in some_of(filters, 50):
         query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
         assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
 
 
-@pytest.mark.parametrize("page_size", [1, 2, 3, 10, 100])
-async def test_pages_of_any_size_are_complete(db: Database, page_size: int) -> None:
+async def test_pages_of_any_size_are_complete(db: Database) -> None:
     matches = played_matches(3, count=20)
     await store(db, matches)
-    for deep_offset, (from_ms, before_ms) in itertools.product([NEVER_DEEP, 3], TIMES[:5]):
+    sizes = itertools.product([1, 2, 3, 10, 100], [NEVER_DEEP, 3], TIMES[:5])
+    for page_size, deep_offset, (from_ms, before_ms) in some_of(sizes, 30):
         query = ListQuery(from_ms=from_ms, before_ms=before_ms, page_size=page_size)
         assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
         assert await all_series(db, query, deep_offset) == expected_series(matches, query)
@@ -140,7 +140,7 @@ async def test_lists_of_one_server_support_the_same_filters(db: Database) -> Non
     matches = played_matches(4, count=12)
     await store(db, matches)
     names = [f"srv_{number}" for number in range(13)]
-    for server_id, status, (from_ms, before_ms) in itertools.product(names, STATUSES, TIMES):
+    for server_id, status, (from_ms, before_ms) in some_of(itertools.product(names, STATUSES, TIMES), 100):
         query = ListQuery(server_id=server_id, status=status, from_ms=from_ms, before_ms=before_ms, page_size=2)
         assert await all_maps(db, query, NEVER_DEEP) == expected_maps(matches, query)
         assert await all_series(db, query, NEVER_DEEP) == expected_series(matches, query)

@@ -20,6 +20,7 @@ from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.effort import some_of
 from tests.vaults import stored_tokens
 
 harness = databases.harness
@@ -117,7 +118,8 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
     ]
     times = [(None, None), (FIRST_MS + DAY_MS // 2, FIRST_MS + 3 * DAY_MS)]
     kinds = [(None, None), ("eu", None), ("us", "cup"), (None, "league")]
-    for (status, phase), (from_ms, before_ms), (region, external_id) in itertools.product(statuses, times, kinds):
+    filters = itertools.product(statuses, times, kinds)
+    for (status, phase), (from_ms, before_ms), (region, external_id) in some_of(filters, 60):
         query = MatchListQuery(
             page_size=7,
             status=status,
@@ -143,10 +145,6 @@ async def test_page_past_the_end_is_empty_and_has_the_total(db: Database) -> Non
     for query in (MatchListQuery(page=1_000_000_000), MatchListQuery(page=9, external_match_id="cup")):
         total, rows = await list_matches(db, ORG, query)
         assert (total > 0, rows) == (True, [])
-
-
-async def test_unknown_organization_has_no_servers(db: Database) -> None:
-    await store(db, seed=9, count=5)
     assert await list_matches(db, "org_unknown", MatchListQuery()) == (0, [])
 
 
