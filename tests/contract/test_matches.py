@@ -1,4 +1,4 @@
-"""Callers create, read and cancel matches, and read the result that the callback contained."""
+"""Callers create and read matches. What they end with is tested in test_match_results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from matchpod.core.errors import (
     IdempotencyConflictError,
     InvalidParamsError,
     NotFoundError,
-    ServerNotRunningError,
-    UnavailableError,
 )
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
@@ -54,7 +52,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
 from matchpod.service.views.servers import ServerView
-from matchpod.storage import outbox, raw_log, region_flags, servers
+from matchpod.storage import raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.contract import databases
 from tests.operations import free_disk
@@ -550,187 +548,3 @@ async def test_server_of_another_organization_is_forbidden(world: World) -> None
         with pytest.raises(ForbiddenError):
             await work(OTHER_OWNER, server_id)
     assert (await world.row(server_id)).phase is ServerPhase.ALLOCATING
-
-
-# --- cancel -------------------------------------------------------------------------------------------------------
-
-
-@databases.on_both
-@pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
-async def test_match_can_be_canceled_in_every_open_phase(world: World, phase: ServerPhase) -> None:
-    created = await world.create(
-        callbackUrl="https://a.example/cb", callbackAuthToken="s3cret", externalMatchId="cup-7"
-    )
-    await world.change(created.server_id, phase=phase, status=ServerStatus(phase.value))
-    world.clock.at_ms += 5_000
-    await world.matches.cancel(OWNER, created.server_id)
-    row = await world.row(created.server_id)
-    assert (row.phase, row.status) == (ServerPhase.ENDING, ServerStatus.STOPPED)
-    assert (row.ended_at_ms, row.next_at_ms) == (NOW_MS + 5_000, NOW_MS + 5_000)
-    (callback,) = await outbox.list_callbacks(world.db, org_id="org_1", state=None, limit=10)
-    assert callback.auth is not None
-    assert VAULT.open(callback.auth) == "s3cret"
-    sent = msgspec.json.decode(callback.body)
-    assert (sent["eventType"], sent["reason"]) == ("match_canceled", "canceled_by_user")
-    assert (sent["externalMatchId"], sent["sessionId"]) == ("cup-7", created.game_id)
-    assert world.notified == [created.server_id] * 2
-    assert world.metrics.matches_ended.value("eu", "canceled_by_user") == 1
-
-
-async def test_cancellation_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    server_id = (await world.create()).server_id
-    with caplog.at_level(logging.INFO, "matchpod.service.cancellation"):
-        await world.matches.cancel(OWNER, server_id)
-        await world.matches.cancel(OWNER, server_id)
-    (record,) = caplog.records
-    assert record.getMessage() == "match canceled"
-    assert vars(record)["server_id"] == server_id
-
-
-@databases.on_both
-async def test_repeated_cancellation_succeeds_and_sends_one_callback(world: World) -> None:
-    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
-    for _ in range(3):
-        await world.matches.cancel(OWNER, server_id)
-    assert await world.count("callbacks") == 1
-    assert await world.count("outcomes") == 1
-    assert world.notified == [server_id] * 2
-
-
-@pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_LOST])
-async def test_match_that_ended_for_another_reason_cannot_be_canceled(
-    world: World, reason: CancelReason | None
-) -> None:
-    server_id = (await world.create()).server_id
-    await world.end(server_id, reason=reason, result=None if reason else b"{}")
-    with pytest.raises(ServerNotRunningError):
-        await world.matches.cancel(OWNER, server_id)
-    assert world.notified == [server_id]
-
-
-async def test_match_that_ends_during_a_cancellation_keeps_its_result(world: World) -> None:
-    server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
-    late = World(InterleavingDatabase(world.db, lambda: world.end(server_id, result=b'{"winner":"team1"}')))
-    with pytest.raises(ServerNotRunningError):
-        await late.matches.cancel(OWNER, server_id)
-    outcome = await outbox.outcome_of(world.db, server_id)
-    assert outcome is not None
-    assert outcome.kind == "match_over"
-    assert await world.count("callbacks") == 1
-    assert late.notified == []
-
-
-@databases.on_both
-async def test_concurrent_cancellations_succeed_and_end_the_match_once(replicas: databases.Replicas) -> None:
-    first, second = replicas
-    worlds = [World(first), World(second)]
-    server_id = (await worlds[0].create(callbackUrl="https://a.example/cb")).server_id
-    await asyncio.gather(*(world.matches.cancel(OWNER, server_id) for world in worlds * 3))
-    assert await worlds[0].count("callbacks") == 1
-    assert len(worlds[0].notified + worlds[1].notified) == 2
-
-
-# --- by external id -----------------------------------------------------------------------------------------------
-
-
-async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_over(world: World) -> None:
-    server_id = (await world.create(externalMatchId="Cup / 7 ü")).server_id
-    view = await world.matches.by_external_id(READER, "Cup / 7 ü")
-    assert list(as_json(view).items()) == [
-        ("externalMatchId", "Cup / 7 ü"),
-        ("serverId", server_id),
-        ("status", "allocating"),
-        ("region", "eu"),
-        ("createdAt", "2026-09-21T14:13:20.123Z"),
-        *dict.fromkeys(
-            (
-                "reason",
-                "endedAt",
-                "missingPlayers",
-                "connectedPlayers",
-                "absentPlayers",
-                "logComplete",
-                "error",
-                "result",
-            )
-        ).items(),
-    ]
-
-
-async def test_result_equals_that_of_the_callback_byte_for_byte(world: World) -> None:
-    server_id = (await world.create(externalMatchId="cup", callbackUrl="https://a.example/cb")).server_id
-    result = b'{"winner": "team1",  "adr": 81.20}'
-    await world.end(server_id, result=result)
-    view = await world.matches.by_external_id(READER, "cup")
-    assert view.status is ServerStatus.STOPPED
-    assert view.result is not None
-    assert bytes(view.result) == result
-    (callback,) = await outbox.list_callbacks(world.db, org_id=None, state=None, limit=10)
-    assert result in callback.body
-    assert result in msgspec.json.encode(view)
-
-
-async def test_canceled_match_has_no_result(world: World) -> None:
-    server_id = (await world.create(externalMatchId="cup")).server_id
-    await world.matches.cancel(OWNER, server_id)
-    view = await world.matches.by_external_id(READER, "cup")
-    assert (view.status, view.result) == (ServerStatus.STOPPED, None)
-
-
-async def test_external_id_finds_the_newest_match_of_the_organization(world: World) -> None:
-    await world.create(externalMatchId="cup")
-    world.clock.at_ms += 1
-    newest = await world.create(externalMatchId="cup")
-    world.clock.at_ms += 1
-    await world.matches.create(OTHER_OWNER, body(externalMatchId="cup"), None)
-    assert (await world.matches.by_external_id(READER, "cup")).server_id == newest.server_id
-
-
-async def test_external_id_of_another_organization_is_forbidden_and_an_unknown_one_not_found(world: World) -> None:
-    await world.create(externalMatchId="cup")
-    with pytest.raises(ForbiddenError):
-        await world.matches.by_external_id(OTHER_OWNER, "cup")
-    with pytest.raises(NotFoundError):
-        await world.matches.by_external_id(OTHER_OWNER, "Cup")
-
-
-@pytest.mark.parametrize("external_id", ["", "x" * 256, "a\x00b", "a\nb", "\ud800"])
-async def test_malformed_external_id_is_rejected(world: World, external_id: str) -> None:
-    with pytest.raises(InvalidParamsError) as caught:
-        await world.matches.by_external_id(READER, external_id)
-    assert [str(fault.path) for fault in caught.value.faults] == ["externalMatchId"]
-
-
-# --- database outage ----------------------------------------------------------------------------------------------
-
-
-async def test_match_whose_commit_was_interrupted_is_created_once(world: World) -> None:
-    interrupted = World(InterruptedDatabase(world.db))
-    first = await interrupted.create()
-    assert (await world.matches.get(OWNER, first.server_id)).server_id == first.server_id
-    assert await world.count("servers") == 1
-    assert interrupted.notified == [first.server_id]
-
-
-async def test_request_whose_commit_was_interrupted_can_be_repeated(world: World) -> None:
-    with pytest.raises(UnavailableError):
-        await World(InterruptedDatabase(world.db, failing_reads=1)).create("once")
-    again = await world.create("once")
-    assert await world.count("servers") == 1
-    with pytest.raises(UnavailableError):
-        await World(InterruptedDatabase(world.db)).matches.cancel(OWNER, again.server_id)
-    await world.matches.cancel(OWNER, again.server_id)
-    assert await world.count("outcomes") == 1
-
-
-async def test_requests_fail_as_unavailable_during_a_database_outage() -> None:
-    matches = World(UnavailableDatabase()).matches
-    for work in (
-        matches.create(OWNER, body(), None),
-        matches.create(OWNER, body(), "once"),
-        matches.get(OWNER, "srv_1"),
-        matches.cancel(OWNER, "srv_1"),
-        matches.by_external_id(OWNER, "cup"),
-    ):
-        with pytest.raises(UnavailableError):
-            await work
