@@ -164,25 +164,6 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database) -> None:
         assert outcome.at_ms - due_ms < CATCH_UP_MS // 2
 
 
-async def test_clock_that_is_set_back_does_not_delay_items(db: Database) -> None:
-    async with open_world(db) as world:
-        world.clock.ahead_ms = 600_000
-        process = world.start()
-        await world.create(seed=3, game=msgspec.structs.replace(SETTINGS, max_rounds=30))
-        await world.until_live()
-        world.clock.ahead_ms -= 60_000
-        before = await count_items(db, world)
-
-        async def has_more_items() -> bool:
-            return await count_items(db, world) > before
-
-        await world.until(has_more_items, "more items are stored", within_s=40.0)
-        (only,) = await history.maps_of(db, "srv_1")
-        assert only.status is MapStatus.LIVE, "before the map has ended"
-        await world.cancel(notified=process)
-        await world.outcome()
-
-
 # --- other versions ---------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,9 @@ import pytest
 from cs2_protocol.console_commands import end_match_command
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import UnavailableError
+from matchpod.core.failures import Failure
 from matchpod.core.model import CvarSetting
-from matchpod.core.server_status import ServerPhase
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, FleetError
 from matchpod.service.access.audit import Audit
@@ -44,14 +45,16 @@ OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozen
 NO_PATIENCE = Intervals(first_log_s=2.0)
 
 
-async def test_error_with_unprintable_characters_is_stored_and_counted(db: Database) -> None:
+async def test_match_fails_if_no_server_starts_with_the_last_error_in_printable_characters(db: Database) -> None:
     async with open_world(db) as world:
-        world.region.allocation_errors = [FleetError("its last output: \x00\ud800") for _ in range(20)]
+        errors = [FleetError(f"last output of server {number}: \x00\ud800") for number in range(start.TRIES)]
+        world.region.allocation_errors = [*errors]
         world.start()
         await world.create()
         assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
         row = await world.row()
-        assert (row.tries, row.error) == (3, "its last output:   ")
+        assert (row.status, row.tries, row.error) == (ServerStatus.FAILED, 3, "last output of server 2:   ")
+        assert (row.reason, row.failure) == (CancelReason.SERVER_FAILED, Failure.START_FAILED)
 
 
 async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Database) -> None:
@@ -79,13 +82,16 @@ async def test_server_that_ends_during_configuration_is_replaced_at_once(db: Dat
         assert allocated_ms > ended_ms, "the time to join counts from the second server"
 
 
-async def test_posts_of_a_replaced_server_are_rejected(db: Database) -> None:
+async def test_server_that_does_not_start_is_replaced_and_its_posts_are_rejected(db: Database) -> None:
     async with open_world(db) as world:
-        world.region.allocation_errors = [FleetError("it does not answer")]
+        world.region.allocation_errors = [FleetError("it does not answer"), FleetError("nor does it")]
         await world.create(scenario="no_show")
         before = tokens_of(await world.row())  # those of the first attempt; the next one gets new tokens
         ingest = world.start().ingest
-        after = tokens_of(await world.until_phase(ServerPhase.RUNNING))
+        row = await world.until_phase(ServerPhase.RUNNING)
+        assert row.tries == 2
+        assert len({order.slot for order in world.region.orders}) == 3, "each attempt uses another slot"
+        after = tokens_of(row)
         assert after.log != before.log
         assert after.report != before.report
         assert await ingest.store_log(before.log, {}, b"anything\n") is Receipt.UNKNOWN_SENDER

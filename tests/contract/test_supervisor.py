@@ -17,7 +17,6 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.failures import Failure
 from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.core.match.timers import Timers
@@ -33,7 +32,6 @@ from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.runner.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.servers import LEASE_MS, RENEW_MS
-from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.driven_matches import (
     ORPHAN_ORDER,
@@ -41,6 +39,7 @@ from tests.contract.driven_matches import (
     SETTINGS,
     Process,
     ShiftedClock,
+    World,
     callback_fields,
     open_world,
     play_undisturbed,
@@ -114,27 +113,6 @@ async def test_match_waits_while_its_region_is_full(db: Database) -> None:
         assert (await world.outcome("srv_1")).kind == "match_over"
         assert (await world.outcome("srv_2")).kind == "match_over"
         assert [order.slot for order in world.region.orders] == ["a", "a"]
-
-
-async def test_server_that_does_not_start_is_replaced(db: Database) -> None:
-    async with open_world(db) as world:
-        world.region.allocation_errors = [FleetError("no"), FleetError("no")]
-        world.start()
-        await world.create()
-        assert (await world.outcome()).kind == "match_over"
-        assert len({order.slot for order in world.region.orders}) == 3, "each attempt uses another slot"
-        assert (await world.row()).tries == 2
-
-
-async def test_match_fails_if_no_server_starts(db: Database) -> None:
-    async with open_world(db) as world:
-        world.region.allocation_errors = [FleetError(f"no {number}") for number in range(9)]
-        world.start()
-        await world.create()
-        assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
-        row = await world.row()
-        assert (row.status, row.tries, row.error) == (ServerStatus.FAILED, 3, "no 2")
-        assert (row.reason, row.failure) == (CancelReason.SERVER_FAILED, Failure.START_FAILED)
 
 
 async def test_match_fails_if_its_region_is_no_longer_configured(db: Database) -> None:
@@ -407,6 +385,13 @@ async def test_task_that_does_not_stop_holds_up_no_match(
 ENDED_ORDER = msgspec.structs.replace(ORPHAN_ORDER, server_id="srv_old")
 
 
+async def until_swept(world: World) -> None:
+    async def is_swept() -> bool:
+        return not world.region.running and not await slots.taken(world.db)
+
+    await world.until(is_swept, "the sweep is complete")
+
+
 async def test_servers_and_slots_without_a_match_are_released(db: Database) -> None:
     async with open_world(db) as world:
         await world.create("srv_old", phase=ServerPhase.RELEASED)
@@ -414,11 +399,7 @@ async def test_servers_and_slots_without_a_match_are_released(db: Database) -> N
         await slots.reserve(db, "eu", "srv_unknown", ["b"])
         await world.region.allocate(ENDED_ORDER)
         world.start()
-
-        async def is_swept() -> bool:
-            return not world.region.running and not await slots.taken(db)
-
-        await world.until(is_swept, "the sweep is complete")
+        await until_swept(world)
         assert world.region.releases == ["srv_old"]
 
 
@@ -440,11 +421,7 @@ async def test_failed_sweep_of_a_region_does_not_affect_others(db: Database, cap
         await world.region.allocate(ENDED_ORDER)
         sweeping = Supervisor(msgspec.structs.replace(process.deps, regions=regions), owner="sweeping")
         task = asyncio.create_task(sweeping.run())
-
-        async def is_swept() -> bool:
-            return not world.region.running and not await slots.taken(db)
-
-        await world.until(is_swept, "the sweep is complete")
+        await until_swept(world)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert world.region.releases == ["srv_old"]
@@ -475,8 +452,7 @@ async def test_match_of_a_dead_process_continues_in_another(db: Database) -> Non
         assert (await world.row()).fence > holder.fence
 
 
-@pytest.mark.parametrize("is_readable", [True, False], ids=["its snapshot", "the log if its snapshot cannot be read"])
-async def test_match_continues_from(db: Database, is_readable: bool) -> None:
+async def test_match_continues_from_its_snapshot(db: Database) -> None:
     expected = await play_undisturbed(db, 5)
     async with open_world(db) as world:
         dead = world.start("dead")
@@ -488,12 +464,7 @@ async def test_match_continues_from(db: Database, is_readable: bool) -> None:
             return await snapshots.load(db, "srv_1") is not None
 
         await world.until(is_stored, "a snapshot is stored")
-        await dead.kill()
-        if not is_readable:
-            row = await world.row()
-            await db.write(snapshots.save(row.id, row.fence, Snapshot(row.log_from_seq + 5, b"\x80")))
-        world.clock.ahead_ms += LEASE_MS
-        world.start("successor")
+        await world.replace(dead)
         assert_same_match(callback_fields(await world.outcome()), expected)
 
 
