@@ -13,6 +13,7 @@ from matchpod.ports import Database, DuplicateError
 from matchpod.storage import history, map_events
 from tests.contract import databases
 from tests.contract.match_histories import MapState, create_server, map_id, match_history
+from tests.effort import times
 
 harness = databases.harness
 
@@ -85,7 +86,7 @@ async def test_last_sequence_numbers_are_returned_per_map(db: Database) -> None:
 async def test_only_one_of_two_concurrent_appends_succeeds(replicas: databases.Replicas) -> None:
     db, peer = replicas
     last = 0
-    for _ in range(10):
+    for _ in range(times(4)):
         writes = [
             handle.write([map_events.append(MAP, last + 1, lines(last + 1, last + size), at_ms=1)])
             for handle, size in ((db, 1), (peer, 2))
@@ -149,14 +150,14 @@ async def test_merging_does_not_affect_concurrent_reads(replicas: databases.Repl
     db, peer = replicas
     await create_match(db)
     last = 0
-    for _ in range(15):
+    for _ in range(times(5)):
         first = last + 1
-        last += 40
+        last += 120
         await db.write([map_events.append(MAP, seq, [line(seq)], at_ms=1) for seq in range(first, last + 1)])
-        reads = [map_events.read_after(peer, MAP, after, limit=1_000) for after in range(0, last, 25)]
+        reads = [map_events.read_after(peer, MAP, after, limit=1_000) for after in range(0, last, 60)]
         merge, *results = await asyncio.gather(map_events.compact(db, "srv_1"), *reads)
         assert merge is None
-        assert results == [items(after + 1, last) for after in range(0, last, 25)]
+        assert results == [items(after + 1, last) for after in range(0, last, 60)]
 
 
 async def test_old_items_are_pruned_except_those_of_matches_in_progress(db: Database) -> None:
