@@ -174,6 +174,10 @@ class Process:
     def _count(self) -> None:
         self.matches_ended += 1
 
+    def has_died(self) -> bool:
+        """Return whether a write killed it."""
+        return self.db.is_dead
+
     async def kill(self) -> None:
         """Stop as with kill -9: without further reads and writes."""
         self.db.is_dead = True

@@ -26,6 +26,7 @@ from matchpod.ports import (
     Statement,
     Value,
 )
+from matchpod.storage.database_checks import database_ms
 from tests.contract import databases
 
 harness = databases.harness
@@ -149,8 +150,11 @@ async def test_database_works_after_cancelled_writes(db: Database) -> None:
     assert (await note_ids(db))[-1] == 100
 
 
-async def test_only_postgres_is_shared(harness: databases.Harness, db: Database) -> None:
+async def test_only_postgres_is_shared_and_reports_its_time(harness: databases.Harness, db: Database) -> None:
     assert db.is_shared is not harness.is_sqlite
+    time_ms = await database_ms(db)
+    assert (time_ms is None) is harness.is_sqlite
+    assert time_ms is None or abs(time_ms - time.time() * 1000) < 30_000
 
 
 # --- SQLite only --------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ async def test_match_resumed_by_another_process_repeats_and_loses_no_event(db: D
         await world.create(external_match_id="cup 1")
         await world.until_live()
         first.db.crashes_after = "INSERT INTO organization_events"  # committed, but it does not know
-        await world.until(lambda: first.db.is_dead, "the process died")
+        await world.until(first.has_died, "the process died")
         await world.replace(first, "two")
         await world.outcome()
     await check_course(db)

@@ -57,6 +57,12 @@ async def contents(db: Database, queries: Sequence[str]) -> list[list[Row]]:
     return [await db.read(sql) for sql in queries]
 
 
+async def assert_restored(db: Database, right: list[list[Row]]) -> None:
+    """The history is as it was, except for its version."""
+    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
+    assert await contents(db, HISTORY) == right
+
+
 def first_map(name: str = "srv_1") -> str:
     return map_id(game_id(name), 1)
 
@@ -124,8 +130,7 @@ async def test_rounds_are_added_to_a_match_that_ended_before_they_were_stored(db
     finding = await recompute_one(db, write=True)
     assert (finding.verdict, finding.is_written) == (Verdict.CHANGED, True)
     assert {(one.part, one.field, one.old) for one in finding.differences} == {(DifferencePart.ROUNDS, "count", None)}
-    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(db, HISTORY) == right
+    await assert_restored(db, right)
 
 
 async def test_differences_in_rounds_are_listed_by_round(db: Database) -> None:
@@ -141,8 +146,7 @@ async def test_differences_in_rounds_are_listed_by_round(db: Database) -> None:
     (one,) = (await recompute_one(db, write=True)).differences
     assert (one.part, one.map_number, one.field) == (DifferencePart.ROUNDS, 1, "2.team1.survivors")
     assert (await stats(db)).stats_version == 2
-    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(db, HISTORY) == right
+    await assert_restored(db, right)
 
 
 async def test_damaged_rounds_are_replaced(db: Database) -> None:
@@ -150,8 +154,7 @@ async def test_damaged_rounds_are_replaced(db: Database) -> None:
     right = await contents(db, HISTORY)
     await db.write([Statement("UPDATE map_rounds SET body = :body", {"body": b"x"})])
     assert (await recompute_one(db, write=True)).is_written
-    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(db, HISTORY) == right
+    await assert_restored(db, right)
 
 
 async def test_differences_are_stored_as_the_next_version(db: Database) -> None:
@@ -165,8 +168,7 @@ async def test_differences_are_stored_as_the_next_version(db: Database) -> None:
     second = await history.stats_of(db, map_id(game_id("srv_1"), 2))
     assert second is not None
     assert second.stats_version == 1, "the second map has no differences"
-    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(db, HISTORY) == right
+    await assert_restored(db, right)
     assert await contents(db, TABLES) == reported, "what was reported to callers does not change"
     assert (await recompute_one(db, write=True)).verdict is Verdict.UNCHANGED
 
@@ -183,8 +185,7 @@ async def test_damaged_statistics_are_repaired(db: Database) -> None:
         *((DifferencePart.PLAYERS, "entries"), (DifferencePart.LEADERBOARD, "entries")),
         (DifferencePart.ANTI_CHEAT, "entries"),
     ]
-    await db.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(db, HISTORY) == right
+    await assert_restored(db, right)
 
 
 async def test_canceled_match_stays_canceled(db: Database) -> None:
@@ -364,8 +365,7 @@ async def test_concurrent_recomputes_have_the_same_effect_as_one(replicas: datab
     findings = await asyncio.gather(recompute_one(one, write=True), recompute_one(other, write=True))
     assert {finding.verdict for finding in findings} <= {Verdict.CHANGED, Verdict.UNCHANGED}
     assert (await stats(one)).stats_version == 2
-    await one.write([Statement("UPDATE map_stats SET stats_version = 1")])
-    assert await contents(one, HISTORY) == right
+    await assert_restored(one, right)
 
 
 async def test_recomputing_matches_that_were_driven_live_changes_nothing(db: Database) -> None:

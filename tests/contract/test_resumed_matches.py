@@ -119,7 +119,7 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
         dead = world.start("dead")
         dead.db.crashes_before = "running_at_ms = "
         await world.create(game=SERIES)
-        await world.until(lambda: dead.db.is_dead, "the process died")
+        await world.until(dead.has_died, "the process died")
         world.region.is_paused = True
         await dead.kill()
         machine = world.region.running["srv_1"].machine
@@ -150,7 +150,7 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
         dead = world.start("one")
         dead.db.crashes_before = dies_before
         await world.create(seed=9, game=SERIES)
-        await world.until(lambda: dead.db.is_dead, "the process died")
+        await world.until(dead.has_died, "the process died")
         await dead.kill()
         world.start("one")  # at the same address
         machine = world.region.running["srv_1"].machine

@@ -1,4 +1,4 @@
-"""Snapshots are saved only by the lease holder, and orphaned slots are freed."""
+"""Snapshots are saved only by the lease holder."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError
-from matchpod.storage import raw_log, servers, slots, snapshots
+from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.snapshots import Snapshot
 from tests.contract import databases
 from tests.contract.test_storage_servers import create, server
 
 harness = databases.harness
-
-
-# --- snapshots ------------------------------------------------------------------------------------------------------
 
 
 async def test_snapshot_is_replaced_by_the_next(db: Database) -> None:
@@ -52,9 +49,6 @@ async def test_deleting_a_snapshot_keeps_those_of_other_matches(db: Database) ->
     assert await snapshots.load(db, "srv_2") == Snapshot(1, b"srv_2")
 
 
-# --- newest entry ---------------------------------------------------------------------------------------------------
-
-
 async def test_newest_entry_number_survives_pruning(db: Database) -> None:
     await create(db, server("srv_1", phase=ServerPhase.RELEASED))
     assert await raw_log.newest_seq(db, "srv_1") == 0
@@ -64,19 +58,3 @@ async def test_newest_entry_number_survives_pruning(db: Database) -> None:
     assert await raw_log.newest_seq(db, "srv_2") == 0
     assert await raw_log.prune(db, 10) == 3
     assert await raw_log.newest_seq(db, "srv_1") == 3
-
-
-# --- orphaned slots -------------------------------------------------------------------------------------------------
-
-
-async def test_slots_of_released_and_unknown_servers_are_freed(db: Database) -> None:
-    kept = {}
-    for number, phase in enumerate(ServerPhase):
-        await create(db, server(f"srv_{phase}", phase=phase))
-        await slots.reserve(db, "eu", f"srv_{phase}", [f"slot {number}"])
-        if phase is not ServerPhase.RELEASED:
-            kept[f"slot {number}"] = f"srv_{phase}"
-    await slots.reserve(db, "us", "srv_unknown", ["slot 1"])
-    assert await slots.free_orphaned(db) == 2
-    assert await slots.taken(db) == {"eu": kept}
-    assert await slots.free_orphaned(db) == 0

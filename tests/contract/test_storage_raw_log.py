@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.storage import raw_log, servers
+from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
-from matchpod.storage.servers import ServerRow
 from tests.contract import databases
-from tests.vaults import stored_tokens
+from tests.contract.match_histories import create_server
 
 harness = databases.harness
 
@@ -24,14 +23,6 @@ async def append(db: Database, server_id: str, body: bytes, received_ms: int = 1
 
 async def bodies(db: Database, server_id: str) -> list[bytes]:
     return [entry.body for entry in await raw_log.read_after(db, server_id, 0, limit=1_000)]
-
-
-async def create_server(db: Database, name: str, phase: ServerPhase) -> None:
-    row = ServerRow(
-        id=name, game_id="g", org_id="o", region="eu", phase=phase, status=ServerStatus.STOPPED, settings=b"{}",
-        **stored_tokens(f"l{name}", f"r{name}"), plugin_match_id=1, created_at_ms=1, next_at_ms=1,
-    )  # fmt: skip
-    await servers.create(db, row, idempotency=None)
 
 
 async def test_entries_are_numbered_by_server_and_read_in_order(db: Database) -> None:
@@ -100,8 +91,8 @@ async def test_compressed_entries_are_smaller_and_read_the_same(db: Database) ->
 
 
 async def test_old_entries_are_pruned_except_those_of_matches_in_progress(db: Database) -> None:
-    await create_server(db, "srv_done", ServerPhase.RELEASED)
-    await create_server(db, "srv_live", ServerPhase.RUNNING)
+    await create_server(db, "srv_done", phase=ServerPhase.RELEASED)
+    await create_server(db, "srv_live")
     for name in ("srv_done", "srv_live"):
         await append(db, name, b"old", received_ms=99)
         await append(db, name, b"new", received_ms=100)

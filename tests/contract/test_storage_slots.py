@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.storage import slots
 from tests.contract import databases
+from tests.contract.test_storage_servers import create, server
 
 harness = databases.harness
 
@@ -44,3 +46,16 @@ async def test_concurrent_reservations_of_one_match_get_one_slot(replicas: datab
     )
     assert len(set(reserved)) == 1
     assert await slots.taken(db) == {"eu": {reserved[0]: "srv_1"}}
+
+
+async def test_slots_of_released_and_unknown_servers_are_freed(db: Database) -> None:
+    kept = {}
+    for number, phase in enumerate(ServerPhase):
+        await create(db, server(f"srv_{phase}", phase=phase))
+        await slots.reserve(db, "eu", f"srv_{phase}", [f"slot {number}"])
+        if phase is not ServerPhase.RELEASED:
+            kept[f"slot {number}"] = f"srv_{phase}"
+    await slots.reserve(db, "us", "srv_unknown", ["slot 1"])
+    assert await slots.free_orphaned(db) == 2
+    assert await slots.taken(db) == {"eu": kept}
+    assert await slots.free_orphaned(db) == 0

@@ -10,7 +10,6 @@ import gc
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import product
 
 import msgspec
@@ -568,7 +567,7 @@ async def test_match_survives_a_crash_before_and_after_each_write(db: Database) 
         for number, (text, is_written) in enumerate(product(WRITES, (False, True))):
             process = world.start(f"process-{number}")
             process.db.crashes_before, process.db.crashes_after = ("", text) if is_written else (text, "")
-            await world.until(partial(getattr, process.db, "is_dead"), f"the process of {text!r} is dead")
+            await world.until(process.has_died, f"the process of {text!r} is dead")
             await process.kill()
             await servers.drop_leases(db, world.clock.now_ms())
         world.start("survivor")
