@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import httpx
 import msgspec
 import pytest
@@ -47,19 +45,23 @@ def test_secrets_of_the_request_are_never_returned(site: Site) -> None:
     assert "hunter2" not in shown
 
 
-@pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN])
-def test_owner_and_admin_may_create(site: Site, role: Role) -> None:
-    assert site.create(site.new_key(role=role)).status_code == 201
-
-
-def test_member_may_not_create_even_with_the_scope(site: Site) -> None:
-    body = check_error(site.create(site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
-    assert "owner or admin" in str(body["message"])
-
-
-def test_key_without_the_scope_may_not_create(site: Site) -> None:
-    body = check_error(site.create(site.new_key(scopes=[Scope.SERVERS_READ])), 403, "FORBIDDEN")
-    assert "servers:write" in str(body["message"])
+@pytest.mark.parametrize(
+    ("role", "scope", "missing"),
+    [
+        (Role.OWNER, Scope.SERVERS_WRITE, None),
+        (Role.ADMIN, Scope.SERVERS_WRITE, None),
+        (Role.MEMBER, Scope.SERVERS_WRITE, "owner or admin"),
+        (Role.OWNER, Scope.SERVERS_READ, "servers:write"),
+    ],
+)
+def test_creating_needs_the_write_scope_and_a_managing_role(
+    site: Site, role: Role, scope: Scope, missing: str | None
+) -> None:
+    response = site.create(site.new_key(role=role, scopes=[scope]))
+    if missing is None:
+        assert response.status_code == 201
+    else:
+        assert missing in str(check_error(response, 403, "FORBIDDEN")["message"])
 
 
 def test_all_faults_of_a_body_are_listed(site: Site) -> None:
@@ -71,135 +73,20 @@ def test_all_faults_of_a_body_are_listed(site: Site) -> None:
     assert "did you mean region" in next(fault["message"] for fault in details if fault["path"] == "regoin")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        settings(matchType="deathmatch", players=[PLAYER], teams={"team1": {}, "team2": {}}),
-        settings(players=[PLAYER]),
-        settings(matchType="casual", teams={"team1": {}, "team2": {}}),
-        settings(matchType="deathmatch", seriesFormat="bo3"),
-        settings(sides=["knife"]),
-        settings(sides=["team1_ct", "team1_t"]),
-        settings(matchType="casual", sides=["team1_ct"]),
-        settings(dmSubMode="ffa"),
-        settings(dmRoundMinutes=5),
-        settings(teams={"team1": {}}),
-        settings(teams={"team1": {"players": [PLAYER]}, "team2": {"players": [PLAYER]}}),
-        settings(teams={"team1": {"players": [PLAYER, PLAYER]}, "team2": {}}),
-        settings(teams={"team1": {"name": "a;quit"}, "team2": {}}),
-        settings(matchType="deathmatch", dmRoundMinutes=0.5),
-        settings(maxRounds=201),
-        settings(freezeTime=-1),
-        settings(freezeTime=61),
-        settings(maxRounds=1.5),
-        settings(map="../de_dust2"),
-        settings(maps="de_nuke"),
-        settings(serverPassword='a"b'),
-        settings(customCvars="sv_cheats 1"),
-        {"matchType": "competitive"},
-        {"map": "de_dust2"},
-        {"matchType": "football", "map": "de_dust2"},
-        None,
-        [],
-    ],
-)
-def test_invalid_settings_are_rejected(site: Site, wrong: object) -> None:
-    check_error(site.create(gameSettings=wrong), 400, "INVALID_PARAMS")
-
-
-@pytest.mark.parametrize(
-    "right",
-    [
-        settings(teams={"team1": {"players": [PLAYER]}, "team2": {"name": "B", "players": [OTHER_PLAYER]}}),
-        settings(matchType="wingman", seriesFormat="bo3", maps=["de_nuke"]),
-        settings(matchType="deathmatch", players=[PLAYER], dmSubMode="team", dmRoundMinutes=1.5),
-        settings(matchType="custom", map="workshop/123", maxRounds=30.0, freezeTime=0),
-        settings(customCvars="// ours\nmp_friendlyfire 1\nsim_seed 7"),
-        settings(teams=None, players=None, maxRounds=None),
-    ],
-)
-def test_valid_settings_are_accepted(site: Site, right: object) -> None:
-    assert site.create(gameSettings=right).status_code == 201
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"gameType": "csgo"},
-        {"callbackUrl": "ftp://caller.example"},
-        {"callbackUrl": "/done"},
-        {"callbackAuthToken": "a\r\nb"},
-        {"externalMatchId": ""},
-        {"externalMatchId": "a\nb"},
-        {"externalMatchId": "x" * 256},
-        {"region": None},
-        {"extra": 1},
-    ],
-)
-def test_invalid_fields_are_rejected(site: Site, fields: dict[str, object]) -> None:
-    check_error(site.create(**fields), 400, "INVALID_PARAMS")
-
-
 def test_inactive_region_is_rejected(site: Site) -> None:
     site.run(region_flags.set_active(site.db, "sandbox", False))
     body = check_error(site.create(), 400, "INVALID_PARAMS")
     assert "is not accepting new servers" in str(body["message"])
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"nonsense", b"\xff\xfe", b"[" * 5000, b'{"a": "\\ud800"}'])
-def test_body_that_is_not_json_is_rejected(site: Site, content: bytes) -> None:
-    check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
-
-
-@pytest.mark.parametrize("content", [b"[]", b"1", b"null", b'"text"'])
-def test_body_that_is_not_an_object_is_rejected(site: Site, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"[" * 5000, b'{"a": "\\ud800"}', b"[]"])
+def test_body_that_is_not_a_json_object_is_rejected(site: Site, content: bytes) -> None:
     check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
 
 
 def test_content_type_is_ignored(site: Site) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     assert site.request("POST", PATH, key=site.key, headers=headers, json=BODY).status_code == 201
-
-
-# --- bodies that are expensive to check -------------------------------------------------------------------------------
-
-EXPENSIVE = {
-    "numbers": (b'{"region": [' + b"2.2250738585072011e-308, " * 2_000 + b"1]}", "has more than 500 fields and items."),
-    "fields": (
-        b"{" + b", ".join(b'"field%d": 1' % number for number in range(4_000)) + b"}",
-        "has more than 500 fields and items.",
-    ),
-    "arrays": (b"[" * 60_000, "has more than 500 fields and items."),
-    "digits": (b"9" * 60_000, "has a number with more than 400 digits."),
-    "string without an end": (
-        b'{"region": "' + b'\\",' * 20_000,
-        "is not JSON: unterminated string starting at line 1, column 12.",
-    ),
-}
-
-
-@pytest.mark.parametrize(("content", "fault"), EXPENSIVE.values(), ids=EXPENSIVE)
-def test_expensive_body_is_rejected_without_decoding_it(site: Site, content: bytes, fault: str) -> None:
-    began_s = time.thread_time()
-    body = check_error(site.request("POST", PATH, key=site.key, content=content), 400, "INVALID_PARAMS")
-    assert body["message"] == f"The request body {fault}"
-    assert time.thread_time() - began_s < 1.0, "some of these took many seconds"
-
-
-def test_separators_in_a_text_are_not_counted_as_items(site: Site) -> None:
-    body = check_error(site.create(externalMatchId='a",[{' * 2_000), 400, "INVALID_PARAMS")
-    assert body["message"] == "externalMatchId must be 1 to 255 characters"
-
-
-def test_first_hundred_faults_are_listed_and_the_others_counted(site: Site) -> None:
-    fields = {f"field{number}": 1 for number in range(450)}
-    body = check_error(site.create(**fields), 400, "INVALID_PARAMS")
-    assert body["message"] == "450 faults in the request body"
-    details = body["details"]
-    assert isinstance(details, list)
-    assert len(details) == 100
-    assert details[98] == {"path": "field98", "message": "is not a known field"}
-    assert details[99] == {"path": "", "message": "351 more faults are not listed"}
 
 
 # --- idempotency keys -------------------------------------------------------------------------------------------------
@@ -253,12 +140,11 @@ def test_two_different_idempotency_keys_are_rejected(site: Site) -> None:
 # --- limits and order of checks ---------------------------------------------------------------------------------------
 
 
-def test_body_over_the_limit_is_rejected(site: Site) -> None:
-    check_error(site.request("POST", PATH, key=site.key, content=b" " * 65_537), 413, "PAYLOAD_TOO_LARGE")
-
-
-def test_body_of_exactly_the_limit_is_read(site: Site) -> None:
-    check_error(site.request("POST", PATH, key=site.key, content=b" " * 65_536), 400, "INVALID_PARAMS")
+@pytest.mark.parametrize(
+    ("size", "status", "code"), [(65_536, 400, "INVALID_PARAMS"), (65_537, 413, "PAYLOAD_TOO_LARGE")]
+)
+def test_body_over_the_limit_is_rejected(site: Site, size: int, status: int, code: str) -> None:
+    check_error(site.request("POST", PATH, key=site.key, content=b" " * size), status, code)
 
 
 def test_unavailable_database_gives_503_with_retry_after(site: Site) -> None:
@@ -269,11 +155,8 @@ def test_unavailable_database_gives_503_with_retry_after(site: Site) -> None:
     assert int(response.headers["retry-after"]) >= 1
 
 
-def test_key_is_checked_before_the_body(site: Site) -> None:
+def test_key_and_scope_are_checked_before_the_body(site: Site) -> None:
     check_error(site.request("POST", PATH, content=b"{"), 401, "UNAUTHORIZED")
-
-
-def test_scope_is_checked_before_the_body(site: Site) -> None:
     reader = site.new_key(scopes=[Scope.SERVERS_READ])
     check_error(site.request("POST", PATH, key=reader, content=b"{"), 403, "FORBIDDEN")
 

@@ -14,7 +14,7 @@ from matchpod.core.views.organization_events import MatchCreatedEvent, MatchEnde
 from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
-from matchpod.web.event_streams import HEARTBEAT, OPENING, StreamPace
+from matchpod.web.event_streams import OPENING
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 from tests.unit.web.test_event_streams import StreamClient, ids, open_stream, rejected_parameters
@@ -84,15 +84,6 @@ async def cancel(site: Site, server_id: str) -> None:
     await site.services.matches.cancel(principal, server_id)
 
 
-def test_stream_has_the_headers_of_a_stream(site: Site) -> None:
-    response = site.request("HEAD", PATH, key=site.key)
-    assert response.status_code == 200
-    assert response.headers["content-type"] == "text/event-stream"
-    assert response.headers["cache-control"] == "no-store"
-    assert response.headers["x-accel-buffering"] == "no"
-    assert not site.services.streams
-
-
 def test_repeated_creation_is_one_event(site: Site) -> None:
     for _ in range(3):
         assert site.create(None, "same-key").status_code == 201
@@ -146,18 +137,6 @@ def test_errors_are_reported_before_the_stream_starts(site: Site) -> None:
     assert int(site.get(PATH).headers["retry-after"]) >= 1
 
 
-def test_idle_stream_gets_heartbeats(site: Site) -> None:
-    site.open_web(stream_pace=StreamPace(heartbeat_s=0.01))
-
-    async def scenario() -> None:
-        async with open_stream(site, PATH) as (client, _):
-            assert await client.body() == POSITION % 0
-            assert await client.body() == HEARTBEAT
-            assert await client.body() == HEARTBEAT
-
-    site.run(scenario())
-
-
 def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
     site = Site(tmp_path / "matchpod.sqlite", poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01))
 
@@ -172,14 +151,3 @@ def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
 
     site.run(scenario())
     site.close()
-
-
-def test_stopping_the_service_ends_the_stream(site: Site) -> None:
-    async def scenario() -> None:
-        async with open_stream(site, PATH) as (client, _):
-            assert await client.body() == POSITION % 0
-            site.services.streams.close()
-            assert not (await client.messages.get())["more_body"]
-
-    site.run(scenario())
-    assert 'why="closing"' in site.get("/metrics").text

@@ -134,17 +134,9 @@ def test_listing_needs_the_read_scope_but_no_role(site: Site) -> None:
 @pytest.mark.parametrize(
     ("query", "name"),
     [
-        ("page=0", "page"),
-        ("pageSize=101", "pageSize"),
-        ("status=live", "status"),
         ("phase=warmup", "phase"),
-        ("region=", "region"),
-        ("region=%00", "region"),
         ("externalMatchId=%0A", "externalMatchId"),
-        ("dateFrom=yesterday", "dateFrom"),
-        ("dateTo=2026-13-01", "dateTo"),
         ("state=running", "state"),
-        ("page=1&page=2", "page"),
     ],
 )
 def test_message_for_a_bad_value_names_the_parameter(site: Site, query: str, name: str) -> None:

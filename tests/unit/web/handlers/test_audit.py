@@ -82,18 +82,7 @@ def test_audit_log_is_for_owners_and_admins(site: Site, role: Role, scope: Scope
     assert site.get(API, key=key).status_code == status
 
 
-def test_request_without_a_key_is_rejected(site: Site) -> None:
-    check_error(site.request("GET", API), 401, "UNAUTHORIZED")
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("pageSize=0", "pageSize=101", "before=", "before=%00", "page=2", "before=a&before=b", "before=x"),
-        *("before=act_", "before=act_01hf7yat00000000000000000", "before=act_01HF7YAT000000000000000000"),
-        *("before=srv_01hf7yat000000000000000000", "before=act_01hf7yat000000000000000000%0A"),
-    ],
-)
+@pytest.mark.parametrize("query", ["pageSize=101", "before=x", "page=2"])
 def test_invalid_query_is_rejected(site: Site, query: str) -> None:
     check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")
 

@@ -165,12 +165,7 @@ def test_given_up_callbacks_since_a_time_are_sent_again(site: Site) -> None:
     ("content", "message"),
     [
         (b"", "The request body is not JSON: expecting value at line 1, column 1."),
-        (b"{", "The request body is not JSON: expecting property name enclosed in double quotes at line 1, column 2."),
-        (b"[]", "the request body must be a JSON object"),
-        (b"{}", "since is required"),
         (b'{"since":"yesterday"}', "since must be an ISO 8601 date or date-time such as 2026-09-21 or 2026-09-21T14:30:00Z"),
-        (b'{"since":1790000000}', "since must be a string"),
-        (b'{"since":"2026-09-21","all":true}', "all is not a known field"),
     ],
 )  # fmt: skip
 def test_invalid_body_is_reported(site: Site, content: bytes, message: str) -> None:
@@ -178,9 +173,7 @@ def test_invalid_body_is_reported(site: Site, content: bytes, message: str) -> N
     assert check_error(response, 400, "INVALID_PARAMS")["message"] == message
 
 
-@pytest.mark.parametrize(
-    "query", ["page=0", "pageSize=101", "state=pending", "since=today", "until=1", "serverId=a%20b"]
-)
+@pytest.mark.parametrize("query", ["page=0", "state=pending"])
 def test_invalid_parameter_is_reported(site: Site, query: str) -> None:
     details = check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")["details"]
     assert isinstance(details, list)

@@ -116,26 +116,16 @@ def test_list_can_be_filtered_by_map(site: Site) -> None:
     ("query", "is_found"),
     [
         # The match started at 2026-09-21T14:13:20.123Z.
-        ("dateFrom=2026-09-21", True),
-        ("dateFrom=2026-09-22", False),
-        ("dateTo=2026-09-21", True),
-        ("dateTo=2026-09-20", False),
         ("dateFrom=2026-09-21&dateTo=2026-09-21", True),
+        ("dateFrom=2026-09-22", False),
+        ("dateTo=2026-09-20", False),
         ("dateFrom=2026-09-21T14:13:20.123Z", True),
         ("dateFrom=2026-09-21T14:13:20.124Z", False),
         ("dateTo=2026-09-21T14:13:20.123Z", True),
         ("dateTo=2026-09-21T14:13:20.122Z", False),
-        ("dateTo=2026-09-21T14:13:20", False),
-        ("dateFrom=2026-09-21T16:13:20.123%2B02:00", True),
         ("dateFrom=2026-09-21T16:13:20.123+02:00", True),
-        ("dateFrom=2026-09-21T16:13:20.124+02:00", False),
-        ("dateTo=2026-09-21T10:13:20.123-0400", True),
-        ("dateTo=2026-09-21%2014:14", True),
-        ("dateTo=2026-09-21+14:13", False),
         ("dateFrom=2026-09-22&dateTo=2026-09-21", False),
         ("dateFrom=0001-01-01&dateTo=9999-12-31", True),
-        ("dateTo=1969-12-31", False),
-        ("dateFrom=9999-12-31T23:59:59.999-23:59", False),
     ],
 )
 def test_list_can_be_filtered_by_date(site: Site, what: str, query: str, is_found: bool) -> None:
@@ -324,16 +314,13 @@ def test_reading_the_history_needs_the_read_scope(site: Site) -> None:
         assert "servers:read" in str(body["message"])
 
 
-@pytest.mark.parametrize(
-    "text", [UNKNOWN, "x", "a%2Fb", "%00", "%ff", "x" * 300, "%F0%9F%8E%AE", "ser_", "srv_1", "%7B" + UNKNOWN + "%7D",
-             UNKNOWN.replace("-", ""), UNKNOWN + "0", UNKNOWN + "%0A"]
-)  # fmt: skip
+@pytest.mark.parametrize("text", [UNKNOWN, "x", "a%2Fb", "%00", "%ff", "ser_", UNKNOWN + "%0A"])
 def test_unknown_series_or_map_is_not_found(site: Site, text: str) -> None:
     for shape in ("series/{}", *OF_MAP):
         check_error(site.get(f"{API}/{shape.format(text)}"), 404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("text", ["srv_0", "x", "a%2Fb", "%00", "%ff", "x" * 300])
+@pytest.mark.parametrize("text", ["srv_0", "a%2Fb", "%00", "%ff"])
 def test_series_of_an_unknown_server_are_not_found(site: Site, text: str) -> None:
     check_error(site.get(f"{API}/servers/{text}/series"), 404, "NOT_FOUND")
 
