@@ -301,10 +301,6 @@ def test_invalid_request_gets_the_usual_error_body_and_is_not_logged(
     assert not caplog.records
 
 
-def test_error_about_garbage_is_not_sent_as_response_to_an_earlier_request() -> None:
-    assert b"400 Bad Request" not in run_client(send_parts(REQUEST + b"\x00garbage\r\n\r\n"))
-
-
 def test_upgrade_header_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 

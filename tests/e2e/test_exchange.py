@@ -10,7 +10,6 @@ from contextlib import suppress
 import pytest
 
 from matchpod.web.http.asgi import Application, Receive, Scope, Send
-from matchpod.web.http.request_head import MAX_HEAD_BYTES
 from tests.e2e.listening import listening
 
 TIMEOUT_S = 120.0
@@ -112,12 +111,6 @@ def test_connection_is_closed_after_a_response_before_the_end_of_the_body() -> N
     response = exchange(responding(b"too large", status=413, reads_body=False), request, b"a" * 3_000_000)
     assert response.endswith(b"too large")
     assert b"connection: close\r\n" in response
-
-
-def test_head_over_the_limit_is_rejected_even_if_it_arrives_at_once() -> None:
-    response = exchange(responding(b"ok"), head("X: " + "a" * (MAX_HEAD_BYTES + 1)))
-    assert response.startswith(b"HTTP/1.1 400 ")
-    assert f"limit of {MAX_HEAD_BYTES} bytes".encode() in response
 
 
 def test_failure_of_the_application_is_a_500_or_an_aborted_response(caplog: pytest.LogCaptureFixture) -> None:

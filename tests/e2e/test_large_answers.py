@@ -33,7 +33,7 @@ from tests.e2e.serve_process import ServeProcess, environment, serving
 CLIENTS = 25
 TIMEOUT_S = 120.0
 ENTRY = b'03/14/2026 - 20:03:20.251 - "Ann<2><[U:1:5]><CT>" say "%d"\n'
-ENTRIES = 640
+ENTRIES = 320
 LISTED = 100
 """Servers in the largest page of a list."""
 LONG_URL = "https://example.com/" + "x" * 2000
@@ -42,11 +42,11 @@ SERVER_ID = "srv_01hf7yat000000000000000000"
 MAX_PAGE_BYTES = 400_000
 """What a page has with the longest texts that callers may send."""
 MAX_GROWTH_KB = 15 * 1024
-"""600 KB per client: the whole log would be 10 MB for each of them."""
+"""600 KB per client: the whole log would be 5 MB for each of them."""
 
 
 async def fill(folder: Path) -> str:
-    """Store an ended match with a log of 10 MB, and a page of others; return a key of their organization."""
+    """Store an ended match with a log of 5 MB, and a page of others; return a key of their organization."""
     resources = await open_resources(load_settings(environment(folder, {}), lambda _: None))
     try:
         access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
@@ -121,7 +121,7 @@ def growth_kb(service: ServeProcess, path: str, headers: Mapping[str, str]) -> i
             assert readable, "no answer"
             waiting = [client for client in waiting if client not in readable]
         highest_kb = 0
-        for _ in range(20):  # they could be sent more meanwhile
+        for _ in range(10):  # they could be sent more meanwhile
             time.sleep(0.1)
             highest_kb = max(highest_kb, memory_kb(service))
     return highest_kb - before_kb

@@ -145,21 +145,3 @@ def test_stream_may_begin_after_the_client_has_reset_the_connection(
 
     site.run(main())
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
-
-
-def test_key_in_a_trailer_does_not_authorize_a_request(site: Site) -> None:
-    key = site.key.encode()
-    head = b"POST /api/v1/matches HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
-
-    async def status(*parts: bytes) -> bytes:
-        async with asyncio.timeout(TIMEOUT_S), listening(site.app) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(b"".join(parts))
-            response = await reader.read()
-            writer.close()
-            return response.split()[1]
-
-    trailer = site.run(status(head, b"\r\n2\r\n{}\r\n0\r\nAuthorization: Bearer ", key, b"\r\n\r\n"))
-    header = site.run(status(head, b"Authorization: Bearer ", key, b"\r\n\r\n2\r\n{}\r\n0\r\n\r\n"))
-
-    assert (trailer, header) == (b"401", b"400")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,7 +15,6 @@ import uvloop
 
 from matchpod.app.http_server import DEFAULT_PATIENCE, HttpServer, bind, port_of
 from matchpod.service.streams.map_streams import PAGE
-from matchpod.storage import organization_events
 from matchpod.web.event_streams import HEARTBEAT_S, OPENING, StreamPace
 from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.http.connections import Connections, Patience
@@ -248,28 +245,6 @@ def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_client_that_does_not_read_the_stream_of_its_organization_is_disconnected(site: Site) -> None:
-    site.open_web(stream_pace=StreamPace(send_s=0.5))
-    count = 3000
-    org_id = site.row(site.new_server()).org_id
-    site.run(site.db.write(organization_events.append(org_id, [LONG_LINE] * (count - 1), at_ms=1)))
-
-    async def scenario(web: WebServer) -> None:
-        path = "/api/v1/stream?lastEventId=0"
-        async with web.connect(receive_buffer=4096) as (reader, writer), web.connect() as (other, other_writer):
-            writer.write(web.request(path))
-            await read_start(reader)
-            stop_reading(writer)
-            other_writer.write(web.request(path))
-            await other.readuntil(b"id: %d\n" % count)
-            await web.until(lambda: len(web.site.services.streams) == 1)
-        await web.until_idle()
-
-    run(site, scenario)
-
-    assert 'why="slow"' in site.get("/metrics").text
-
-
 def test_http_1_0_stream_has_no_chunks_and_ends_with_the_connection(site: Site) -> None:
     count, path = ended_map(site)
 
@@ -406,20 +381,6 @@ def test_streams_do_not_delay_stopping_the_service(site: Site, is_slow: bool) ->
     site.run(main())
 
 
-def test_streamed_items_equal_polled_items(site: Site) -> None:
-    _, path = ended_map(site)
-    polled = site.get(path.removesuffix("/stream")).json()["items"]
-
-    async def scenario(web: WebServer) -> None:
-        async with web.connect() as (reader, writer):
-            writer.write(web.request(path, version="1.0"))
-            body = (await reader.read()).partition(ENDS_AT)[2]
-            pushed = [json.loads(part.split(b"\ndata: ")[1]) for part in body.split(b"\n\n") if b"\ndata: " in part]
-            assert pushed == polled
-
-    run(site, scenario)
-
-
 # --- the whole service --------------------------------------------------------------------------------------------
 
 
@@ -453,22 +414,3 @@ def test_documented_client_receives_everything_although_the_service_is_killed(tm
             assert [item["seq"] for item in items] == list(range(1, len(items) + 1))
         assert service.get(server_id)["status"] == "stopped"
         service.wait_until_released(server_id)
-
-
-def test_service_with_open_streams_stops_quickly(tmp_path: Path) -> None:
-    with RunningService(tmp_path) as service:
-        server_id = str(service.create(short_match())["serverId"])
-        connections = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=TIMEOUT_S) for _ in range(20)]
-        for connection in connections:
-            connection.request(
-                "GET", f"/api/v1/servers/{server_id}/stream", headers={"Authorization": f"Bearer {service.key}"}
-            )
-        responses = [connection.getresponse() for connection in connections]
-        assert {response.status for response in responses} == {200}
-        code, duration_s = service.terminate()
-        assert code == 0
-        assert duration_s < STOP_S
-        for connection, response in zip(connections, responses, strict=True):
-            response.read()  # the body must be complete
-            connection.close()
-        assert [one for one in service.log() if one["level"] == "ERROR"] == []

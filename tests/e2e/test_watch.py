@@ -62,12 +62,12 @@ def broken_supervisor(service: Service, **methods: Callable[..., Awaitable[None]
 
 
 async def crash(*_: object) -> None:
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0)
     raise RuntimeError("bug")
 
 
 async def return_early(*_: object) -> None:
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0)
 
 
 def test_crashed_supervisor_ends_the_service(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

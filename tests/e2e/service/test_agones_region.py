@@ -47,6 +47,9 @@ class Client:
     async def is_over(self, server_id: str) -> bool:
         return await self.status(server_id) == "stopped"
 
+    async def has_started(self, server_id: str) -> bool:
+        return await self.status(server_id) in ("running", "stopped")
+
     async def all_have_status(self, server_ids: Sequence[str], status: str) -> bool:
         return {await self.status(server_id) for server_id in server_ids} == {status}
 
@@ -149,10 +152,10 @@ async def test_start_goes_on_without_regions_that_may_heal_and_a_match_waits_for
             assert [await client.is_active(code) for code in ("fleet", "cluster", "good")] == [False, False, True]
             waiting = await client.create("fleet")
             played = await client.create("good")
-            await until(lambda: client.is_over(played), "the match in the healthy region is over")
+            await until(lambda: client.has_started(played), "the match in the healthy region has started")
             assert await client.status(waiting) == "pending"
             await pods.api.scale(1, fleet="cs2-us")
-            await until(lambda: client.is_over(waiting), "the match that waited is over")
+            await until(lambda: client.has_started(waiting), "the match that waited has started")
             assert await client.is_active("fleet")
 
 

@@ -111,7 +111,6 @@ def run(
         service.wait_until_released(*matches.servers.values())
         readers.finish()
         histories = {name: read_history(service, server_id) for name, server_id in matches.servers.items()}
-        sleep(1)  # time for unexpected callbacks
         code, _ = service.terminate()
         assert code == 0
         callbacks = {name: receiver.at(f"/{name}") for name in matches.servers}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import sleep
 from typing import NamedTuple
 
 import pytest
@@ -25,8 +24,8 @@ from tests.e2e.service.reference_matches import (
 from tests.e2e.service.running_service import Json, RunningService, default_regions, wait_until
 from tests.effort import sized
 
-NAMES = ("series", "restored", "uncommitted")
-SPEED = sized(40, 8)
+NAMES = ("fresh", "restored", "uncommitted")
+SPEED = sized(40, 12)
 """Speed of the matches after the kill; until then it is 1, so that they are live. In `make test` games wait until their
 log is acknowledged; otherwise they must last longer than the leases of the killed replica."""
 CALLBACK_S = 900.0
@@ -89,7 +88,8 @@ def run(
         )
         readers.finish()
         timelines = {name: read_timelines(survivor, server_id) for name, server_id in servers.items()}
-        sleep(1)  # time for unexpected callbacks
+        due = "SELECT id FROM callbacks WHERE next_at_ms IS NOT NULL"
+        wait_until(lambda: not read_rows(survivor, url, due), "no callback is due")
         callbacks = {name: receiver.at(f"/{name}") for name in NAMES}
         yield ReplicaRun(killed, survivor, url, servers, drivers, views, callbacks, followed, timelines)
 
