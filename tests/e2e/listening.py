@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_LIMITS, DEFAULT_PATIENCE, HttpServer, bind, port_of
@@ -25,6 +25,12 @@ class _Relocated(socket.socket):
         return client, (self.host, port)
 
 
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition is true."""
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
 class Listening:
     """A server that accepts connections on `port`."""
 
@@ -32,6 +38,10 @@ class Listening:
         self.connections = connections
         self.port = port
         self.metrics = metrics
+
+    async def until_idle(self) -> None:
+        """Wait until no connection or request is left."""
+        await until(lambda: not (self.connections.open or self.connections.tasks))
 
 
 @asynccontextmanager

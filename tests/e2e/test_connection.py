@@ -18,7 +18,7 @@ from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import MAX_PIPELINED
 from matchpod.web.http.connections import Patience
 from matchpod.web.http.request_head import MAX_HEAD_BYTES
-from tests.e2e.listening import listening
+from tests.e2e.listening import listening, until
 
 TIMEOUT_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -378,8 +378,7 @@ def test_client_that_never_reads_is_disconnected(header: bytes) -> None:
         async with asyncio.timeout(TIMEOUT_S), listening(_large_app, patience=Patience(send_s=0.3)) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n")
-                while "unread" not in server.metrics.text() or server.connections.open:
-                    await asyncio.sleep(0.01)
+                await until(lambda: "unread" in server.metrics.text() and not server.connections.open)
             return server.metrics.text()
 
     metrics = asyncio.run(run())

@@ -18,7 +18,7 @@ from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_PATIENCE
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.connections import Patience
-from tests.e2e.listening import Listening, listening
+from tests.e2e.listening import Listening, listening, until
 
 TIMEOUT_S = 120.0
 LIMITS = ConnectionLimits(total=16)
@@ -27,12 +27,7 @@ FAR_AWAY = "203.0.113.7"
 PER_ADDRESS = 4
 
 Scenario = Callable[["Server"], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
-def _event_loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "uvloop":
-        monkeypatch.setattr(asyncio, "Runner", partial(asyncio.Runner, loop_factory=uvloop.new_event_loop))
+Run = Callable[..., None]
 
 
 class Client:
@@ -105,12 +100,8 @@ class Server:
             client.close()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
-
-
-def run(
+def run_on(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop],
     scenario: Scenario,
     *,
     limits: ConnectionLimits = LIMITS,
@@ -137,8 +128,14 @@ def run(
                 release.set()
                 server.close()
 
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(main())
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a scenario on each kind of event loop."""
+    return partial(run_on, request.param)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -146,7 +143,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [one.message for one in caplog.records if one.levelno == logging.WARNING]
 
 
-def test_new_connection_replaces_the_one_that_has_been_idle_longest(caplog: pytest.LogCaptureFixture) -> None:
+def test_new_connection_replaces_the_one_that_has_been_idle_longest(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(server: Server) -> None:
         idle = [(await server.get("/x"))[1] for _ in range(LIMITS.ordinary)]
         idle[0].send("/again")
@@ -164,7 +161,7 @@ def test_new_connection_replaces_the_one_that_has_been_idle_longest(caplog: pyte
     assert warnings(caplog) == ["idle connections closed: limit reached"]
 
 
-def test_unfinished_heads_keep_no_place() -> None:
+def test_unfinished_heads_keep_no_place(run: Run) -> None:
     async def scenario(server: Server) -> None:
         for _ in range(3 * LIMITS.total):
             (await server.connect()).send_part()
@@ -175,6 +172,7 @@ def test_unfinished_heads_keep_no_place() -> None:
 
 
 def test_only_game_servers_and_probes_are_answered_if_all_ordinary_places_are_in_use(
+    run: Run,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(server: Server) -> None:
@@ -199,7 +197,7 @@ def test_only_game_servers_and_probes_are_answered_if_all_ordinary_places_are_in
     assert warnings(caplog).count("connections rejected: limit reached") == 1
 
 
-def test_silent_clients_do_not_keep_game_servers_out_of_the_reserved_places() -> None:
+def test_silent_clients_do_not_keep_game_servers_out_of_the_reserved_places(run: Run) -> None:
     async def scenario(server: Server) -> None:
         await server.hold(LIMITS.ordinary)
         for _ in range(3 * LIMITS.total):
@@ -209,7 +207,7 @@ def test_silent_clients_do_not_keep_game_servers_out_of_the_reserved_places() ->
     run(scenario)
 
 
-def test_fresh_connections_are_not_replaced_while_reserved_places_are_left() -> None:
+def test_fresh_connections_are_not_replaced_while_reserved_places_are_left(run: Run) -> None:
     async def scenario(server: Server) -> None:
         await server.hold(LIMITS.ordinary)
         game_servers = [await server.connect() for _ in range(LIMITS.total - LIMITS.ordinary)]
@@ -220,7 +218,7 @@ def test_fresh_connections_are_not_replaced_while_reserved_places_are_left() -> 
     run(scenario, patience=Patience(fresh_s=TIMEOUT_S))
 
 
-def test_connection_without_any_place_is_closed_at_once() -> None:
+def test_connection_without_any_place_is_closed_at_once(run: Run) -> None:
     async def scenario(server: Server) -> None:
         await server.hold(LIMITS.ordinary)
         for _ in range(LIMITS.total - LIMITS.ordinary):
@@ -233,7 +231,7 @@ def test_connection_without_any_place_is_closed_at_once() -> None:
     run(scenario)
 
 
-def test_address_has_a_limit_that_game_servers_are_exempt_from(caplog: pytest.LogCaptureFixture) -> None:
+def test_address_has_a_limit_that_game_servers_are_exempt_from(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(server: Server) -> None:
         for _ in range(20):
             assert (await server.get("/ingest/logs/abc"))[0] == 200
@@ -250,7 +248,7 @@ def test_address_has_a_limit_that_game_servers_are_exempt_from(caplog: pytest.Lo
     assert vars(warning)["address"] == FAR_AWAY
 
 
-def test_address_far_over_its_limit_is_not_answered_and_takes_no_place_of_others() -> None:
+def test_address_far_over_its_limit_is_not_answered_and_takes_no_place_of_others(run: Run) -> None:
     async def scenario(server: Server) -> None:
         for _ in range(50):
             await server.connect()
@@ -261,7 +259,7 @@ def test_address_far_over_its_limit_is_not_answered_and_takes_no_place_of_others
     run(scenario, limits=ConnectionLimits(total=64, per_address=PER_ADDRESS), host=FAR_AWAY)
 
 
-def test_loopback_has_no_limit_of_its_own() -> None:
+def test_loopback_has_no_limit_of_its_own(run: Run) -> None:
     async def scenario(server: Server) -> None:
         await server.hold(2 * PER_ADDRESS)
         assert (await server.get("/api/v1/regions"))[0] == 200
@@ -284,6 +282,7 @@ def no_more_files() -> Iterator[None]:
 
 
 def test_without_open_files_accepting_pauses_and_clients_are_served_later(
+    run: Run,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(server: Server) -> None:

@@ -27,7 +27,7 @@ from matchpod.web.http.connections import Patience
 from matchpod.web.http.parted_responses import send_parts
 from matchpod.web.http.responses import PartedResponse
 from tests.contract.test_storage_servers import server
-from tests.e2e.listening import listening
+from tests.e2e.listening import listening, until
 from tests.e2e.serve_process import ServeProcess, environment, serving
 
 CLIENTS = 25
@@ -186,8 +186,8 @@ def test_parts_are_read_only_while_the_client_reads() -> None:
         async with asyncio.timeout(TIMEOUT_S), listening(source.app, patience=patience) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                while "unread" not in server.metrics.text() or server.connections.open or server.connections.tasks:
-                    await asyncio.sleep(0.01)
+                await until(lambda: "unread" in server.metrics.text())
+                await server.until_idle()
             return source.read
 
     read = asyncio.run(run())
@@ -228,8 +228,8 @@ def test_bytes_that_wait_for_all_clients_together_are_limited() -> None:
                 for number in range(1, count + 1):
                     client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
                     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                    while server.connections._unread_bytes < min(number, 2) * 5_000_000:
-                        await asyncio.sleep(0.01)
+                    waiting = min(number, 2) * 5_000_000
+                    await until(lambda waiting=waiting: server.connections._unread_bytes >= waiting)  # type: ignore[misc]
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 answer = await reader.read()  # one that reads is not affected

@@ -15,7 +15,7 @@ import uvloop
 
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.responses import CONNECTION
-from tests.e2e.listening import Listening, listening
+from tests.e2e.listening import Listening, listening, until
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
 
@@ -89,12 +89,6 @@ class Stranger:
             self._socket.close()
 
 
-async def gone(server: Listening) -> None:
-    """Wait until the server has noticed that all clients are gone."""
-    while server.connections.open or server.connections.tasks:
-        await asyncio.sleep(0.01)
-
-
 def test_no_client_makes_the_service_log_an_error(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     map_id = histories.map_ids(site, histories.new_series(site))[0]
     sent = requests(site, f"/api/v1/cs2/matches/{map_id}/events/stream")
@@ -114,7 +108,7 @@ def test_no_client_makes_the_service_log_an_error(site: Site, caplog: pytest.Log
                 site.services.streams.publish(map_id, seq, [LONG_LINE] * 5)
                 await asyncio.sleep(0.01)
             await asyncio.gather(*visits)
-            await gone(server)
+            await server.until_idle()
             assert not site.services.streams
 
     with caplog.at_level(logging.INFO):
@@ -139,9 +133,8 @@ def test_stream_may_begin_after_the_client_has_reset_the_connection(
             await Stranger(server.port).visit(
                 b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", reads=1, half_closes=False, resets=True
             )
-            while not begun:
-                await asyncio.sleep(0.01)
-            await gone(server)
+            await until(lambda: begun)
+            await server.until_idle()
 
     site.run(main())
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -18,7 +18,7 @@ from matchpod.service.streams.map_streams import PAGE
 from matchpod.web.event_streams import HEARTBEAT_S, OPENING, StreamPace
 from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.http.connections import Connections, Patience
-from tests.e2e.listening import listening
+from tests.e2e.listening import listening, until
 from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
@@ -79,13 +79,9 @@ class WebServer:
         """Bytes buffered for all connections, without the system's own buffers."""
         return sum(transport.get_write_buffer_size() for transport in self.transports)
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            await asyncio.sleep(0.01)
-
     async def until_idle(self) -> None:
         """Wait until no stream or connection is left."""
-        await self.until(lambda: not (self.site.services.streams or self.connections.tasks or self.connections.open))
+        await until(lambda: not (self.site.services.streams or self.connections.tasks or self.connections.open))
 
 
 def run(site: Site, scenario: Callable[[WebServer], Awaitable[None]], patience: Patience = DEFAULT_PATIENCE) -> None:
@@ -131,6 +127,15 @@ def stop_reading(writer: Writer) -> None:
 async def publish(site: Site, map_id: str, first: int, last: int) -> None:
     """Publish items without storing them: the stream buffers what it needs."""
     site.services.streams.publish(map_id, first, [LONG_LINE] * (last - first + 1))
+
+
+async def fill_buffers(web: WebServer, map_id: str) -> None:
+    """Publish items until the only client, which does not read, cannot be sent more."""
+    seq = 0
+    while not web.buffered:
+        seq += 1
+        await publish(web.site, map_id, seq, seq)
+        await asyncio.sleep(0)
 
 
 def test_events_are_received_one_by_one_until_the_client_disconnects(site: Site) -> None:
@@ -188,7 +193,7 @@ def test_connection_half_closed_before_its_stream_begins_counts_as_disconnected(
         async with web.connect() as (_, writer), asyncio.timeout(HEARTBEAT_S * 0.8):
             writer.write(web.request(path))
             writer.write_eof()
-            await web.until(lambda: bool(web.connections.open))
+            await until(lambda: bool(web.connections.open))
             await web.until_idle()
 
     run(site, scenario)
@@ -202,11 +207,7 @@ def test_client_that_does_not_read_the_end_of_a_stream_is_disconnected(site: Sit
             writer.write(web.request(path))
             await read_start(reader)
             stop_reading(writer)
-            seq = 0
-            while not web.buffered:
-                seq += 1
-                await publish(web.site, map_id, seq, seq)
-                await asyncio.sleep(0)
+            await fill_buffers(web, map_id)
             web.site.services.streams.close()
             await web.until_idle()
 
@@ -233,7 +234,7 @@ def test_client_that_does_not_read_is_disconnected_and_little_is_buffered_for_it
                 await publish(web.site, map_id, seq, seq + 19)
                 await asyncio.sleep(0.001)
                 most = max(most, web.buffered)
-            await web.until(lambda: len(web.site.services.streams) == 1)
+            await until(lambda: len(web.site.services.streams) == 1)
             await read  # the other client received everything meanwhile
         await web.until_idle()
 
@@ -366,9 +367,7 @@ def test_streams_do_not_delay_stopping_the_service(site: Site, is_slow: bool) ->
                 await read_start(reader)
                 if is_slow:
                     stop_reading(writer)
-                    for seq in range(1, 4001, 20):
-                        await publish(site, map_id, seq, seq + 19)
-                        await asyncio.sleep(0.001)
+                    await fill_buffers(web, map_id)
                 started = asyncio.get_running_loop().time()
                 site.services.streams.close()
                 server.stop()
