@@ -66,14 +66,6 @@ def test_texts_of_players_are_shown_literally(pages: Pages, service: ConsoleServ
 
 
 @pytest.mark.soak
-def test_round_of_the_strip_filters_the_feed(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open(f"/console/matches/{service.hostile[0]}?round=3")
-    expect(page.get_by_role("heading", name=re.compile("Round 3"))).to_be_visible()
-    page.get_by_role("link", name="Show the whole feed").click()
-    expect(page.get_by_role("heading", name="Feed")).to_be_visible()
-
-
-@pytest.mark.soak
 def test_password_is_shown_once_and_recorded(pages: Pages, service: ConsoleService) -> None:
     page = pages.open(f"/console/matches/{service.hostile[0]}")
     act(page, "Show the RCON password", "Show the password")

@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Pages
 from tests.browser.console_service import HOSTILE_IDS, ConsoleService
-from tests.browser.proxy import CuttableProxy
 from tests.e2e.service.running_service import wait_until
 
 MATCH_MS = 180_000
@@ -71,23 +70,6 @@ def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: Conso
         expect(page.locator(f"#card-{server_id}")).to_have_count(0)
     # The order may change between two readings, so they are compared until they agree.
     wait_until(lambda: order(page) == order(pages.open()), "both pages have the same cards", within_s=90)
-
-
-@pytest.mark.soak
-def test_cut_stream_is_shown_and_resumed(pages: Pages, service: ConsoleService, proxy: CuttableProxy) -> None:
-    pages.faults.expect("/console/stream")
-    page = pages.open(base_url=proxy.url)
-    mark(page)
-    expect(page.get_by_text(NOTICE)).to_be_hidden()
-    proxy.cut()
-    expect(page.get_by_text(NOTICE)).to_be_visible()
-    server_id = service.create_open_match("created while the stream was cut")
-    proxy.restore()
-    expect(page.locator(f"#card-{server_id}")).to_be_visible()
-    expect(page.get_by_text(NOTICE)).to_be_hidden()
-    service.running.cancel(server_id)
-    expect(page.locator(f"#card-{server_id}")).to_have_class(CANCELED)
-    assert is_marked(page)
 
 
 def test_restarted_service_is_followed_again(pages: Pages, service: ConsoleService) -> None:

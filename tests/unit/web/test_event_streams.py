@@ -149,12 +149,6 @@ def test_position_with_more_parts_than_maps_is_rejected(site: Site) -> None:
     assert message == "lastEventId must have at most one part per map of the match, which has 3"
 
 
-def test_all_faults_of_a_query_are_listed(site: Site) -> None:
-    path = EndedMatch(site).paths[0] + "?lastEventID=1&lastEventId=1&lastEventId=2"
-    body = check_error(site.request("GET", path, key=site.key, headers={"Last-Event-ID": "x"}), 400, "INVALID_PARAMS")
-    assert {fault["path"] for fault in listed(body)} == {"lastEventID", "lastEventId", "Last-Event-ID"}
-
-
 def rejected_parameters(site: Site, path: str, header: str = "") -> list[str]:
     """Return the names of the parameters that were rejected."""
     response = site.request("GET", path, key=site.key, headers={"Last-Event-ID": header})
