@@ -112,7 +112,7 @@ async def test_server_that_ignores_sigterm_is_killed_with_its_children(folder: P
         f"import signal, socket, subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]);"
         " signal.signal(signal.SIGTERM, signal.SIG_IGN); s = socket.create_server(('{ip}', {port})); time.sleep(600)"
     )
-    fleet = process_fleet(folder, command=(*LISTENER[:-1], program))
+    fleet = process_fleet(folder, command=(*LISTENER[:-1], program), term_s=0.3)
     await fleet.allocate(order(fleet))
     assert len(running_pids(folder)) == 2
     await fleet.release("srv_1", fleet.slots[0])

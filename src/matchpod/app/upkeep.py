@@ -32,6 +32,19 @@ RETRY_S: Final = 10 * 60.0
 _log = logging.getLogger(__name__)
 
 
+class Intervals(msgspec.Struct, frozen=True, kw_only=True):
+    """Pauses of the jobs."""
+
+    gauge_s: float = GAUGE_S
+    clock_s: float = CLOCK_S
+    sweep_s: float = SWEEP_S
+    first_sweep_s: float = FIRST_SWEEP_S
+    retry_s: float = RETRY_S
+
+
+INTERVALS: Final = Intervals()
+
+
 class Upkeep:
     """The periodic jobs that belong to no match."""
 
@@ -43,6 +56,7 @@ class Upkeep:
         disk: DiskSpace,
         retention: Retention,
         sessions: ConsoleSessions,
+        intervals: Intervals = INTERVALS,
     ) -> None:
         self._db = deps.db
         self._clock = deps.clock
@@ -52,6 +66,7 @@ class Upkeep:
         self._disk = disk
         self._retention = retention
         self._sessions = sessions
+        self._intervals = intervals
 
     async def run_gauges(self) -> None:
         """Update the gauges every few seconds, until cancelled."""
@@ -67,7 +82,7 @@ class Upkeep:
                 if not is_failing:  # once: a line every few seconds would flood the log
                     _log.exception("gauge update failed")
                 is_failing = True
-            await asyncio.sleep(GAUGE_S)
+            await asyncio.sleep(self._intervals.gauge_s)
 
     async def run_clock_checks(self) -> None:
         """Compare this machine's clock with the database's at once and then every minute, until cancelled."""
@@ -79,23 +94,23 @@ class Upkeep:
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("clocks")
                 _log.exception("clock comparison failed")
-            await asyncio.sleep(CLOCK_S)
+            await asyncio.sleep(self._intervals.clock_s)
 
     async def run_sweeps(self) -> None:
         """Delete old entries once a day, until cancelled."""
-        wait_s = FIRST_SWEEP_S
+        wait_s = self._intervals.first_sweep_s
         while True:
             await asyncio.sleep(wait_s)
             try:
                 await self.sweep()
-                wait_s = SWEEP_S
+                wait_s = self._intervals.sweep_s
             except DatabaseUnavailableError as exc:
                 _log.warning("pruning postponed: database unavailable", extra={"reason": str(exc)})
-                wait_s = RETRY_S
+                wait_s = self._intervals.retry_s
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("sweep")
                 _log.exception("pruning failed")
-                wait_s = RETRY_S
+                wait_s = self._intervals.retry_s
 
     async def set_gauges(self) -> None:
         """Set the gauges of servers, slots and free disk space."""

@@ -14,9 +14,8 @@ import pytest
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
-from matchpod.app import upkeep
 from matchpod.app.composition import compose_regions
-from matchpod.app.upkeep import Upkeep
+from matchpod.app.upkeep import INTERVALS, Intervals, Upkeep
 from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
 from matchpod.service.access.audit import Audit
@@ -78,7 +77,10 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     await db.close()
 
 
-def upkeep_of(deps: Deps) -> Upkeep:
+AT_ONCE = Intervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
+
+
+def upkeep_of(deps: Deps, intervals: Intervals = INTERVALS) -> Upkeep:
     return Upkeep(
         deps,
         readiness=new_readiness(deps.db, deps.clock),
@@ -87,6 +89,7 @@ def upkeep_of(deps: Deps) -> Upkeep:
         ),
         retention=Retention(raw_log_days=30, event_days=60),
         sessions=sessions_of(deps),
+        intervals=intervals,
     )
 
 
@@ -153,15 +156,11 @@ async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixt
     assert [getattr(record, name) for name in Pruned.__struct_fields__] == [1, 1, 0, 0, 1, 0]
 
 
-async def test_failed_job_is_retried(
-    tmp_path: Path, deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
-        monkeypatch.setattr(upkeep, name, 0)
+async def test_failed_job_is_retried(tmp_path: Path, deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.ERROR):
         empty = await SqliteDatabase.open(tmp_path / "empty")  # without tables
-        jobs = upkeep_of(msgspec.structs.replace(deps, db=empty))
+        jobs = upkeep_of(msgspec.structs.replace(deps, db=empty), AT_ONCE)
         crashes = deps.metrics.crashes
         try:
             await _run_until(jobs.run_gauges, lambda: crashes.value("gauges") >= 3)
@@ -173,13 +172,11 @@ async def test_failed_job_is_retried(
 
 
 async def test_unavailable_database_is_not_counted_as_a_crash(
-    tmp_path: Path, deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, deps: Deps, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in ("GAUGE_S", "CLOCK_S", "FIRST_SWEEP_S", "RETRY_S"):
-        monkeypatch.setattr(upkeep, name, 0)
     closed = await SqliteDatabase.open(tmp_path / "closed")
     await closed.close()
-    jobs = upkeep_of(msgspec.structs.replace(deps, db=closed))
+    jobs = upkeep_of(msgspec.structs.replace(deps, db=closed), AT_ONCE)
     turns = iter(range(20))
     await _run_until(jobs.run_gauges, lambda: next(turns, None) is None)
     await _run_until(jobs.run_sweeps, lambda: len(caplog.records) >= 2)
@@ -197,9 +194,8 @@ async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enou
     assert running.cancelled()
 
 
-async def test_jobs_run_until_cancelled(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "FIRST_SWEEP_S", 0)
-    jobs = upkeep_of(deps)
+async def test_jobs_run_until_cancelled(deps: Deps) -> None:
+    jobs = upkeep_of(deps, Intervals(first_sweep_s=0))
     used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
     await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
     running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]
@@ -232,17 +228,14 @@ class SharedDatabase(DelegatingDatabase):
         return result
 
 
-async def test_clocks_are_compared_again_after_errors(
-    deps: Deps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(upkeep, "CLOCK_S", 0)
+async def test_clocks_are_compared_again_after_errors(deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
     db = SharedDatabase(deps.db)
     db.results = [
         DatabaseUnavailableError("unavailable"),
         DatabaseError("failed"),
         [(deps.clock.now_ms() + 6_000,)],
     ]
-    jobs = upkeep_of(msgspec.structs.replace(deps, db=db))
+    jobs = upkeep_of(msgspec.structs.replace(deps, db=db), AT_ONCE)
     await _run_until(jobs.run_clock_checks, lambda: len(caplog.records) >= 3)
     assert deps.metrics.crashes.value("clocks") == 1
     first, *later = [one.message for one in caplog.records]

@@ -109,6 +109,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     steam_tokens: tuple[str, ...] = ()
     """The login tokens of the ports, in their order."""
     start_s: float = START_S
+    term_s: float = TERM_S
     owner: str = ""
     """The id of this installation."""
 
@@ -369,7 +370,7 @@ class ProcessFleet(FixedSlots):
 
     async def _stop(self, server_id: str) -> None:
         try:
-            for number, timeout_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
+            for number, timeout_s in ((signal.SIGTERM, self._options.term_s), (signal.SIGKILL, KILL_S)):
                 await self._signal_and_wait(number, server_id, timeout_s)
                 if await asyncio.to_thread(self._remove_record, server_id):
                     return
