@@ -8,7 +8,7 @@ import ipaddress
 import json
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -39,15 +39,15 @@ from matchpod.adapters.kubernetes.cluster import ACCOUNT_FOLDER, ClusterSource
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.transport import HttpTransport
 from matchpod.service.runner.machine_faults import is_machine_fault
-from tests.contract import agones_cluster
 from tests.contract.agones_api import FLEET, FakeAgones, Fault
-from tests.contract.agones_cluster import AgonesCluster
+from tests.contract.agones_cluster import AgonesCluster, agones_cluster
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
 from tests.contract.simulator_process import free_ports
 from tests.contract.test_process_fleet import no_file_can_be_opened
 
 LABELS = {"agones.dev/fleet": FLEET}
+NOWHERE = "https://127.0.0.1:9"
 
 
 class Authority:
@@ -141,21 +141,33 @@ def encoded(file: Path) -> str:
 # --- TLS ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_inline", [False, True])
-async def test_certificate_of_the_server_is_verified_with_the_given_authority(tmp_path: Path, is_inline: bool) -> None:
-    async with tls_api(tmp_path) as (_, url, authority):
-        inline = {"certificate-authority-data": encoded(authority.file)}
-        trusted = inline if is_inline else {"certificate-authority": authority.file.name}
-        async with connected(kubeconfig(tmp_path, url, trusted)) as client:
-            assert (await client.fleet(FLEET)).metadata.name == FLEET
-
-
-@pytest.mark.parametrize("is_given", [False, True])
-async def test_server_with_a_certificate_of_another_authority_is_not_trusted(tmp_path: Path, is_given: bool) -> None:
-    async with tls_api(tmp_path) as (api, url, _):
-        trusted = {"certificate-authority": str(Authority(tmp_path, "other").file)} if is_given else {}
+@pytest.mark.parametrize(
+    ("host", "trusts", "error"),
+    [
+        ("127.0.0.1", lambda own, _: {"certificate-authority": own.file.name}, None),
+        ("127.0.0.1", lambda own, _: {"certificate-authority-data": encoded(own.file)}, None),
+        ("127.0.0.1", lambda _, other: {"certificate-authority": str(other.file)}, "certificate verify failed"),
+        ("127.0.0.1", lambda _, __: {}, "certificate verify failed"),
+        ("127.0.0.1", lambda _, __: {"insecure-skip-tls-verify": True}, None),
+        ("api.example", lambda own, _: {"certificate-authority": str(own.file)}, "IP address mismatch"),
+        (
+            "api.example",
+            lambda own, _: {"certificate-authority": str(own.file), "tls-server-name": "api.example"},
+            None,
+        ),
+    ],
+    ids=["file", "inline", "another authority", "public authorities", "skipped", "another name", "given name"],
+)
+async def test_server_is_trusted_if_its_certificate_is(
+    tmp_path: Path, host: str, trusts: Callable[[Authority, Authority], dict[str, object]], error: str | None
+) -> None:
+    async with tls_api(tmp_path, host) as (api, url, authority):
+        trusted = trusts(authority, Authority(tmp_path, "other"))
         async with connected(kubeconfig(tmp_path, url, trusted, {"token": "hidden"})) as client:
-            with pytest.raises(UnreachableError, match="certificate verify failed"):
+            if error is None:
+                assert (await client.fleet(FLEET)).metadata.name == FLEET
+                return
+            with pytest.raises(UnreachableError, match=error):
                 await client.fleet(FLEET)
         assert api.calls == []
 
@@ -170,25 +182,6 @@ async def test_replaced_certificate_authority_is_read_again(tmp_path: Path) -> N
                 await client.fleet(FLEET)
             authority.file.write_bytes(current)
             await client.fleet(FLEET)
-
-
-async def test_verification_can_be_skipped(tmp_path: Path) -> None:
-    async with tls_api(tmp_path) as (_, url, _):
-        path = kubeconfig(tmp_path, url, {"insecure-skip-tls-verify": True})
-        async with connected(path) as client:
-            await client.fleet(FLEET)
-
-
-@pytest.mark.parametrize("name", ["api.example", None])
-async def test_name_in_the_certificate_may_be_given(tmp_path: Path, name: str | None) -> None:
-    async with tls_api(tmp_path, "api.example") as (_, url, authority):
-        trusted = {"certificate-authority": str(authority.file), "tls-server-name": name}
-        async with connected(kubeconfig(tmp_path, url, trusted)) as client:
-            if name is not None:
-                await client.fleet(FLEET)
-            else:
-                with pytest.raises(UnreachableError, match="IP address mismatch"):
-                    await client.fleet(FLEET)
 
 
 @pytest.mark.parametrize("kind", ["file", "inline", "exec", "none"])
@@ -214,15 +207,34 @@ async def test_client_certificate_is_shown(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("url", "cluster", "user", "message"),
     [
-        ({"certificate-authority": "absent.crt"}, r"The certificate authority .*/absent\.crt cannot be read: No such"),
-        ({"certificate-authority": "kubeconfig"}, "The certificate authority of .* is not a PEM certificate"),
-        ({"proxy-url": "ftp://x"}, "The proxy-url of .* is not a URL of a proxy"),
+        (
+            NOWHERE,
+            {"certificate-authority": "absent.crt"},
+            {},
+            r"The certificate authority .*/absent\.crt cannot be read",
+        ),
+        (
+            NOWHERE,
+            {"certificate-authority": "kubeconfig"},
+            {},
+            "The certificate authority of .* is not a PEM certificate",
+        ),
+        (NOWHERE, {"proxy-url": "ftp://x"}, {}, "The proxy-url of .* is not a URL of a proxy"),
+        ("https://[::", {}, {}, "is not a valid URL of a cluster"),
+        ("https://a:b", {}, {}, "is not a valid URL of a cluster"),
+        (NOWHERE, {}, {"token": "hid\nden"}, "^The token contains characters that cannot be sent$"),
+        (NOWHERE, {}, {"client-certificate": "client.crt", "client-key": "other.key"}, "cannot be used together"),
+        (NOWHERE, {}, {"client-certificate": "client.crt", "client-key": "no"}, "The client key .* cannot be read"),
     ],
 )
-async def test_unusable_connection_is_reported(tmp_path: Path, changes: dict[str, str], message: str) -> None:
-    async with connected(kubeconfig(tmp_path, "https://127.0.0.1:9", changes)) as client:
+async def test_unusable_connection_is_reported(
+    tmp_path: Path, url: str, cluster: dict[str, str], user: dict[str, str], message: str
+) -> None:
+    for name in ("client", "other"):
+        Authority(tmp_path, f"authority of {name}").issue(name)
+    async with connected(kubeconfig(tmp_path, url, cluster, user)) as client:
         with pytest.raises(ClusterConfigError, match=message):
             await client.fleet(FLEET)
 
@@ -243,20 +255,6 @@ async def test_cluster_without_open_files_is_a_fault_of_the_machine(tmp_path: Pa
     assert is_machine_fault(failed.value)
 
 
-@pytest.mark.parametrize("url", ["https://[::", "https://a:b"])
-async def test_url_that_is_not_valid_is_reported(tmp_path: Path, url: str) -> None:
-    async with connected(kubeconfig(tmp_path, url)) as client:
-        with pytest.raises(ClusterConfigError, match="is not a valid URL of a cluster"):
-            await client.fleet(FLEET)
-
-
-async def test_token_that_cannot_be_sent_is_reported_without_it(tmp_path: Path) -> None:
-    async with connected(kubeconfig(tmp_path, "http://127.0.0.1:9", None, {"token": "hid\nden"})) as client:
-        with pytest.raises(ClusterConfigError) as failed:
-            await client.fleet(FLEET)
-    assert str(failed.value) == "The token contains characters that cannot be sent"
-
-
 async def test_connections_of_an_old_certificate_are_closed(tmp_path: Path) -> None:
     async with tls_api(tmp_path) as (_, url, _):
         path = kubeconfig(tmp_path, url, {"certificate-authority": str(Authority(tmp_path, "other").file)})
@@ -266,19 +264,6 @@ async def test_connections_of_an_old_certificate_are_closed(tmp_path: Path) -> N
                 await transport.send(ApiRequest(method="GET", path="/", timeout_s=10))
         assert transport._pools == set()
         await transport.close()
-
-
-async def test_unusable_client_certificate_is_reported(tmp_path: Path) -> None:
-    certificate, _ = Authority(tmp_path, "one").issue("client")
-    _, other_key = Authority(tmp_path, "two").issue("other")
-    for key, message in (
-        (other_key, "cannot be used together"),
-        (tmp_path / "absent", "The client key .* cannot be read"),
-    ):
-        user = {"client-certificate": str(certificate), "client-key": str(key)}
-        async with connected(kubeconfig(tmp_path, "https://127.0.0.1:9", None, user)) as client:
-            with pytest.raises(ClusterConfigError, match=message):
-                await client.fleet(FLEET)
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
@@ -325,7 +310,11 @@ async def test_settings_that_could_not_be_used_are_read_again(tmp_path: Path) ->
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-cluster = agones_cluster.two_servers
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[AgonesCluster]:
+    """A cluster without servers, which take longest to start."""
+    async with agones_cluster(tmp_path, replicas=0) as created:
+        yield created
 
 
 @pytest.fixture
@@ -336,6 +325,7 @@ async def client(cluster: AgonesCluster) -> AsyncIterator[KubernetesClient]:
 
 
 async def test_server_is_read_and_deleted(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    await cluster.api.scale(1)
     name = cluster.api.names("Ready")[0]
     server = await client.server(name)
     assert server.status.state == "Ready"
@@ -359,24 +349,21 @@ async def test_names_cannot_leave_their_path(cluster: AgonesCluster, client: Kub
     assert cluster.api.calls[-1].query == {}
 
 
-async def test_empty_list_may_be_null(client: KubernetesClient) -> None:
-    assert (await client.servers({"tier": "none"})).items == ()
-
-
-async def test_fleets_are_listed(client: KubernetesClient) -> None:
+async def test_lists_and_answers_are_read_and_what_is_no_object_is_reported(
+    cluster: AgonesCluster, client: KubernetesClient
+) -> None:
+    assert (await client.servers({"tier": "none"})).items == ()  # may be null
     assert [fleet.metadata.name for fleet in (await client.fleets()).items or ()] == [FLEET]
-
-
-async def test_answer_that_is_no_object_is_reported(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    assert cluster.api.calls[-1].headers["user-agent"] == f"matchpod/{version('matchpod')}"
     cluster.api.faults["get fleets"] = [Fault.GARBAGE]
     with pytest.raises(MalformedAnswerError):
         await client.fleet(FLEET)
 
 
 async def test_call_without_an_answer_ends_after_its_time(cluster: AgonesCluster) -> None:
-    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), call_s=0.5)
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), call_s=0.3)
     cluster.api.outage = Fault.HANG
-    with pytest.raises(UnreachableError, match=r"did not answer within 0\.5 s"):
+    with pytest.raises(UnreachableError, match=r"did not answer within 0\.3 s"):
         await client.fleet(FLEET)
     await client.close()
 
@@ -424,7 +411,7 @@ async def test_busy_server_gets_no_request_before_the_time_it_asks_for(
         await client.allocate(selector=LABELS, labels={})
     assert failed.value.retry_after_s == 1.0
     began_s = loop.time()
-    await asyncio.gather(*(client.server(name) for name in cluster.api.names("Ready")), client.fleet(FLEET))
+    await asyncio.gather(client.fleets(), client.servers(LABELS), client.fleet(FLEET))
     assert loop.time() - began_s >= 0.9
     assert cluster.api.count_calls(right) == 1  # it may have had an effect: only those who look for it repeat it
 
@@ -467,11 +454,6 @@ async def test_server_that_was_only_starting_gets_requests_when_it_is_ready(
     assert cluster.api.count_calls("get fleets") == 2
 
 
-async def test_requests_say_which_version_sends_them(cluster: AgonesCluster, client: KubernetesClient) -> None:
-    await client.fleet(FLEET)
-    assert cluster.api.calls[-1].headers["user-agent"] == f"matchpod/{version('matchpod')}"
-
-
 async def watched_kinds(client: KubernetesClient, since: str) -> list[str]:
     async with client.watch_servers(LABELS, since) as events:
         return [event.type async for event in events]
@@ -486,6 +468,7 @@ async def test_watch_from_an_old_version_is_gone(cluster: AgonesCluster, client:
 
 
 async def test_watch_sees_changes_and_bookmarks_and_ends(cluster: AgonesCluster, client: KubernetesClient) -> None:
+    await cluster.api.scale(1)
     listed = await client.servers(LABELS)
     cluster.api.delete(cluster.api.names("Ready")[0])
     kinds = await watched_kinds(client, listed.metadata.resource_version)
