@@ -125,7 +125,7 @@ async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_host
 
     world = World(db)
     gate = world.receivers.block(SLOW)
-    await world.add(*(f"slow_{number:02}" for number in range(6)), url=SLOW)
+    await world.add(*(f"slow_{number:02}" for number in range(20)), url=SLOW)
     await world.add("cb_1")
     await world.add("cb_2", url=SLOW, org_id="org_2")
     dispatcher = world.dispatcher(max_per_host=3, page=2, candidates=4, poll_s=3600.0)
@@ -136,7 +136,7 @@ async def test_callbacks_beyond_the_limit_of_a_host_wait_and_those_to_other_host
         names = [request.headers["webhook-id"] for request in world.receivers.requests]
         assert sorted(names) == ["cb_1", "cb_2", "slow_00", "slow_01", "slow_02"]
         gate.set()  # each attempt that ends makes room for the next one
-        for number in range(6):
+        for number in range(20):
             await world.until_attempts(1, f"slow_{number:02}")
 
 

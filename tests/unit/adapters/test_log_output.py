@@ -56,13 +56,13 @@ def parse(line: str) -> dict[str, object]:
 # --- human format ---------------------------------------------------------------------------------------------------
 
 
-def test_human_line_has_time_level_message_and_fields() -> None:
+def test_human_line_has_time_level_message_fields_and_the_loggers_of_libraries() -> None:
     line = HumanFormatter().format(record(server_id="srv_1", region="sandbox"))
     assert line == "02:40:00.456 INFO  match created  server_id=srv_1 region=sandbox"
-
-
-def test_human_line_without_fields_ends_with_its_message() -> None:
     assert HumanFormatter().format(record()) == "02:40:00.456 INFO  match created"
+    made = record("connection lost")
+    made.name = "asyncpg.pool"
+    assert HumanFormatter().format(made) == "02:40:00.456 INFO  connection lost  logger=asyncpg.pool"
 
 
 def test_values_that_are_not_one_word_are_quoted() -> None:
@@ -86,12 +86,6 @@ def test_traceback_is_indented_and_cannot_look_like_a_record() -> None:
     assert "ValueError: first" in "\n".join(below)
     assert all(line.startswith("    ") for line in below)
     assert "\x1b" not in "".join(below)
-
-
-def test_human_line_names_loggers_of_libraries() -> None:
-    made = record("connection lost")
-    made.name = "asyncpg.pool"
-    assert HumanFormatter().format(made) == "02:40:00.456 INFO  connection lost  logger=asyncpg.pool"
 
 
 # --- secrets --------------------------------------------------------------------------------------------------------
@@ -144,10 +138,6 @@ def test_ordinary_texts_about_secrets_are_unchanged(text: str) -> None:
     assert parse(JsonFormatter().format(record(text)))["message"] == text
 
 
-def test_missing_secret_is_shown_as_missing() -> None:
-    assert parse(JsonFormatter().format(record(log_token=None)))["log_token"] is None
-
-
 # --- JSON format ----------------------------------------------------------------------------------------------------
 
 
@@ -176,17 +166,17 @@ def test_json_traceback_is_a_field() -> None:
     assert "ValueError: first" in str(parse(line)["exception"])
 
 
-def test_values_without_a_json_type_are_strings() -> None:
-    read = parse(JsonFormatter().format(record(a=float("nan"), b=float("inf"), c=2**70, d={"k": 1}, e=b"\xff")))
-    assert read["a"] == "nan"
-    assert read["b"] == "inf"
-    assert read["c"] == str(2**70)
-    assert read["d"] == "{'k': 1}"
-    assert read["e"] == "b'\\xff'"
-
-
-def test_number_too_long_to_format_is_unprintable() -> None:
-    assert parse(JsonFormatter().format(record(a=10**5000)))["a"] == "<unprintable>"
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((float("nan"), "nan"), (float("inf"), "inf"), (2**70, str(2**70)), ({"k": 1}, "{'k': 1}")),
+        *((b"\xff", "b'\\xff'"), (10**5000, "<unprintable>")),
+    ],
+    ids=["not a number", "infinity", "large", "dict", "bytes", "too long to format"],
+)
+def test_value_without_a_json_type_is_a_string_and_a_missing_secret_is_missing(value: object, shown: str) -> None:
+    read = parse(JsonFormatter().format(record(a=value, log_token=None)))
+    assert (read["a"], read["log_token"]) == (shown, None)
 
 
 # --- both formats ---------------------------------------------------------------------------------------------------

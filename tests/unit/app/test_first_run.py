@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+import pytest
 
 from matchpod.adapters.clock import SystemClock
 from matchpod.adapters.sqlite import SqliteDatabase
@@ -19,6 +22,7 @@ from matchpod.app.first_run import (
 )
 from matchpod.core.requests.validation import RegionRules, read_match_request
 from matchpod.cs2.cvars import read_custom_cvars
+from matchpod.ports import Database
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
@@ -61,74 +65,64 @@ Print a new link later:
     assert texts[0].replace(added, "") == texts[1]
 
 
-async def test_first_link_logs_in_as_owner_of_the_first_organization(tmp_path: Path) -> None:
-    db, clock = await SqliteDatabase.open(tmp_path / "db"), SystemClock()
-    try:
-        await migrate(db, VAULT.seal)
-        access = Access(db=db, clock=clock, vault=VAULT)
-        sessions = ConsoleSessions(db=db, clock=clock, access=access, audit=Audit(db=db, clock=clock))
-        await create_first_key(access)
-        link = await create_first_link(access, sessions, base_url="https://pod.example")
-        assert link.startswith("https://pod.example/console/login/")
-        opened = await sessions.open_by_link(link.rpartition("/")[2], user_agent="")
-        user = await sessions.find(opened.cookie)
-        assert user is not None
-        assert (user.org_name, user.is_operator) == (ORGANIZATION, False)
-    finally:
-        await db.close()
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    """An empty database."""
+    opened = await SqliteDatabase.open(tmp_path / "db")
+    await migrate(opened, VAULT.seal)
+    yield opened
+    await opened.close()
 
 
-async def test_later_starts_name_the_commands(tmp_path: Path) -> None:
-    db = await SqliteDatabase.open(tmp_path / "db")
-    try:
-        await migrate(db, VAULT.seal)
-        access = Access(db=db, clock=SystemClock(), vault=VAULT)
-
-        async def commands(*, has_console: bool) -> list[str]:
-            shown = await another_key_text(access, command="./matchpod", has_console=has_console)
-            return [line.strip() for line in shown.splitlines() if line.startswith("    ")]
-
-        await access.create_organization("my cup")
-        create = "./matchpod keys create --org 'my cup' --role owner"
-        assert await commands(has_console=False) == [create]
-        assert await commands(has_console=True) == [create, "./matchpod console"]
-        await access.create_organization("our cup")
-        assert await commands(has_console=True) == [create, "./matchpod console --org 'my cup'"]
-    finally:
-        await db.close()
+async def test_first_link_logs_in_as_owner_of_the_first_organization(db: Database) -> None:
+    clock = SystemClock()
+    access = Access(db=db, clock=clock, vault=VAULT)
+    sessions = ConsoleSessions(db=db, clock=clock, access=access, audit=Audit(db=db, clock=clock))
+    await create_first_key(access)
+    link = await create_first_link(access, sessions, base_url="https://pod.example")
+    assert link.startswith("https://pod.example/console/login/")
+    opened = await sessions.open_by_link(link.rpartition("/")[2], user_agent="")
+    user = await sessions.find(opened.cookie)
+    assert user is not None
+    assert (user.org_name, user.is_operator) == (ORGANIZATION, False)
 
 
-async def test_key_is_created_only_for_a_new_database(tmp_path: Path) -> None:
-    db = await SqliteDatabase.open(tmp_path / "db")
-    try:
-        await migrate(db, VAULT.seal)
-        access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
-        key = await create_first_key(access)
-        assert key is not None
-        principal = await access.authenticate(f"Bearer {key}")
-        assert principal.may_create
-        assert await create_first_key(access) is None
-        command = (await another_key_text(access, command="./matchpod", has_console=False)).splitlines()[-1]
-        assert shlex.split(command) == ["./matchpod", "keys", "create", "--org", ORGANIZATION, "--role", "owner"]
-    finally:
-        await db.close()
+async def test_later_starts_name_the_commands(db: Database) -> None:
+    access = Access(db=db, clock=SystemClock(), vault=VAULT)
+
+    async def commands(*, has_console: bool) -> list[str]:
+        shown = await another_key_text(access, command="./matchpod", has_console=has_console)
+        return [line.strip() for line in shown.splitlines() if line.startswith("    ")]
+
+    await access.create_organization("my cup")
+    create = "./matchpod keys create --org 'my cup' --role owner"
+    assert await commands(has_console=False) == [create]
+    assert await commands(has_console=True) == [create, "./matchpod console"]
+    await access.create_organization("our cup")
+    assert await commands(has_console=True) == [create, "./matchpod console --org 'my cup'"]
 
 
-async def test_two_concurrent_first_starts_create_one_key(tmp_path: Path) -> None:
+async def test_key_is_created_only_for_a_new_database(db: Database) -> None:
+    access = Access(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+    key = await create_first_key(access)
+    assert key is not None
+    principal = await access.authenticate(f"Bearer {key}")
+    assert principal.may_create
+    assert await create_first_key(access) is None
+    command = (await another_key_text(access, command="./matchpod", has_console=False)).splitlines()[-1]
+    assert shlex.split(command) == ["./matchpod", "keys", "create", "--org", ORGANIZATION, "--role", "owner"]
+
+
+async def test_two_concurrent_first_starts_create_one_key(db: Database) -> None:
     class StaleAccess(Access):
         """Sees no organization, as if it had read before the other process wrote."""
 
         async def organizations(self) -> list[OrganizationView]:
             return []
 
-    db = await SqliteDatabase.open(tmp_path / "db")
-    try:
-        await migrate(db, VAULT.seal)
-        access = StaleAccess(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
-        keys = [await create_first_key(access) for _ in range(2)]
-        assert keys[0] is not None
-        assert keys[1] is None
-        assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
-        assert len(await access.keys(ORGANIZATION)) == 1
-    finally:
-        await db.close()
+    access = StaleAccess(db=db, clock=SystemClock(), vault=KeyFileVault(bytes(KEY_BYTES)))
+    keys = [await create_first_key(access) for _ in range(2)]
+    assert keys[0] is not None
+    assert keys[1] is None
+    assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
+    assert len(await access.keys(ORGANIZATION)) == 1

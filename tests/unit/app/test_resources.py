@@ -81,29 +81,27 @@ async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "secret.key").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("secret.key", b"short", "The key file {}/secret.key must hold exactly 32 bytes."),
+        ("matchpod.sqlite3", b"plain text, long enough to be read as a SQLite header", "file is not a database"),
+        ("matchpod.sqlite3", None, "The database {}/matchpod.sqlite3 cannot be opened: "),
+    ],
+    ids=["key of the wrong length", "no database", "folder instead of a database"],
+)
+async def test_unusable_file_is_reported(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is None:
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_bytes(content)
+    assert message.format(tmp_path) in await opening_error(settings(tmp_path))
+
+
 async def test_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert (
-        await opening_error(settings(tmp_path / "file"))
-        == f"The data folder {tmp_path}/file cannot be created: File exists."
-    )
-
-
-async def test_key_file_of_the_wrong_length_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "secret.key").write_bytes(b"short")
-    assert await opening_error(settings(tmp_path)) == f"The key file {tmp_path}/secret.key must hold exactly 32 bytes."
-
-
-async def test_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "matchpod.sqlite3").write_bytes(b"plain text, long enough to be read as a SQLite header")
-    assert "file is not a database" in await opening_error(settings(tmp_path))
-
-
-async def test_database_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "matchpod.sqlite3").mkdir()
-    assert (await opening_error(settings(tmp_path))).startswith(
-        f"The database {tmp_path}/matchpod.sqlite3 cannot be opened: "
-    )
+    message = f"The data folder {tmp_path}/file cannot be created: File exists."
+    assert await opening_error(settings(tmp_path / "file")) == message
 
 
 async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:

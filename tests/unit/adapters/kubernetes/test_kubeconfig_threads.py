@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ATTEMPTS = 8
+from tests.effort import sized
+
+ATTEMPTS = sized(3, 12)
 """How many new processes try it: if the threads prepare the types of the file, two of three crash."""
 
 KUBECONFIG = """
