@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
+from matchpod.core.errors import CallbackWaitingError
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from tests.contract.console.callback_rows import AT_S, ended_match, given_up, record_attempt
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
@@ -95,26 +97,22 @@ async def test_pages_keep_their_filters(site: ConsoleSite) -> None:
     assert "3 in total, page 2 of 2" in second
 
 
-@pytest.mark.parametrize(
-    ("query", "fault"),
-    [
+async def test_wrong_filter_is_explained_on_the_page(site: ConsoleSite) -> None:
+    for query, fault in (
         ("state=lost", "<code>state</code> must be one of waiting, delivered, given_up"),
         ("since=yesterday", 'id="w-since">must be an ISO 8601 date'),
         ("serverId=%ff%00", 'id="w-serverId">must be'),
         ("sate=waiting", "<code>sate</code> is not a known parameter; did you mean state?"),
         ("page=0", "<code>page</code> must be a whole number"),
         ("%ff=%ff", "is not a known parameter"),
-    ],
-)
-async def test_wrong_filter_is_explained_on_the_page(site: ConsoleSite, query: str, fault: str) -> None:
-    text = await show(site, f"{PATH}?{query}", status=400)
-    assert fault in text
-    assert "<h1>Deliveries</h1>" in text
-
-
-async def test_wrong_value_is_shown_in_its_field(site: ConsoleSite) -> None:
-    text = await show(site, f"{PATH}?since=%22%3E%3Cb%3E", status=400)
-    assert 'type="text" value="&#34;&gt;&lt;b&gt;" aria-invalid="true" aria-describedby="w-since"' in text
+        (
+            "since=%22%3E%3Cb%3E",
+            'type="text" value="&#34;&gt;&lt;b&gt;" aria-invalid="true" aria-describedby="w-since"',
+        ),
+    ):
+        text = await show(site, f"{PATH}?{query}", status=400)
+        assert fault in text
+        assert "<h1>Deliveries</h1>" in text
 
 
 # --- details ------------------------------------------------------------------------------------------------------
@@ -208,10 +206,11 @@ async def test_other_sites_cannot_send_callbacks(site: ConsoleSite) -> None:
 
 async def test_rate_limit_is_shown_on_the_page(site: ConsoleSite) -> None:
     callback_id = await given_up(site, "often")
-    for _ in range(3 * SINGLE_PER_MINUTE):
-        last = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=OWNER, form={"attempts": ""})
-        if last.status_code == 429:
-            break
+    owner = await site.service.access.authenticate(f"Bearer {site.keys[OWNER].text}")
+    for _ in range(SINGLE_PER_MINUTE):
+        with suppress(CallbackWaitingError):
+            await site.service.console.services.callbacks.redeliver(owner, callback_id)
+    last = await site.request("POST", f"{PATH}/{callback_id}/redeliver", who=OWNER, form={"attempts": ""})
     assert last.status_code == 429
     assert 'class="fault" role="alert"' in last.text
     assert "Callback of" in last.text
@@ -254,13 +253,13 @@ async def test_form_continues_where_the_last_request_ended(site: ConsoleSite) ->
     assert len(await scheduled(site)) == 3
 
 
-@pytest.mark.parametrize("since", ["", "yesterday", "2026-13-01T00:00", '"><b>', "\x00", "é" * 1000])
-async def test_wrong_time_is_explained_on_the_page(site: ConsoleSite, since: str) -> None:
+async def test_wrong_time_is_explained_on_the_page(site: ConsoleSite) -> None:
     await given_up(site, "kept")
-    response = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
-    assert response.status_code == 400
-    assert 'id="since-wrong">The time ' in response.text
-    assert '"><b>' not in response.text
+    for since in ("", "yesterday", "2026-13-01T00:00", '"><b>', "\x00", "é" * 1000):
+        response = await site.request("POST", f"{PATH}/redeliver", who=OWNER, form={"since": since})
+        assert response.status_code == 400, since
+        assert 'id="since-wrong">The time ' in response.text
+        assert '"><b>' not in response.text
     assert (await scheduled(site), await audited(site)) == (set(), [])
 
 
@@ -270,8 +269,8 @@ async def test_default_time_is_a_day_ago_in_utc(site: ConsoleSite) -> None:
     assert timedelta(hours=24) <= ago < timedelta(hours=24, minutes=5)
 
 
-@pytest.mark.parametrize("since", ["all", "-1", "%D9%A3", "%3Cb%3E"])
-async def test_address_cannot_put_text_into_the_page(site: ConsoleSite, since: str) -> None:
-    text = await show(site, f"{PATH}?resendSince={since}")
-    assert f'value="{unquote(since)}"' not in text
-    assert '<details class="action again">' in text
+async def test_address_cannot_put_text_into_the_page(site: ConsoleSite) -> None:
+    for since in ("all", "-1", "%D9%A3", "%3Cb%3E"):
+        text = await show(site, f"{PATH}?resendSince={since}")
+        assert f'value="{unquote(since)}"' not in text
+        assert '<details class="action again">' in text
