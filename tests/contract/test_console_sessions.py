@@ -69,33 +69,19 @@ async def world(db: Database) -> World:
     return await World(db).set_up()
 
 
-async def test_link_of_an_organization_gives_the_rights_of_its_owner(world: World) -> None:
-    user = await world.user(await world.log_in(world.org_id))
-    assert (user.org_id, user.org_name, user.is_operator) == (world.org_id, "acme", False)
-    assert user.principal is not None
-    assert (user.principal.role, user.principal.scopes) == (Role.OWNER, frozenset(Scope))
-
-
-async def test_link_of_an_operator_gives_no_rights_in_an_organization(world: World) -> None:
-    user = await world.user(await world.log_in(None))
-    assert (user.org_id, user.principal, user.is_operator) == (None, None, True)
-
-
-async def test_key_gives_its_own_rights(world: World) -> None:
+async def test_rights_and_actor_of_a_session_follow_from_its_link_or_key(world: World) -> None:
+    owner = await world.user(await world.log_in(world.org_id))
+    assert (owner.org_id, owner.org_name, owner.is_operator) == (world.org_id, "acme", False)
     opened = await world.sessions.open_by_key(f" {world.key.text}\n", user_agent="a browser")
-    user = await world.user(opened.cookie)
-    assert user.principal is not None
-    assert (user.principal.role, user.principal.scopes) == (Role.MEMBER, frozenset({Scope.SERVERS_READ}))
-
-
-async def test_actor_in_the_console_is_the_session(world: World) -> None:
-    opened = await world.sessions.open_by_key(world.key.text, user_agent="a browser")
-    for cookie in (opened.cookie, await world.log_in(world.org_id)):
-        user = await world.user(cookie)
+    member = await world.user(opened.cookie)
+    for user, role, scopes in ((owner, Role.OWNER, tuple(Scope)), (member, Role.MEMBER, (Scope.SERVERS_READ,))):
         assert user.principal is not None
+        assert (user.principal.role, user.principal.scopes) == (role, frozenset(scopes))
         assert user.principal.actor == user.session_id
     by_key = await world.access.authenticate(f"Bearer {world.key.text}")
     assert by_key.actor == world.key.view.id
+    operator = await world.user(await world.log_in(None))
+    assert (operator.org_id, operator.principal, operator.is_operator) == (None, None, True)
 
 
 async def test_link_works_once_and_for_five_minutes(world: World) -> None:
@@ -108,15 +94,12 @@ async def test_link_works_once_and_for_five_minutes(world: World) -> None:
             await world.sessions.open_by_link(unusable, user_agent="")
 
 
-@pytest.mark.parametrize("key", ["", "mk_live_unknown", "a\nb", "mk_live_" + "A" * 43])
-async def test_invalid_key_is_refused(world: World, key: str) -> None:
-    with pytest.raises(UnauthorizedError):
-        await world.sessions.open_by_key(key, user_agent="")
-
-
-@pytest.mark.parametrize("cookie", ["", "x", "A" * 43, "\x00" * 43])
-async def test_unknown_cookie_is_nobody(world: World, cookie: str) -> None:
-    assert await world.sessions.find(cookie) is None
+async def test_invalid_key_is_refused_and_unknown_cookie_is_nobody(world: World) -> None:
+    for key in ("", "mk_live_unknown", "a\nb", "mk_live_" + "A" * 43):
+        with pytest.raises(UnauthorizedError):
+            await world.sessions.open_by_key(key, user_agent="")
+    for cookie in ("", "x", "A" * 43, "\x00" * 43):
+        assert await world.sessions.find(cookie) is None
 
 
 async def test_session_ends_if_it_is_not_used(world: World) -> None:
@@ -159,14 +142,7 @@ async def test_session_of_a_deleted_key_or_organization_is_nobody(world: World) 
     assert await world.sessions.find(by_link) is None
 
 
-async def test_log_out_ends_only_the_own_session(world: World) -> None:
-    first, second = await world.log_in(world.org_id), await world.log_in(world.org_id)
-    await world.sessions.log_out(await world.user(first))
-    assert await world.sessions.find(first) is None
-    assert await world.sessions.find(second) is not None
-
-
-async def test_other_sessions_of_the_same_organization_can_be_ended(world: World) -> None:
+async def test_own_session_and_others_of_the_same_organization_can_be_ended(world: World) -> None:
     user = await world.user(await world.log_in(world.org_id))
     lost = await world.log_in(world.org_id)
     foreign = await world.log_in(world.other_id)
@@ -178,6 +154,9 @@ async def test_other_sessions_of_the_same_organization_can_be_ended(world: World
         assert not await world.sessions.end(user, (await world.user(cookie)).session_id)
         assert await world.sessions.find(cookie) is not None
     assert await world.sessions.find(lost) is None
+    await world.sessions.log_out(user)
+    assert await world.sessions.list(world.org_id) == []
+    assert len(await world.sessions.list(world.other_id)) == 1
 
 
 @databases.on_both

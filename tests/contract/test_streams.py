@@ -122,8 +122,9 @@ async def test_readers_get_every_item_once_and_in_order(
         check(reader.result(), match.last if number is None else [match.last[number]])
     for streams in match.processes:
         assert not streams
-    await asyncio.sleep(0.05)
-    assert [task for task in asyncio.all_tasks() if task.get_name().startswith("stream")] == []
+    async with asyncio.timeout(TIMEOUT_S):
+        while any(task.get_name().startswith("stream") for task in asyncio.all_tasks()):
+            await asyncio.sleep(0)
 
 
 def check(ids: list[str], last: list[int]) -> None:
