@@ -1,4 +1,7 @@
-"""A fleet in Agones behaves the same with the fake API and with the cluster of a kubeconfig, if one is given."""
+"""A fleet in Agones behaves the same with the fake API and with the cluster of a kubeconfig, if one is given.
+
+Other tests try all of this with the fake API, so it is compared in `make soak` only.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from tests.contract.fleet_servers import allocated, answer_of
 from tests.contract.listed_servers import own_ids
 
 
-@pytest.fixture(params=["fake", "cluster"])
+@pytest.fixture(params=[pytest.param("fake", marks=pytest.mark.soak), "cluster"])
 async def servers(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DevServers]:
     if request.param == "cluster":
         async with dev_servers(given_kubeconfig(), number=2) as created:

@@ -17,13 +17,14 @@ from matchpod.ports import FleetError, GameServer
 from matchpod.service.ingest.tokens import new_tokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.storage import servers
-from tests.contract import test_fleet as fleets
+from tests.contract import fleet_servers, test_static_fleet
 from tests.contract.console.console_site import open_site
 from tests.contract.fleet_servers import answer_of, order, players_on, process_fleet, recorded_pid
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 
-folder = fleets.folder
+folder = fleet_servers.folder
+simulator = test_static_fleet.simulator
 
 OURS, THEIRS = "mp-00000000000000aa", "mp-00000000000000bb"
 
@@ -111,27 +112,32 @@ async def listeners(server: GameServer) -> tuple[str, ...]:
     return parse_log_listeners(await answer_of(server, LOG_LISTENERS))
 
 
-async def test_static_server_that_another_installation_uses_is_neither_allocated_nor_cleaned_up() -> None:
-    with SimulatorProcess() as machine:
-        fleet = StaticFleet([StaticServer(machine.address, PASSWORD)], RconConsoles(), owner=OURS)
-        server = await fleet.allocate(order(fleet))
-        await answer_of(server, log_address_command(log_url(THEIRS)))
-        used = await listeners(server)
-        players = await players_on(server)
-        with pytest.raises(FleetError, match=f"used by installation {THEIRS} of Matchpod"):
-            await fleet.allocate(order(fleet, "srv_2"))
-        await fleet.release("srv_2", fleet.slots[0])
-        assert await listeners(server) == used != ()
-        assert await players_on(server) == players
+def fleet_of(simulator: SimulatorProcess, owner: str = OURS) -> StaticFleet:
+    return StaticFleet([StaticServer(simulator.address, PASSWORD)], RconConsoles(), owner=owner)
+
+
+async def test_static_server_that_another_installation_uses_is_neither_allocated_nor_cleaned_up(
+    simulator: SimulatorProcess,
+) -> None:
+    fleet = fleet_of(simulator)
+    server = await fleet.allocate(order(fleet))
+    await answer_of(server, log_address_command(log_url(THEIRS)))
+    used = await listeners(server)
+    players = await players_on(server)
+    with pytest.raises(FleetError, match=f"used by installation {THEIRS} of Matchpod"):
+        await fleet.allocate(order(fleet, "srv_2"))
+    await fleet.release("srv_2", fleet.slots[0])
+    assert await listeners(server) == used != ()
+    assert await players_on(server) == players
+    await fleet_of(simulator, THEIRS).release("srv_1", simulator.address)
 
 
 @pytest.mark.parametrize("owner", [OURS, ""], ids=["ours", "early version"])
-async def test_static_server_that_we_left_is_allocated_and_cleaned_up(owner: str) -> None:
-    with SimulatorProcess() as machine:
-        fleet = StaticFleet([StaticServer(machine.address, PASSWORD)], RconConsoles(), owner=OURS)
-        server = await fleet.allocate(order(fleet))
-        for url in (log_url(owner), "http://127.0.0.1:9/statistics"):
-            await answer_of(server, log_address_command(url))
-        await fleet.allocate(order(fleet, "srv_2"))
-        await fleet.release("srv_2", fleet.slots[0])
-        assert await listeners(server) == ()
+async def test_static_server_that_we_left_is_allocated_and_cleaned_up(simulator: SimulatorProcess, owner: str) -> None:
+    fleet = fleet_of(simulator)
+    server = await fleet.allocate(order(fleet))
+    for url in (log_url(owner), "http://127.0.0.1:9/statistics"):
+        await answer_of(server, log_address_command(url))
+    await fleet.allocate(order(fleet, "srv_2"))
+    await fleet.release("srv_2", fleet.slots[0])
+    assert await listeners(server) == ()

@@ -48,9 +48,9 @@ async def test_token_shows_its_match(world: World) -> None:
     assert await world.acts() == [("overlay_created", "key_1", "srv_1"), ("overlay_created", "ses_1", "srv_2")]
 
 
-@pytest.mark.parametrize("token", ["", "x", "A" * 43, "\x00" * 43, "A" * 10_000, "é" * 43])
-async def test_unknown_token_shows_nothing(world: World, token: str) -> None:
-    assert await world.overlays.find(token) is None
+async def test_unknown_token_shows_nothing(world: World) -> None:
+    for token in ("", "x", "A" * 43, "\x00" * 43, "A" * 10_000, "é" * 43):
+        assert await world.overlays.find(token) is None
 
 
 @databases.on_both
@@ -75,14 +75,11 @@ async def test_overlays_need_the_rights_to_create_matches(world: World) -> None:
 
 
 @databases.on_both
-@pytest.mark.parametrize(
-    ("server_id", "error"),
-    [("srv_3", ForbiddenError), ("srv_9", NotFoundError), ("", NotFoundError), ("\x00", NotFoundError)],
-)
-async def test_only_own_matches_have_overlays(world: World, server_id: str, error: type[Exception]) -> None:
-    for act in (world.overlays.create, world.overlays.end):
-        with pytest.raises(error):
-            await act(OWNER, server_id)
+async def test_only_own_matches_have_overlays(world: World) -> None:
+    for server_id in ("srv_3", "srv_9", "", "\x00"):
+        for act in (world.overlays.create, world.overlays.end):
+            with pytest.raises(ForbiddenError if server_id == "srv_3" else NotFoundError):
+                await act(OWNER, server_id)
     assert await world.db.read("SELECT token_hash FROM overlay_tokens") == []
 
 
