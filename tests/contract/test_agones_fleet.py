@@ -85,7 +85,7 @@ async def test_allocation_is_repeated_while_servers_are_ready(
 
 async def test_allocation_is_repeated_for_a_limited_time(cluster: AgonesCluster) -> None:
     cluster.api.faults[ALLOCATE] = [Fault.UNALLOCATED] * 1000
-    assert await cluster.create(retry_s=0.5).allocate(order()) is None
+    assert await cluster.create(retry_s=2.0).allocate(order()) is None
     assert 2 <= cluster.api.count_calls(ALLOCATE) < 100
 
 

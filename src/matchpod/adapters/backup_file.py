@@ -57,6 +57,7 @@ def write_backup(
     mark: Callable[[str], Sequence[Statement]],
     may_replace: bool = False,
     on_progress: Callable[[float], None] = lambda _: None,
+    step_pages: int = STEP_PAGES,
 ) -> Contents:
     """Write a backup; raise BackupError if that fails, and leave nothing behind.
 
@@ -67,7 +68,7 @@ def write_backup(
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with _sentences(f"The backup {target}", "written"), TemporaryDirectory(prefix=_DRAFT, dir=target.parent) as draft:
         copied, packed = Path(draft) / database.name, Path(draft) / "backup.tar"
-        _copy_database(database, copied, on_progress)
+        _copy_database(database, copied, on_progress, step_pages)
         _mark(copied, mark(f"{BACKUP}{at}"))
         with open(os.open(packed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
             _pack(file, copied, key, at)
@@ -116,14 +117,14 @@ def _check_target(target: Path, folder: Path, *, may_replace: bool) -> None:
         raise BackupInputError(f"The file {target} exists. Use --force to replace it.")
 
 
-def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], None]) -> None:
+def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], None], step_pages: int) -> None:
     with closing(_open(source)) as original, closing(sqlite3.connect(copied, isolation_level=None)) as copy:
         # Without this transaction every commit of the service would start the copy again.
         original.execute("BEGIN")
         original.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
         original.backup(
             copy,
-            pages=STEP_PAGES,
+            pages=step_pages,
             progress=lambda _status, left, total: on_progress(1 - left / total if total else 1.0),
         )
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a journal beside it

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters import backup_file
 from matchpod.adapters.backup_file import BackupError, BackupInputError, restore_backup, write_backup
 from matchpod.adapters.place_file import PLACE_FILE
 from matchpod.ports import Statement
@@ -51,10 +50,7 @@ def test_database_and_key_are_restored_for_their_owner_only(folder: Path, tmp_pa
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_backup_of_a_database_in_use_is_the_state_of_one_moment(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backup_file, "STEP_PAGES", 5)
+def test_backup_of_a_database_in_use_is_the_state_of_one_moment(folder: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(folder / DATABASE)) as db, db:
         db.executemany("INSERT INTO pairs VALUES (?, ?)", [(0, 0)] * 20_000)
     writing, stop = threading.Event(), threading.Event()
@@ -74,7 +70,8 @@ def test_backup_of_a_database_in_use_is_the_state_of_one_moment(
     try:
         assert writing.wait(60)
         parts: list[float] = []
-        write_backup(folder / DATABASE, None, tmp_path / "file", mark=lambda _: [], on_progress=parts.append)
+        target = tmp_path / "file"
+        write_backup(folder / DATABASE, None, target, mark=lambda _: [], on_progress=parts.append, step_pages=5)
     finally:
         stop.set()
         thread.join()
