@@ -80,41 +80,23 @@ async def test_reasons_by_hand_are_those_of_the_index(world: World) -> None:
     assert f"reason IN ({', '.join(repr(str(reason)) for reason in BY_HAND)})" in statement
 
 
-async def test_acknowledged_match_is_gone_and_says_by_whom(world: World) -> None:
-    first, second = await world.end_matches(*[CancelReason.SERVER_LOST] * 2)
+async def test_acknowledged_matches_are_gone_and_say_who_was_first(world: World) -> None:
+    *ids, left = await world.end_matches(*[CancelReason.SERVER_LOST] * 4)
     await world.db.write([api_keys.insert(key("key_1", "ada"))])
     world.clock.at_ms = NOW_MS + 77
-    assert await world.acknowledgements.acknowledge(PERSON, [first]) == 1
-    assert await world.left() == [second]
-    assert await acknowledged_by(world.db, first) == AcknowledgedBy(at_ms=NOW_MS + 77, who="ada")
-    assert await acknowledged_by(world.db, second) is None
-    assert await world.acts() == [("ses_1", "match_acknowledged", first, "")]
-
-
-async def test_person_with_a_link_is_named_so(world: World) -> None:
-    (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
-    person = Principal(org_id="org_1", key_id="ses_2", role=Role.OWNER, scopes=frozenset(Scope), session_id="ses_2")
-    await world.acknowledgements.acknowledge(person, [lost])
-    found = await acknowledged_by(world.db, lost)
-    assert found is not None
-    assert found.who == "a link"
-
-
-async def test_several_are_acknowledged_at_once_each_with_its_record(world: World) -> None:
-    ids = await world.end_matches(*[CancelReason.SERVER_LOST] * 3)
-    assert await world.acknowledgements.acknowledge(PROGRAM, ids[:2]) == 2
-    assert await world.left() == [ids[2]]
-    assert await world.acts() == [("key_1", "match_acknowledged", server_id, "") for server_id in ids[:2]]
-
-
-async def test_second_acknowledgement_changes_and_records_nothing(world: World) -> None:
-    (lost,) = await world.end_matches(CancelReason.SERVER_LOST)
-    assert await world.acknowledgements.acknowledge(PROGRAM, [lost]) == 1
-    first = await acknowledged_by(world.db, lost)
+    assert await world.acknowledgements.acknowledge(PERSON, ids[:2]) == 2
+    with_link = Principal(org_id="org_1", key_id="ses_2", role=Role.OWNER, scopes=frozenset(Scope), session_id="ses_2")
+    assert await world.acknowledgements.acknowledge(with_link, ids[2:]) == 1
     world.clock.at_ms += 1
-    assert await world.acknowledgements.acknowledge(PERSON, [lost]) == 0
-    assert await acknowledged_by(world.db, lost) == first
-    assert len(await world.acts()) == 1
+    assert await world.acknowledgements.acknowledge(PROGRAM, ids) == 0
+    assert await world.left() == [left]
+    found = [await acknowledged_by(world.db, one) for one in (*ids, left)]
+    assert found == [*(AcknowledgedBy(at_ms=NOW_MS + 77, who=who) for who in ("ada", "ada", "a link")), None]
+    assert await world.acts() == [
+        ("ses_1", "match_acknowledged", ids[0], ""),
+        ("ses_1", "match_acknowledged", ids[1], ""),
+        ("ses_2", "match_acknowledged", ids[2], ""),
+    ]
 
 
 async def test_all_that_ended_before_a_time_are_acknowledged_but_none_that_ended_later(world: World) -> None:
