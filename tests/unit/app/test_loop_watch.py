@@ -63,7 +63,7 @@ def test_time_in_which_the_whole_process_was_stopped_does_not_count(stopped_s: f
 async def test_stall_is_logged_with_its_stack_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     stalls: list[float] = []
     with watched_loop(exit_s=0, on_stall=stalls.append):
-        _block_the_loop(2 * STALL_S)
+        _block_the_loop(2.5)
         async with asyncio.timeout(60):
             while not stalls:
                 await asyncio.sleep(TICK_S)
