@@ -436,7 +436,7 @@ async def test_hanging_resolver_fails_after_the_time_limit(monkeypatch: pytest.M
         sender = HttpCallbackSender(allow_private=True, total_s=LIMIT_S)
         delivery = await sender.send(request_to("http://receiver.example/"))
     assert (delivery.status, delivery.error) == (None, NO_RESPONSE)
-    assert delivery.duration_ms < 8_000
+    assert delivery.duration_ms < AMPLE_S * 1000 / 2
 
 
 async def test_nothing_is_sent_if_the_sender_is_closed_while_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
