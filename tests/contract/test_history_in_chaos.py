@@ -17,6 +17,7 @@ import pytest
 from matchpod.core.model import SeriesFormat
 from matchpod.ports import Database, DatabaseUnavailableError, NothingChangedError, Row, Statement
 from matchpod.service.runner.intervals import Intervals
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import LEASE_MS
@@ -51,6 +52,7 @@ class Chaos:
         """Start a process whose writes may be slow, or fail before or after they are done."""
         self._started += 1
         process = self._world.start(f"process-{self._started}", intervals=Intervals(crash_ms=100))
+        process.deps.streams.pace = PollPace(poll_s=0.1)
         write = process.db.write
 
         async def unreliable_write(statements: Sequence[Statement]) -> list[list[Row]]:

@@ -14,8 +14,8 @@ from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.streams import map_streams as streams_module
 from matchpod.service.streams.map_streams import Reader, Streams
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
 from tests import effort
@@ -28,6 +28,7 @@ SERVER = "srv_1"
 MAPS = 3
 TIMEOUT_S = 200.0
 READERS = 12
+PACE = PollPace(poll_s=0.02)
 
 Position = tuple[int, ...]
 
@@ -40,8 +41,8 @@ class Match:
         self.db = first
         self.local = LocalMatches()
         self.processes = (
-            Streams(db=first, live=self.local, metrics=Metrics(Registry())),
-            Streams(db=second, live=LocalMatches(), metrics=Metrics(Registry())),
+            Streams(db=first, live=self.local, metrics=Metrics(Registry()), pace=PACE),
+            Streams(db=second, live=LocalMatches(), metrics=Metrics(Registry()), pace=PACE),
         )
         self.last = [0] * MAPS
 
@@ -107,10 +108,7 @@ class Match:
 
 
 @pytest.mark.parametrize("seed", effort.seeds(2))
-async def test_readers_get_every_item_once_and_in_order(
-    replicas: databases.Replicas, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams_module, "POLL_S", 0.02)
+async def test_readers_get_every_item_once_and_in_order(replicas: databases.Replicas, seed: int) -> None:
     first, second = replicas
     match = Match(first, second, random.Random(seed))
     await match.begin()
@@ -140,10 +138,7 @@ def check(ids: list[str], last: list[int]) -> None:
     assert before == last
 
 
-async def test_reader_at_another_process_gets_items_and_the_end(
-    replicas: databases.Replicas, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams_module, "POLL_S", 0.02)
+async def test_reader_at_another_process_gets_items_and_the_end(replicas: databases.Replicas) -> None:
     first, second = replicas
     match = Match(first, second, random.Random(1))
     await match.begin()
