@@ -80,6 +80,7 @@ def test_each_server_is_used_by_two_matches_in_turn_and_is_clean_after_each(flee
     assert [len(fleet.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
 
 
+@pytest.mark.soak  # `make test` tries it with a full region of processes: test_cancellations.py
 def test_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None:
     long = {"maxRounds": 30, "customCvars": cvars(30)}
     first_two = [fleet.create(f"long-{number}", **long) for number in range(2)]
@@ -96,6 +97,7 @@ def test_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None
         fleet.assert_clean(server.port)
 
 
+@pytest.mark.soak  # `make test` tries it without a service: tests/contract/test_runner.py
 def test_cvars_of_a_match_do_not_affect_the_next_match(fleet: StaticFleet) -> None:
     def friendly_fire_and_buy_time() -> list[list[str]]:
         return [execute_at(server.port, PASSWORD, "mp_friendlyfire", "mp_buytime") for server in fleet.servers]
