@@ -21,7 +21,6 @@ from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
-from matchpod.service.console import overview as overview_module
 from matchpod.service.console.match_details import MatchDetails
 from matchpod.service.console.overview import Overview, WallMatch
 from matchpod.service.history.reading import History
@@ -100,7 +99,7 @@ class Series:
             ),
         ]
 
-    async def wall(self) -> WallMatch:
+    async def wall(self, *, max_remote: int = 1) -> WallMatch:
         clock = ManualClock()
         clock.at_ms = recorded().entries[-1].received_ms
         overview = Overview(
@@ -109,6 +108,7 @@ class Series:
             regions=Regions([], self.db),
             live=LocalMatches(),
             remote=remote_matches(self.db),
+            max_remote=max_remote,
         )
         (found,) = (await overview.cards(self.row.org_id)).cards
         assert isinstance(found, WallMatch)
@@ -161,11 +161,10 @@ async def test_ended_match_keeps_its_maps_in_the_list(db: Database) -> None:
 
 
 @pytest.mark.parametrize("is_followed", [True, False])
-async def test_wall_shows_the_next_map(db: Database, monkeypatch: pytest.MonkeyPatch, is_followed: bool) -> None:
-    monkeypatch.setattr(overview_module, "MAX_REMOTE", int(is_followed))
+async def test_wall_shows_the_next_map(db: Database, is_followed: bool) -> None:
     series = Series(db)
     await series.play(entries_until(PublicPhase.BETWEEN_MAPS))
-    found = await series.wall()
+    found = await series.wall(max_remote=int(is_followed))
     assert found.is_followed is is_followed
     text = fragment(PARTS, "card", found).decode()
     assert f"de_nuke · map 2 of 3 ({series.won['team1']}:{series.won['team2']})" in text
