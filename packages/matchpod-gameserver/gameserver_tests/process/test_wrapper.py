@@ -62,7 +62,9 @@ class Place:
         (self.folder / "loaded").touch()
 
     def wait_until_ready(self) -> None:
-        wait_until(lambda: self.sdk.count("POST /ready"), "ready reported")
+        last = self.wrappers[-1]
+        wait_until(lambda: self.sdk.count("POST /ready") or last.popen.poll() is not None, "ready reported")
+        assert self.sdk.count("POST /ready"), last.err
 
     def wait_for_looks(self) -> None:
         """Wait until the wrapper has looked at the usage of its server so often that a limit would have ended it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -22,6 +23,9 @@ SECRET = b"a secret of the fleet for tests"
 TIMEOUT_S = 180.0
 """Far more than anything here takes on a busy machine."""
 
+PORTS = (20_000, 32_000)
+"""Below those that systems choose themselves, for connections and for servers that ask for any port."""
+
 QUICK = (
     sys.executable,
     "-c",
@@ -35,12 +39,13 @@ SIMULATE = (sys.executable, "-m", "cs2_simulator", "-port", "{port}", "-ip", "{i
 
 
 def free_ports(number: int) -> tuple[int, ...]:
-    """Ports that are not in use."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = tuple(bound.getsockname()[1] for bound in sockets)
-    for bound in sockets:
-        bound.close()
-    return ports
+    """Ports that are not in use, and that the system gives to no other program meanwhile."""
+    ports: list[int] = []
+    while len(ports) < number:
+        port = random.randrange(*PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.append(port)
+    return tuple(ports)
 
 
 def oldest_python() -> str | None:
