@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.storage import raw_log
+from matchpod.storage import raw_log, unfinished
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.match_histories import create_server
@@ -23,6 +24,13 @@ async def append(db: Database, server_id: str, body: bytes, received_ms: int = 1
 
 async def bodies(db: Database, server_id: str) -> list[bytes]:
     return [entry.body for entry in await raw_log.read_after(db, server_id, 0, limit=1_000)]
+
+
+async def read_all(db: Database, server_id: str) -> list[RawEntry]:
+    found: list[RawEntry] = []
+    while page := await raw_log.read_after(db, server_id, found[-1].seq if found else 0, limit=100):
+        found += page
+    return found
 
 
 async def test_entries_are_numbered_by_server_and_read_in_order(db: Database) -> None:
@@ -74,20 +82,62 @@ async def test_concurrent_appends_leave_no_gaps_and_lose_nothing(replicas: datab
     assert sorted(map(int, await bodies(db, "srv_1"))) == list(range(60))
 
 
-async def test_compressed_entries_are_smaller_and_read_the_same(db: Database) -> None:
-    sent = [b"L 11/15/2026 - 08:00:00: line %d\n" % number * 50 for number in range(raw_log.COMPRESS_ENTRIES + 3)]
+async def test_entries_of_an_ended_match_become_blocks_that_read_the_same(db: Database) -> None:
+    line = b"L 11/15/2026 - 08:00:00: line %d\n"
+    count = 3 * raw_log.BLOCK_BYTES // (40 * len(line))
+    sent = [line % number * 40 for number in range(count)]
+    kinds = ["report" if number % 10 == 9 else "log" for number in range(count)]
     await db.write(
-        [part for body in sent for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=body)]
+        [
+            part
+            for number, (kind, body) in enumerate(zip(kinds, sent, strict=True))
+            for part in raw_log.append("srv_1", kind, received_ms=number, headers=b'{"n":"%d"}' % number, body=body)
+        ]
     )
     await append(db, "srv_2", b"untouched")
+    before = await raw_log.read_after(db, "srv_1", 0, limit=count)
+    newest = await raw_log.newest_of_kind(db, "srv_1", "log", count=25)
+
     await asyncio.gather(raw_log.compress(db, "srv_1"), raw_log.compress(db, "srv_1"))
-    assert await bodies(db, "srv_1") == sent
-    ((stored,),) = await db.read("SELECT MAX(LENGTH(body)) FROM raw_log WHERE server_id = 'srv_1'")
-    assert isinstance(stored, int)
-    assert stored < len(sent[0]) // 5
+
+    assert await read_all(db, "srv_1") == before
+    assert await raw_log.newest_of_kind(db, "srv_1", "log", count=25) == newest
+    assert (await raw_log.read_after(db, "srv_1", count - 3, limit=2))[0] == before[count - 3]
+    rows = await db.read("SELECT LENGTH(body) FROM raw_log WHERE server_id = 'srv_1'")
+    assert len(rows) == 4, "three full blocks, and the rest"
+    assert sum(int(str(size)) for (size,) in rows) < sum(map(len, sent)) // 10
     assert await db.read("SELECT body FROM raw_log WHERE server_id = 'srv_2'") == [(b"untouched",)]
-    assert await append(db, "srv_1", b"late") == len(sent) + 1
-    assert (await bodies(db, "srv_1"))[-1] == b"late"
+    assert await append(db, "srv_1", b"late") == count + 1
+    assert (await read_all(db, "srv_1"))[-1].body == b"late"
+
+
+async def test_entries_that_an_earlier_version_compressed_alone_read_the_same(db: Database) -> None:
+    await append(db, "srv_1", b"plain")
+    await append(db, "srv_1", b"to be compressed")
+    deflated = {"body": zlib.compress(b"to be compressed")}
+    await db.write([Statement("UPDATE raw_log SET body = :body, is_compressed = 1 WHERE seq = 2", deflated)])
+    assert await bodies(db, "srv_1") == [b"plain", b"to be compressed"]
+    await raw_log.compress(db, "srv_1")
+    assert await bodies(db, "srv_1") == [b"plain", b"to be compressed"]
+
+
+async def test_block_is_pruned_when_its_newest_entry_is_old(db: Database) -> None:
+    await create_server(db, "srv_done", phase=ServerPhase.RELEASED)
+    await append(db, "srv_done", b"old", received_ms=99)
+    await append(db, "srv_done", b"new", received_ms=100)
+    await raw_log.compress(db, "srv_done")
+    assert await raw_log.prune(db, 100) == 0
+    assert await raw_log.count_prunable(db, 101) == 1
+    assert await raw_log.prune(db, 101) == 1
+    assert await bodies(db, "srv_done") == []
+
+
+async def test_block_cannot_be_set_aside(db: Database) -> None:
+    await append(db, "srv_1", b"one")
+    await raw_log.compress(db, "srv_1")
+    await unfinished.count(db, "srv_1", 1)
+    assert not await unfinished.set_aside(db, "srv_1", 1)
+    assert await bodies(db, "srv_1") == [b"one"]
 
 
 async def test_old_entries_are_pruned_except_those_of_matches_in_progress(db: Database) -> None:

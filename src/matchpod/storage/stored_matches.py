@@ -22,10 +22,12 @@ async def count(db: Database) -> int:
 
 async def is_log_complete(db: Database, row: ServerRow) -> bool:
     """False if entries that count for the match were deleted; True also if its server never sent any."""
-    # Entries are numbered without gaps, and the head keeps the last number after all entries are deleted.
+    # Entries are numbered without gaps, and the head keeps the last number after all entries are deleted. A block is
+    # one row for all entries up to its number; it may begin before those that count.
     rows = await db.read(
-        "SELECT COALESCE(MAX(raw_log_heads.seq), 0),"
-        " (SELECT COUNT(*) FROM raw_log WHERE server_id = :id AND seq > :from_seq)"
+        "SELECT COALESCE(MAX(raw_log_heads.seq), 0), (SELECT CAST(COALESCE(SUM("
+        " CASE WHEN is_compressed >= 0 THEN 1 WHEN seq + is_compressed < :from_seq THEN seq - :from_seq"
+        " ELSE -is_compressed END), 0) AS BIGINT) FROM raw_log WHERE server_id = :id AND seq > :from_seq)"
         " FROM raw_log_heads WHERE server_id = :id",
         {"id": row.id, "from_seq": row.log_from_seq},
     )

@@ -65,7 +65,7 @@ async def begun_of(db: Database, server_id: str) -> set[int]:
 
 
 async def set_aside(db: Database, server_id: str, seq: int) -> bool:
-    """Set an entry aside; False if it does not exist or already is."""
+    """Set an entry aside; False if it does not exist, already is, or is in a block: its match has ended."""
     params: Mapping[str, Value] = {"server_id": server_id, "seq": seq}
     keep_kind = Statement(
         "UPDATE unfinished_entries SET kind = (SELECT kind FROM raw_log WHERE server_id = :server_id AND seq = :seq)"
@@ -74,7 +74,9 @@ async def set_aside(db: Database, server_id: str, seq: int) -> bool:
         must_change=True,
     )
     change = Statement(
-        "UPDATE raw_log SET kind = 'set_aside' WHERE server_id = :server_id AND seq = :seq", params, must_change=True
+        "UPDATE raw_log SET kind = 'set_aside' WHERE server_id = :server_id AND seq = :seq AND kind <> 'block'",
+        params,
+        must_change=True,
     )
     try:
         await db.write([keep_kind, change])
