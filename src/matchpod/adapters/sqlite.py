@@ -36,6 +36,9 @@ WAITING_WRITES: Final = 10_000
 """Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256
 """Maximum number of transactions per COMMIT: bounds how long the first one waits for the last."""
+CHECKPOINT_PAGES: Final = 4_000
+"""Pages of 4 KB in the write-ahead log at which they are moved to the file. Most are written again and again, one for
+every post of a match: the more there are, the fewer bytes are written."""
 READ_S: Final = 15.0
 """Time limit of a query."""
 BUSY_S: Final = 5.0
@@ -90,6 +93,7 @@ class SqliteDatabase:
         self._path = path
         self._busy_s = busy_s
         self._writer = _connect(path, busy_s)
+        self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._accepting = threading.Lock()
         self._is_closed = False
@@ -217,8 +221,12 @@ class SqliteDatabase:
             _fail(jobs, exc)
             return
         try:
-            for job in jobs:
-                self._run(job)
+            if len(jobs) == 1:  # needs no savepoint: if it fails, nothing is left to commit
+                with _translate_errors():
+                    self._run_statements(jobs[0])
+            else:
+                for job in jobs:
+                    self._run(job)
             with _translate_errors():
                 self._writer.execute("COMMIT")
         except DatabaseError as exc:
@@ -235,13 +243,16 @@ class SqliteDatabase:
         self._writer.execute("SAVEPOINT one")
         try:
             with _translate_errors():
-                job.rows = [self._run_statement(statement) for statement in job.statements]
+                self._run_statements(job)
         except DatabaseUnavailableError:
             raise
         except DatabaseError as exc:
             job.error = exc
             self._writer.execute("ROLLBACK TO one")
         self._writer.execute("RELEASE one")
+
+    def _run_statements(self, job: _Job) -> None:
+        job.rows = [self._run_statement(statement) for statement in job.statements]
 
     def _run_statement(self, statement: Statement) -> list[Row]:
         cursor = self._writer.execute(statement.sql, statement.params)
