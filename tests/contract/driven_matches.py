@@ -28,6 +28,7 @@ from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
@@ -140,15 +141,17 @@ class Process:
         self.matches_ended = 0
         metrics = Metrics(Registry())
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
+        turns = FoldTurns(self.db)
         deps = Deps(
             db=self.db,
             clock=clock,
             vault=VAULT,
             regions=Regions(regions, self.db),
             live=self.live,
+            log_writer=LogWriter(self.db, self.live, turns),
             streams=Streams(db=self.db, live=self.live, metrics=metrics),
             consoles=region,
-            turns=FoldTurns(self.db),
+            turns=turns,
             metrics=metrics,
             ingest=IngestUrls(self.base),
             pending_ms=PENDING_MS,
@@ -162,6 +165,7 @@ class Process:
             clock=clock,
             vault=VAULT,
             live=self.live,
+            log_writer=self.deps.log_writer,
             metrics=metrics,
             urls=IngestUrls(self.base),
             regions=self.deps.regions,

@@ -20,7 +20,7 @@ from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, V
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest.budget import DEFAULT_LIMITS, IngestLimits
+from matchpod.service.ingest.budget import DEFAULT_LIMITS, MAX_AT_ONCE, IngestLimits
 from matchpod.service.ingest.posts import (
     MAX_BODY_BYTES,
     MAX_REPORT_BYTES,
@@ -33,6 +33,7 @@ from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers
@@ -100,18 +101,20 @@ class World:
         self.db = CountingDatabase(db)
         self.clock = ManualClock()
         self.metrics = Metrics(Registry())
-        matches = LocalMatches()
+        self.matches = matches = LocalMatches()
         self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
         matches.add(self.live)
+        turns = FoldTurns(self.db)
         self.ingest = Ingest(
             db=self.db,
             clock=self.clock,
             vault=VAULT,
             live=matches,
+            log_writer=LogWriter(self.db, matches, turns),
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
             regions=Regions([], db),
-            turns=FoldTurns(self.db),
+            turns=turns,
             quota_bytes=quota_bytes,
             limits=limits,
         )
@@ -158,6 +161,90 @@ async def world_of(
 @pytest.fixture
 async def world(db: Database) -> World:
     return await world_of(db, server())
+
+
+# --- usual posts --------------------------------------------------------------------------------------------------
+
+
+async def take(world: World, body: bytes = LINE, token: str = "log-srv_1") -> bool | None:
+    """Store a post without waiting; None if it was not taken, False if it could not be stored."""
+    stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    headers = [(name.lower().encode(), value.encode()) for name, value in POSTED.items()]
+    return await stored if world.ingest.take_log(token, headers, body, stored.set_result) else None
+
+
+async def test_usual_post_is_stored_like_any_other_without_a_look_at_the_database(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    reads = world.db.reads
+    world.clock.at_ms += 3_600_000
+    assert await take(world) is True
+    assert world.db.reads == reads
+    first, second = await world.stored()
+    assert (second.kind, second.headers, second.body) == (first.kind, first.headers, first.body)
+    assert second.received_ms == NOW_MS + 3_600_000
+    assert world.metrics.log_posts.value() == 2
+    assert world.metrics.log_bytes.value() == 2 * len(LINE)
+
+
+async def test_secrets_are_overwritten_in_a_usual_post(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    said = b'09/21/2026 - 14:13:20.000 - rcon from "1.2.3.4:5": command "rcon_password hunter2"\n'
+    assert await take(world, said) is True
+    assert b"hunter2" not in (await world.stored())[-1].body
+
+
+@pytest.mark.parametrize(
+    ("body", "token"),
+    [
+        pytest.param(b"", "log-srv_1", id="nothing"),
+        pytest.param(b"the rest of a line\n", "log-srv_1", id="the rest of a line"),
+        pytest.param(LINE * 5_000, "log-srv_1", id="a large post"),
+        pytest.param(LINE, "unknown", id="an unknown token"),
+        pytest.param(LINE, "log-srv_2", id="a match that this process does not drive"),
+    ],
+)
+async def test_unusual_post_is_not_taken(db: Database, body: bytes, token: str) -> None:
+    world = await world_of(db, server(), server("srv_2"))
+    for name in ("srv_1", "srv_2"):
+        assert await world.ingest.store_log(f"log-{name}", POSTED, LINE) is Receipt.STORED
+    assert await take(world, body, token) is None
+
+
+async def test_first_post_of_a_match_is_not_taken(world: World) -> None:
+    assert await take(world) is None
+
+
+async def test_post_after_the_end_is_not_taken(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    world.matches.remove(world.live)
+    assert await take(world) is None
+
+
+async def test_post_of_a_sender_that_must_wait_is_not_taken(db: Database) -> None:
+    world = await world_of(db, server(), limits=IngestLimits(bytes_per_s=1, burst_bytes=1))
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    assert await take(world) is None
+
+
+async def test_post_that_cannot_be_stored_is_passed_on_and_the_next_is_taken(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    for _ in range(2 * MAX_AT_ONCE):
+        world.db.is_unavailable = True
+        assert await take(world) is False
+    world.db.is_unavailable = False
+    assert await take(world) is True
+
+
+async def test_few_posts_of_a_sender_are_taken_at_the_same_time(world: World) -> None:
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    taken = await asyncio.gather(*(take(world) for _ in range(2 * MAX_AT_ONCE)))
+    assert taken == [True] * MAX_AT_ONCE + [None] * MAX_AT_ONCE
+
+
+async def test_post_over_the_quota_is_passed_on(db: Database) -> None:
+    world = await world_of(db, server(), quota_bytes=len(LINE))
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    assert await take(world) is False
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.replay import open_match
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
@@ -204,9 +205,10 @@ async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_p
     assert set(plain) == {*live_database.MATCHES, live_database.PLAYED}
     db = await SqliteDatabase.open(path)
     await migrate(db, VAULT.seal)
+    live, turns = LocalMatches(), FoldTurns(db)
     ingest = Ingest(
-        db=db, clock=SystemClock(), vault=VAULT, live=LocalMatches(), metrics=Metrics(Registry()),
-        urls=IngestUrls(""), regions=Regions([], db), turns=FoldTurns(db), quota_bytes=None,
+        db=db, clock=SystemClock(), vault=VAULT, live=live, log_writer=LogWriter(db, live, turns),
+        metrics=Metrics(Registry()), urls=IngestUrls(""), regions=Regions([], db), turns=turns, quota_bytes=None,
     )  # fmt: skip
     for name, (log_token, report_token) in plain.items():
         row = await servers.get(db, name)

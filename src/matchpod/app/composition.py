@@ -40,6 +40,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
@@ -60,7 +61,7 @@ from matchpod.settings import (
     StaticFleetSettings,
 )
 from matchpod.web import Limits, Services, create_web
-from matchpod.web.http.asgi import Application
+from matchpod.web.application import Application
 from matchpod.web.routes import ENDPOINTS, OPS_ENDPOINTS, WITHOUT_METRICS
 
 _log = logging.getLogger(__name__)
@@ -292,6 +293,7 @@ def _compose_deps(
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
     silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
+    turns = FoldTurns(resources.db, begun, on_set_aside=metrics.entries_set_aside.inc)
     return Deps(
         db=resources.db,
         clock=resources.clock,
@@ -302,9 +304,10 @@ def _compose_deps(
             silent,
         ),
         live=live,
+        log_writer=LogWriter(resources.db, live, turns),
         streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
         consoles=consoles,
-        turns=FoldTurns(resources.db, begun, on_set_aside=metrics.entries_set_aside.inc),
+        turns=turns,
         metrics=metrics,
         ingest=IngestUrls(ingest_base),
         pending_ms=resources.settings.pending_s * 1000,
@@ -320,6 +323,7 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
         clock=deps.clock,
         vault=deps.vault,
         live=deps.live,
+        log_writer=deps.log_writer,
         metrics=deps.metrics,
         urls=deps.ingest,
         regions=deps.regions,

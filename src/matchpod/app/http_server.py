@@ -19,6 +19,7 @@ from matchpod.web.http.admission import ConnectionLimits, Excess, Seat
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connection import ApiConnection
 from matchpod.web.http.connections import Connections, Patience
+from matchpod.web.http.direct import DirectRoute
 
 BACKLOG: Final = 2048
 """Connections waiting to be accepted: a thousand game servers may post at the same moment."""
@@ -48,8 +49,9 @@ class HttpServer:
         metrics: ConnectionMetrics | None = None,
         patience: Patience = DEFAULT_PATIENCE,
         accept_pause_s: float = ACCEPT_PAUSE_S,
+        direct: DirectRoute | None = None,
     ) -> None:
-        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()), patience)
+        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()), patience, direct=direct)
         self._accept_pause_s = accept_pause_s
         self._on_listening = on_listening
         self._stopping = asyncio.Event()

@@ -191,7 +191,11 @@ class ServiceProcess:
         self._bound = bound
         self._url = url
         self._http = HttpServer(
-            service.web, on_listening=self._on_listening, limits=limits, metrics=service.connection_metrics
+            service.web,
+            on_listening=self._on_listening,
+            limits=limits,
+            metrics=service.connection_metrics,
+            direct=service.web.log_posts,
         )
         self._servers = {self._http: bound}
         if ops is not None and service.ops is not None:

@@ -17,16 +17,19 @@ from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
 from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.prometheus import RenderedMetrics
+from matchpod.service.ingest.urls import LOGS_PATH
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
+from matchpod.web.handlers.matches import OK_BODY
 from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.compression import compress
+from matchpod.web.http.direct import DirectRoute
 from matchpod.web.http.errors import InternalServerError, error_response
 from matchpod.web.http.parted_responses import begin, send_parts
 from matchpod.web.http.responses import Header, PartedResponse, Response
@@ -116,6 +119,25 @@ class Application:
         self._metrics = metrics
         self._stream_pace = stream_pace
         self._stream_access = StreamAccess(stream_pace.check_s)
+
+    @property
+    def log_posts(self) -> DirectRoute:
+        """Log posts, which are answered without a task and a request id: they are most of all requests."""
+        prefix = LOGS_PATH.partition("{")[0].encode()
+        return DirectRoute(prefix=prefix, take=self._take_log, response=OK_BODY)
+
+    def _take_log(self, token: str, headers: Sequence[Header], body: bytes, answer: Callable[[bool], None]) -> bool:
+        services = self._site.services
+        if services.readiness.state is not ReadinessState.READY or services.readiness.read_only is not None:
+            return False
+        started = self._monotonic()
+
+        def stored(is_stored: bool) -> None:
+            if is_stored:
+                self._record(LOGS_PATH, "POST", 200, started=started, request_id="")
+            answer(is_stored)
+
+        return services.ingest.take_log(token, headers, body, stored)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""

@@ -25,6 +25,7 @@ from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
@@ -65,6 +66,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         vault=KeyFileVault(bytes(KEY_BYTES)),
         regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
         live=live,
+        log_writer=LogWriter(db, live, FoldTurns(db)),
         streams=Streams(db=db, live=live, metrics=Metrics(Registry())),
         consoles=RconConsoles(),
         turns=FoldTurns(db),

@@ -45,6 +45,7 @@ from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
@@ -224,6 +225,7 @@ class Site:
                 clock=self.clock,
                 vault=self.vault,
                 live=live,
+                log_writer=LogWriter(self.db, live, FoldTurns(self.db)),
                 metrics=metrics,
                 urls=IngestUrls("http://127.0.0.1:8080"),
                 regions=regions,

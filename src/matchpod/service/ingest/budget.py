@@ -58,6 +58,8 @@ class Budget:
 
     def __init__(self, now_s: float, limits: IngestLimits = DEFAULT_LIMITS) -> None:
         self.turns = asyncio.Semaphore(MAX_AT_ONCE)
+        self.taken = 0
+        """Posts that were taken without waiting and are not stored yet."""
         self._limits = limits
         self._bytes = float(limits.burst_bytes)
         self._at_s = now_s
@@ -83,6 +85,15 @@ class IngestBudgets:
         self._limits = limits
         self._monotonic = monotonic
         self._budgets: OrderedDict[str, Budget] = OrderedDict()
+
+    def take(self, token: str, size: int, speed: float) -> Budget | None:
+        """Account for a post that may be stored now, without waiting; None if it has to wait."""
+        budget = self._budget(token)
+        if budget.taken >= MAX_AT_ONCE or budget.turns.locked() or budget.wait_s(self._monotonic(), speed):
+            return None
+        budget.taken += 1
+        budget.spend(size)
+        return budget
 
     @asynccontextmanager
     async def turn(self, token: str, speed: float) -> AsyncIterator[Budget]:

@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,16 +20,16 @@ from cs2_protocol.log_pieces import MAX_PIECE_BYTES, split_post
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateLimitError
 from matchpod.cs2.match_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
-from matchpod.ports import Clock, Database, Vault
+from matchpod.ports import Clock, Database, DatabaseError, Vault
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.ingest.budget import DEFAULT_LIMITS, IngestBudgets, IngestLimits
 from matchpod.service.ingest.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
 from matchpod.service.ingest.urls import IngestUrls
-from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.views.match_summary import has_ended
@@ -53,7 +54,13 @@ TOKEN_HEADER: Final = "X-Matchpod-Token"
 _STORED_HEADERS: Final = frozenset(
     {"x-logbytes-beginoffset", "x-logbytes-endoffset", "x-server-instance-token", "x-game-map", "x-timestamp"}
 )
-"""The headers of a log post that are stored: those that `read_post` uses."""
+"""The headers of a log post that are stored, in lower case: those that `read_post` uses."""
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
+"""Names and values of headers."""
+
+Stored = Callable[[bool], None]
+"""Called when a post was committed, or with False if it was not."""
 
 Body = bytes | Callable[[], Awaitable[bytes]]
 """The body, or a function that reads it: the body of an unknown sender is not read."""
@@ -77,10 +84,14 @@ class Receipt(Enum):
 
 
 class _Sender(msgspec.Struct, frozen=True):
-    """The owner of a token, cached until `open_until_ms`; that is None once the match has ended, which is final."""
+    """The owner of a token; `open_until_ms` is None once its match has ended, which is final.
+
+    That it is open is believed while this process drives the match, otherwise until `open_until_ms`.
+    """
 
     server_id: str
-    region: str
+    speed: float
+    """How fast the game of its region runs."""
     open_until_ms: int | None
     secrets: tuple[bytes, ...]
     """The password and the tokens that the service made for the match."""
@@ -90,13 +101,28 @@ class _Tokens:
     """Cache of the senders of one kind of token. Unknown tokens are not cached: anyone can invent them."""
 
     def __init__(
-        self, find: Callable[[Database, str], Awaitable[ServerRow | None]], db: Database, vault: Vault, *, limit: int
+        self,
+        find: Callable[[Database, str], Awaitable[ServerRow | None]],
+        *,
+        db: Database,
+        vault: Vault,
+        live: LocalMatches,
+        regions: Regions,
+        limit: int,
     ) -> None:
         self._find = find
         self._db = db
         self._vault = vault
         self._limit = limit
+        self._live = live
+        self._regions = regions
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
+
+    def open_sender(self, token: str) -> _Sender | None:
+        """The sender, if this process drives its match."""
+        cached = self._senders.get(token)
+        is_open = cached is not None and cached.open_until_ms is not None
+        return cached if is_open and cached is not None and self._live.get(cached.server_id) is not None else None
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
         """The sender; None for an unknown token."""
@@ -109,7 +135,8 @@ class _Tokens:
             return None
         # The time counts from before the read: the match may have ended since.
         open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
-        sender = _Sender(row.id, row.region, open_until_ms, _secrets_of(row, self._vault))
+        region = self._regions.get(row.region)
+        sender = _Sender(row.id, region.speed if region else 1.0, open_until_ms, _secrets_of(row, self._vault))
         self._senders[token] = sender
         self._senders.move_to_end(token)
         while len(self._senders) > self._limit:
@@ -127,6 +154,7 @@ class Ingest:
         clock: Clock,
         vault: Vault,
         live: LocalMatches,
+        log_writer: LogWriter,
         metrics: Metrics,
         urls: IngestUrls,
         regions: Regions,
@@ -136,15 +164,47 @@ class Ingest:
     ) -> None:
         self._db = db
         self._turns = turns
-        self._regions = regions
         self._quota_bytes = quota_bytes
         self._budgets = IngestBudgets(limits=limits)
         self._clock = clock
-        self._live = live
+        self._log_writer = log_writer
         self._metrics = metrics
         self._report_url = urls.reports
-        self._log_tokens = _Tokens(servers.by_log_token, db, vault, limit=limits.max_tokens)
-        self._report_tokens = _Tokens(servers.by_report_token, db, vault, limit=limits.max_tokens)
+        tokens_of = partial(_Tokens, db=db, vault=vault, live=live, regions=regions, limit=limits.max_tokens)
+        self._log_tokens = tokens_of(servers.by_log_token)
+        self._report_tokens = tokens_of(servers.by_report_token)
+
+    def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
+        """Take a usual post of the server of a live match, without waiting; `stored` is called after the commit.
+
+        False if it is not usual: then `store_log` decides. So it is if `stored` is called with False.
+        """
+        sender = self._log_tokens.open_sender(token)
+        if sender is None or not 0 < len(lines) <= MAX_PIECE_BYTES or continues_line(lines):
+            return False
+        budget = self._budgets.take(token, len(lines), sender.speed)
+        if budget is None:
+            return False
+        entry = NewEntry(
+            kind=EntryKind.LOG,
+            received_ms=self._clock.now_ms(),
+            body=redact_log(lines, sender.secrets),
+            headers=msgspec.json.encode(
+                _stored_headers({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
+            ),
+        )
+
+        def done(result: int | DatabaseError) -> None:
+            budget.taken -= 1
+            if isinstance(result, DatabaseError) or self._is_over_quota(result):
+                stored(False)  # noqa: FBT003 - a protocol of one value
+                return
+            self._metrics.log_posts.inc()
+            self._metrics.log_bytes.inc(amount=len(lines))
+            stored(True)  # noqa: FBT003 - as above
+
+        self._log_writer.add(sender.server_id, (entry,), done)
+        return True
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
@@ -157,7 +217,7 @@ class Ingest:
             self._metrics.log_refused.inc("ended")
             return Receipt.MATCH_ENDED
         try:
-            async with self._budgets.turn(token, self._speed(sender)) as budget:
+            async with self._budgets.turn(token, sender.speed) as budget:
                 lines = await _read(body)
                 budget.spend(len(lines))
                 if lines:
@@ -217,7 +277,7 @@ class Ingest:
             return Receipt.UNKNOWN_SENDER
         if sender.open_until_ms is None:
             return Receipt.MATCH_ENDED
-        async with self._budgets.turn(token, self._speed(sender)) as budget:
+        async with self._budgets.turn(token, sender.speed) as budget:
             report = await _read(body, MAX_REPORT_BYTES)
             budget.spend(len(report))
             if not report:
@@ -232,7 +292,8 @@ class Ingest:
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
         """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
         received_ms = self._clock.now_ms()
-        before = await self._line_before(sender, headers) if continues_line(lines) else b""
+        stored = _stored_headers(headers)
+        before = await self._line_before(sender, stored) if continues_line(lines) else b""
         new: list[NewEntry] = []
 
         def redact(piece: tuple[Mapping[str, str], bytes]) -> bool:
@@ -244,7 +305,6 @@ class Ingest:
             new.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
             return True
 
-        stored = _stored_headers(headers)
         if len(lines) <= MAX_PIECE_BYTES:
             redact((stored, lines))
         else:
@@ -262,16 +322,15 @@ class Ingest:
 
     async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
         """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
-        stored = await entries.append(self._db, sender.server_id, new, publish=self._live.publish)
-        if self._quota_bytes is not None and stored > self._quota_bytes:
+        stored = await self._log_writer.append(sender.server_id, new)
+        if self._is_over_quota(stored):
             about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
             _log.warning("match exceeds its log quota", extra=about)
             end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms())
-            await entries.append(self._db, sender.server_id, [end], publish=self._live.publish)
+            await self._log_writer.append(sender.server_id, [end])
 
-    def _speed(self, sender: _Sender) -> float:
-        region = self._regions.get(sender.region)
-        return region.speed if region else 1.0
+    def _is_over_quota(self, stored: int) -> bool:
+        return self._quota_bytes is not None and stored > self._quota_bytes
 
 
 def _check_shots(report: bytes) -> None:
@@ -283,12 +342,8 @@ def _check_shots(report: bytes) -> None:
 
 def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers to store; overlong values are truncated."""
-    stored: dict[str, str] = {}
-    for name, value in headers.items():
-        lower = name.lower()
-        if lower in _STORED_HEADERS:
-            stored[lower] = value[:MAX_HEADER_CHARS]
-    return stored
+    found = ((name.lower(), value[:MAX_HEADER_CHARS]) for name, value in headers.items())
+    return {name: value for name, value in found if name in _STORED_HEADERS}
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:

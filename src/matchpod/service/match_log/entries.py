@@ -1,4 +1,4 @@
-"""Append entries to the log of a match.
+"""The entries of a match's log.
 
 Everything that changes a match is an entry: what its server and plugins send, what its console lists, and what the
 service does to it. An entry is committed first, then passed to the runner of the match if that is in this process.
@@ -6,13 +6,12 @@ service does to it. An entry is committed first, then passed to the runner of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Statement
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 
@@ -61,30 +60,23 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     headers: bytes = NO_HEADERS
 
 
-async def append(db: Database, server_id: str, new: Sequence[NewEntry], *, publish: Callable[[RawEntry], None]) -> int:
-    """Commit entries in one transaction, then publish them; return how many bytes the match has stored so far."""
-    statements = [statement for one in new for statement in _statements(server_id, one)]
-    rows = await db.write(statements)
-    total = 0
-    for one, returned in zip(new, rows[::2], strict=True):
-        ((seq, total),) = msgspec.convert(returned, list[tuple[int, int]])
-        publish(
-            RawEntry(
-                server_id=server_id,
-                seq=seq,
-                kind=one.kind,
-                received_ms=one.received_ms,
-                headers=one.headers,
-                body=one.body,
-            )
-        )
-    return total
-
-
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
     """Statements that append an entry without a body, to be written with others."""
-    return _statements(server_id, NewEntry(kind=kind, received_ms=now_ms))
+    return statements_of(server_id, NewEntry(kind=kind, received_ms=now_ms))
 
 
-def _statements(server_id: str, new: NewEntry) -> list[Statement]:
+def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
+    """Statements that append an entry; the first returns its number, and all bytes that the match has stored."""
     return raw_log.append(server_id, new.kind, received_ms=new.received_ms, headers=new.headers, body=new.body)
+
+
+def stored_entry(server_id: str, seq: int, new: NewEntry) -> RawEntry:
+    """The entry as it is stored under a number."""
+    return RawEntry(
+        server_id=server_id,
+        seq=seq,
+        kind=new.kind,
+        received_ms=new.received_ms,
+        headers=new.headers,
+        body=new.body,
+    )

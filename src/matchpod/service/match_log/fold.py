@@ -311,6 +311,11 @@ class Fold(msgspec.Struct):
         """When the next entry is needed for the clock; None if no deadline waits for it."""
         return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
+    def wake_ms(self) -> int | None:
+        """The earlier of `due_ms` and `observe_ms`."""
+        due_ms = self.due_ms()
+        return due_ms if due_ms is None or self.last_ms is None else min(due_ms, self.last_ms + OBSERVE_MS)
+
     def may_wait(self, now_ms: int) -> bool:
         """True if another resume would still postpone the next deadline."""
         due_ms = self.reader.next_deadline_ms()

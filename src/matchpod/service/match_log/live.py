@@ -11,11 +11,12 @@ import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.fold import Fold, LiveState
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256
@@ -35,6 +36,16 @@ def logged_if_failed(server_id: str) -> Iterator[None]:
         _log.exception("view of a match failed", extra={"server_id": server_id})
 
 
+class IdleRunner(Protocol):
+    """The runner of a match while it waits for entries: others may apply them for it."""
+
+    def apply(self, entry: RawEntry) -> bool:
+        """Apply an entry; False once the match is over."""
+
+    def has_work(self) -> bool:
+        """True if the runner has to do something about what was applied."""
+
+
 class LocalMatch:
     """A match that this process drives: its fold, and an inbox of entries that are not applied yet."""
 
@@ -46,16 +57,35 @@ class LocalMatch:
         self.newest_seq = seq
         """The number of the newest entry that this process knows of."""
         self.woken = asyncio.Event()
+        self.idle: IdleRunner | None = None
+        """Its runner, while that does nothing but wait for entries."""
+        self.error: Exception | None = None
+        """Why the fold must not be used any longer; the runner raises it."""
         self._inbox: deque[RawEntry] = deque()
         self._state: LiveState | None = None
         self._progress: MatchProgress | None = None
 
     def enqueue(self, entry: RawEntry) -> None:
-        """Queue an entry that was just stored, and wake the runner."""
+        """Queue an entry that was just stored, and wake the runner unless it is idle."""
         self.newest_seq = max(self.newest_seq, entry.seq)
         if len(self._inbox) < MAX_INBOX:
             self._inbox.append(entry)
-        self.woken.set()
+        if self.idle is None:
+            self.woken.set()
+
+    def advance(self, turns: FoldTurns) -> bool:
+        """Apply queued entries for an idle runner while the turn lasts; False if some are left."""
+        runner = self.idle
+        if runner is None:
+            return True
+        try:
+            if not turns.advance(self.dequeue, runner.apply):
+                return False
+        except Exception as exc:  # noqa: BLE001 - the runner raises it
+            self.error = exc
+        if self.error is not None or runner.has_work():
+            self.woken.set()
+        return True
 
     def dequeue(self) -> RawEntry | None:
         """The next entry if it is queued. If None, the database may still have it: see `is_behind`."""
@@ -109,8 +139,12 @@ class LocalMatches:
         """The match of a server, if this process drives it."""
         return self._matches.get(server_id)
 
-    def publish(self, entry: RawEntry) -> None:
-        """Pass a stored entry to the runner of its match, if that is in this process."""
+    def __len__(self) -> int:
+        return len(self._matches)
+
+    def publish(self, entry: RawEntry) -> LocalMatch | None:
+        """Pass a stored entry to its match, and return that, if this process drives it."""
         live = self._matches.get(entry.server_id)
         if live is not None:
             live.enqueue(entry)
+        return live

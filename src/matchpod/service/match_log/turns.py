@@ -107,18 +107,40 @@ class FoldTurns:
         item = next(rest, None)
         ticket = next(self._tickets)
         while item is not None:
-            if not self._has_time():
+            if not self.has_time():
                 await self._wait(ticket)
                 continue
-            began_s = time.monotonic()
-            while item is not None and (self._left_s > 0 or not self._pauses):
-                item = next(rest, None) if step(item) else None
-                self._stopped_s = time.monotonic()
-                self._left_s -= self._stopped_s - began_s
-                began_s = self._stopped_s
+            while item is not None and self._is_on():
+                item = next(rest, None) if self._timed(step, item) else None
             ticket = next(self._tickets)
         if self._slow:
             await self._count_slow()
+
+    def advance(self, take: Callable[[], _Item | None], step: Callable[[_Item], bool]) -> bool:
+        """Call `step` for each item that `take` returns, while the turn lasts; False if it is over before the items."""
+        while self.has_time():
+            item = take()
+            if item is None or not self._timed(step, item):
+                return True
+        return False
+
+    async def next_turn(self) -> None:
+        """Wait until a turn begins."""
+        if self._slow:
+            await self._count_slow()
+        ticket = next(self._tickets)
+        while not self.has_time():
+            await self._wait(ticket)
+
+    def _timed(self, step: Callable[[_Item], bool], item: _Item) -> bool:
+        began_s = time.monotonic()
+        goes_on = step(item)
+        self._stopped_s = time.monotonic()
+        self._left_s -= self._stopped_s - began_s
+        return goes_on
+
+    def _is_on(self) -> bool:
+        return self._left_s > 0 or not self._pauses
 
     async def call(self, work: Callable[[], _Item]) -> _Item:
         """Call a function in a turn, and return its result."""
@@ -131,11 +153,12 @@ class FoldTurns:
         await self.run((work,), step)
         return results[0]
 
-    def _has_time(self) -> bool:
+    def has_time(self) -> bool:
+        """True if a fold may use the loop now."""
         now_s = time.monotonic()
         self._left_s = min(self._turn_s, self._left_s + now_s - self._stopped_s)
         self._stopped_s = now_s
-        return self._left_s > 0 or not self._pauses
+        return self._is_on()
 
     async def _wait(self, ticket: int) -> None:
         """Wait for the next turn. Who has waited longest gets it first; it may be over when the others are woken."""

@@ -14,6 +14,7 @@ from matchpod.service.ingest.tokens import IngestTokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.intervals import Intervals
@@ -30,6 +31,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     regions: Regions
     live: LocalMatches
+    log_writer: LogWriter
     streams: Streams
     consoles: Consoles
     turns: FoldTurns

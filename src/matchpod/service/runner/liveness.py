@@ -26,7 +26,6 @@ from matchpod.core.servers.server_loss import (
     judge_server,
 )
 from matchpod.ports import ConsoleError, ConsoleFaultError
-from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region
@@ -180,7 +179,7 @@ class LivenessProbe:
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
-            await entries.append(deps.db, row.id, [listed], publish=deps.live.publish)
+            await deps.log_writer.append(row.id, [listed])
 
     def _is_posting(self) -> bool:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms

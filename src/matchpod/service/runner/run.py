@@ -22,7 +22,6 @@ from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.recorder import Recorder
-from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.rehearsal import rehearse
@@ -46,6 +45,9 @@ LAST_REPORT_POLL_S: Final = 0.05
 
 SNAPSHOT_MS: Final = 5_000
 """Minimum time between two snapshots: in the sandbox a round takes seconds."""
+
+NEVER_MS: Final = 2**63
+"""Later than any alarm."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +82,7 @@ class _Runner:
         self._failure: Failure | None = None
         self._snapshot_ms = deps.clock.now_ms()
         self._is_snapshot_due = False
+        self._wake_ms = NEVER_MS
         self._executes_effects = True
         self._recorder = Recorder(
             lease.row,
@@ -192,20 +195,47 @@ class _Runner:
         return True
 
     async def _wait(self) -> None:
+        """Wait for an alarm. Entries are applied meanwhile, which wakes us if there is something to do."""
         now_ms = self._deps.clock.now_ms()
-        alarms_ms = (self._fold.due_ms(), self._fold.observe_ms(), self._recorder.due_ms(now_ms))
-        waits = [max(0, due_ms - now_ms) / 1000 for due_ms in alarms_ms if due_ms is not None]
+        self._wake_ms = self._next_alarm_ms(now_ms)
         if self._deps.db.is_shared:
-            waits.append(POLL_S)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(waits, default=None)):
+            self._wake_ms = min(self._wake_ms, now_ms + round(POLL_S * 1000))
+        wait_s = None if self._wake_ms == NEVER_MS else max(0, self._wake_ms - now_ms) / 1000
+        self._live.idle = self
+        try:
+            async with asyncio.timeout(wait_s):
                 await self._live.woken.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._live.idle = None
+        if self._live.error is not None:
+            raise self._live.error
+
+    def has_work(self) -> bool:
+        """True if `_drive` has to do something about what was applied while we wait."""
+        now_ms = self._deps.clock.now_ms()
+        return (
+            self._fold.is_over
+            or bool(self._lost)
+            or self._live.is_behind
+            or self._must_save(now_ms)
+            or self._next_alarm_ms(now_ms) < self._wake_ms
+        )
+
+    def _next_alarm_ms(self, now_ms: int) -> int:
+        alarms_ms = (self._fold.wake_ms(), self._recorder.due_ms(now_ms))
+        return min((due_ms for due_ms in alarms_ms if due_ms is not None), default=NEVER_MS)
+
+    def _must_save(self, now_ms: int) -> bool:
+        is_snapshot_due = self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS
+        return is_snapshot_due or public_phase(self._match) is not self._lease.row.match_phase
 
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def _apply_new(self) -> None:
         while not self._fold.is_over:
-            await self._deps.turns.run(iter(self._live.dequeue, None), self._apply)
+            await self._deps.turns.run(iter(self._live.dequeue, None), self.apply)
             may_have_more = self._live.is_behind or self._deps.db.is_shared
             if not may_have_more or not await self._apply_stored(limit=PAGE_ENTRIES):
                 return
@@ -217,11 +247,11 @@ class _Runner:
             page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
             if not page:
                 break
-            await self._deps.turns.run(page, self._apply)
+            await self._deps.turns.run(page, self.apply)
             count += len(page)
         return count
 
-    def _apply(self, entry: RawEntry) -> bool:
+    def apply(self, entry: RawEntry) -> bool:
         """Apply an entry and queue its effects; False once the match is over."""
         metrics = self._deps.metrics
         lines_before, unknown_before = self._fold.line_counts
@@ -281,7 +311,7 @@ class _Runner:
 
     async def _append(self, kind: EntryKind) -> None:
         entry = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
-        await entries.append(self._deps.db, self._live.server_id, [entry], publish=self._deps.live.publish)
+        await self._deps.log_writer.append(self._live.server_id, [entry])
 
     # --- the server -----------------------------------------------------------------------------------------------
 
@@ -295,6 +325,7 @@ class _Runner:
 
     async def _end_lost(self) -> None:
         await self._lease.change(error=readable_error(self._lost))  # first: no post that is stored meanwhile is missed
+        await self._deps.log_writer.flush()
         await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
             return

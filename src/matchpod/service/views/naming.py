@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from functools import lru_cache
 from typing import Final
 
 _SHORT: Final = 6
 """Characters of the id in the name of a server: enough to tell servers of the same day apart."""
 
+_KEPT: Final = 4096
+"""Ids of maps that are kept: those of a thousand series, which are needed with every write."""
 
+
+@lru_cache(_KEPT)
 def map_id(game_id: str, number: int) -> str:
     """The UUID of a map, from its number in the series."""
     return str(uuid.uuid5(uuid.UUID(game_id), f"map {number}"))

@@ -21,6 +21,7 @@ from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.web.http.admission import PRIORITY_PREFIX, Excess, Seat
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.connections import Connections
+from matchpod.web.http.direct import DirectExchange
 from matchpod.web.http.errors import InternalServerError, closing_response
 from matchpod.web.http.exchange import OK, Exchange, format_head
 from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
@@ -56,9 +57,11 @@ class ApiConnection(asyncio.Protocol):
         self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
         self._unparsed_bytes = 0
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
+        self._direct_body: bytes | None = None
+        """What has arrived of the body of a request that may be answered directly."""
         self._newest: Exchange | None = None
         """The exchange that received data belongs to."""
-        self._current: Exchange | None = None
+        self._current: Exchange | DirectExchange | None = None
         """The exchange that is being answered."""
         self._waiting: deque[Exchange] = deque()
         self._deadline_s: float | None = None
@@ -110,6 +113,8 @@ class ApiConnection(asyncio.Protocol):
                 part, data = data[:room], data[room:]
                 self._unparsed_bytes += len(part)
                 self._parser.feed_data(part)
+            if self._direct_body is not None:  # the rest of the body may take its time
+                self._begin_exchange()
         except httptools.HttpParserUpgrade:
             return  # upgrades are not supported; the request is answered as if it had not asked for one
         except (httptools.HttpParserError, HeadError) as exc:
@@ -149,9 +154,33 @@ class ApiConnection(asyncio.Protocol):
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
+        direct = self._shared.direct
+        if direct is not None and self._head.url.startswith(direct.prefix) and self._may_be_direct(version):
+            self._direct_body = b""
+        else:
+            self._begin_exchange()
+
+    def _may_be_direct(self, version: str) -> bool:
+        parser = self._parser
+        return (
+            self._current is None
+            and version == "1.1"
+            and parser.get_method() == b"POST"
+            and parser.should_keep_alive()
+            and not parser.should_upgrade()
+            and not self._head.expects_continue
+        )
+
+    def _begin_exchange(self) -> None:
+        """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
+        body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
-        exchange = Exchange(self, self._scope(version), keep_alive=keep_alive)
+        method = self._parser.get_method().decode("ascii")
+        scope = self._scope(self._parser.get_http_version(), method, self._head.url, self._head.headers)
+        exchange = Exchange(self, scope, keep_alive=keep_alive)
         exchange.expects_continue = self._head.expects_continue
+        if body:
+            exchange.add_body(body)
         self._newest = exchange
         if self._current is None:
             self._start(exchange)
@@ -162,38 +191,74 @@ class ApiConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Pass on a part of a body; the reader of the body limits its size."""
         self._unparsed_bytes = 0
-        if self._newest is not None:
+        if self._direct_body is not None:
+            self._direct_body += body
+        elif self._newest is not None:
             self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
         """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
         self._unparsed_bytes = 0
-        if self._newest is not None:
+        if self._direct_body is not None:
+            self._take(self._direct_body)
+        elif self._newest is not None:
             self._newest.complete_body()
             if self._newest.is_response_complete:
                 self._finish(self._newest)
 
-    def _scope(self, http_version: str) -> Scope:
-        url = httptools.parse_url(self._head.url)
+    def _scope(self, http_version: str, method: str, target: bytes, headers: list[tuple[bytes, bytes]]) -> Scope:
+        url = httptools.parse_url(target)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
         return {
             "type": "http",
             "asgi": _ASGI,
             "http_version": http_version,
-            "method": self._parser.get_method().decode("ascii"),
+            "method": method,
             "scheme": "http",
             "path": unquote_to_bytes(raw_path).decode("utf-8", "replace") if "%" in path else path,
             "raw_path": raw_path,
             "query_string": url.query or b"",
             "root_path": "",
-            "headers": self._head.headers,
+            "headers": headers,
             "client": self._addresses[0],
             "server": self._addresses[1],
             "extensions": {CONNECTION: self},
         }
 
     # --- exchanges ------------------------------------------------------------------------------------------------
+
+    def _take(self, body: bytes) -> None:
+        """Answer a request directly, if it is a usual one."""
+        self._direct_body = None
+        exchange = DirectExchange(self._head.url, self._head.headers, body)
+        self._current, self._newest = exchange, None
+        self._deadline_s = None
+        self._shared.begin_direct(self)
+        direct = self._shared.direct
+        if direct is None or not direct.take(
+            exchange.url[len(direct.prefix) :].decode("latin-1"),
+            exchange.headers,
+            body,
+            lambda is_answer: self._answer(exchange, is_answer=is_answer),
+        ):
+            self._answer(exchange, is_answer=False)
+
+    def _answer(self, exchange: DirectExchange, *, is_answer: bool) -> None:
+        """Send the prepared response, or pass the request to the application."""
+        self._shared.end_direct()
+        if exchange.is_disconnected or self.transport.is_closing():
+            return
+        if is_answer:
+            exchange.is_response_complete = True
+            self.write(self._shared.direct_response(keep_alive=exchange.keep_alive))
+            self.exchange_completed()
+            return
+        scope = self._scope("1.1", "POST", exchange.url, exchange.headers)
+        passed = Exchange(self, scope, keep_alive=exchange.keep_alive)
+        passed.add_body(exchange.body)
+        passed.complete_body()
+        self._start(passed)
 
     def _start(self, exchange: Exchange) -> None:
         self._current = exchange
@@ -235,7 +300,7 @@ class ApiConnection(asyncio.Protocol):
             self._deadline_s = self._loop.time() + self._patience.head_s
             self.resume_body()
 
-    def _finish(self, exchange: Exchange) -> None:
+    def _finish(self, exchange: Exchange | DirectExchange) -> None:
         if not exchange.keep_alive:
             self._close()
             return
@@ -386,9 +451,11 @@ class ApiConnection(asyncio.Protocol):
         self._timer = self._loop.call_later(wait_s, self._check_timeouts)
 
 
-def _is_of_game_server(exchange: Exchange) -> bool:
+def _is_of_game_server(exchange: Exchange | DirectExchange) -> bool:
     """True if a game server sent the request: only one that knows its token gets this status."""
-    return exchange.status == OK and exchange.scope["path"].startswith(PRIORITY_PREFIX)
+    return isinstance(exchange, DirectExchange) or (
+        exchange.status == OK and exchange.scope["path"].startswith(PRIORITY_PREFIX)
+    )
 
 
 def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:

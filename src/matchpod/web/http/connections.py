@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 import time
+from contextlib import suppress
 from email.utils import formatdate
 from typing import Final, Protocol
 
@@ -20,6 +21,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.service.common.metrics import ConnectionMetrics
 from matchpod.web.http.admission import Admission, ConnectionLimits, Excess, Seat, address_group, is_priority
 from matchpod.web.http.asgi import Application
+from matchpod.web.http.direct import DirectRoute
 
 RETRY_AFTER_S: Final = 5
 """When a rejected client may try again: most requests are answered within this time."""
@@ -73,10 +75,20 @@ class Connections:
     """The open connections, and what they share."""
 
     def __init__(
-        self, app: Application, limits: ConnectionLimits, metrics: ConnectionMetrics, patience: Patience
+        self,
+        app: Application,
+        limits: ConnectionLimits,
+        metrics: ConnectionMetrics,
+        patience: Patience,
+        *,
+        direct: DirectRoute | None = None,
     ) -> None:
         self.app = app
         self.patience = patience
+        self.direct = direct
+        self._direct_exchanges = 0
+        self._all_answered = asyncio.Event()
+        self._all_answered.set()
         self.open: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self._silent: dict[Connection, float] = {}
@@ -114,6 +126,28 @@ class Connections:
         self._idle.pop(connection, None)
         self._silent.pop(connection, None)
 
+    def begin_direct(self, connection: Connection) -> None:
+        """Note that a request is being answered directly."""
+        self.set_busy(connection)
+        self._direct_exchanges += 1
+        self._all_answered.clear()
+
+    def end_direct(self) -> None:
+        """Note that a direct request was answered, or passed to the application."""
+        self._direct_exchanges -= 1
+        if not self._direct_exchanges:
+            self._all_answered.set()
+
+    def direct_response(self, *, keep_alive: bool) -> bytes:
+        """The response to a direct request."""
+        body = b"" if self.direct is None else self.direct.response
+        return b"HTTP/1.1 200 OK\r\ndate: %b\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+            self.date(),
+            b"" if keep_alive else b"connection: close\r\n",
+            len(body),
+            body,
+        )
+
     def remove(self, connection: Connection) -> None:
         """Remove a connection that is closed; removing it twice has no effect."""
         self._idle.pop(connection, None)
@@ -142,8 +176,12 @@ class Connections:
         """Close idle connections now and the others after their responses; abort those left after `within_s`."""
         for connection in tuple(self.open):
             connection.shut_down()
+        began_s = time.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._all_answered.wait()
         if self.tasks:
-            await asyncio.wait(self.tasks, timeout=within_s)
+            await asyncio.wait(self.tasks, timeout=max(0.0, within_s - (time.monotonic() - began_s)))
         for connection in tuple(self.open):
             connection.abort()
         for task in self.tasks:

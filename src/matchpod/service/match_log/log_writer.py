@@ -1,0 +1,192 @@
+"""Append entries to the logs of all matches of this process, in ticks.
+
+The posts of a tick are committed in one transaction; then they are answered, and folded match by match. While few
+matches are driven, a tick begins with its first post. With many, ticks have a minimum distance: a game server has one
+request in flight and sends in the next what it logged meanwhile, so posts become fewer and larger. A post that has not
+been answered is repeated by its server: if this process dies nothing is lost, and if the server dies, its last lines
+are lost, up to one tick's worth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
+from matchpod.service.match_log.entries import NewEntry, statements_of, stored_entry
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.match_log.turns import FoldTurns
+from matchpod.storage.raw_log import RawEntry
+
+FEW_MATCHES: Final = 32
+"""Up to this many matches, nothing is held back."""
+
+TICK_S_PER_MATCH: Final = 0.001
+"""Distance between two ticks for each match that this process drives: posts of half of them share a tick at best."""
+
+MAX_TICK_S: Final = 1.0
+"""Longest distance between two ticks: what an overlay shows is that old, and so much of a log is lost with a server."""
+
+MAX_ENTRIES: Final = 1_000
+"""Maximum entries of a transaction, so that other writers hardly wait."""
+
+Done = Callable[[int | DatabaseError], None]
+"""Called after the commit with the bytes that the match has stored so far, or with the error."""
+
+
+_log = logging.getLogger(__name__)
+
+
+class _Waiting(msgspec.Struct, gc=False):
+    server_id: str
+    entries: Sequence[NewEntry]
+    done: Done
+
+
+_Result = tuple[_Waiting, tuple[list[RawEntry], int] | DatabaseError]
+"""What became of entries: as they are stored, with all bytes of the match, or the error."""
+
+
+def tick_distance_s(matches: int) -> float:
+    """The minimum distance between two ticks of a process that drives this many matches."""
+    return 0.0 if matches <= FEW_MATCHES else min(matches * TICK_S_PER_MATCH, MAX_TICK_S)
+
+
+class LogWriter:
+    """Commits entries, answers their senders and passes them to the runners of their matches."""
+
+    def __init__(
+        self,
+        db: Database,
+        live: LocalMatches,
+        turns: FoldTurns,
+        *,
+        distance_s: Callable[[int], float] = tick_distance_s,
+    ) -> None:
+        self._db = db
+        self._distance_s = distance_s
+        self._live = live
+        self._turns = turns
+        self._unread: dict[LocalMatch, None] = {}
+        """Matches with entries to be applied, in the order in which they were stored."""
+        self._reading: asyncio.Task[None] | None = None
+        self._waiting: list[_Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._began_s = -math.inf
+        """When the last tick began."""
+        self._is_urgent = False
+
+    def add(self, server_id: str, entries: Sequence[NewEntry], done: Done) -> None:
+        """Append entries with the next tick."""
+        self._waiting.append(_Waiting(server_id, entries, done))
+        if self._timer is None and self._writing is None:
+            self._plan()
+
+    async def append(self, server_id: str, entries: Sequence[NewEntry]) -> int:
+        """Append entries now, after all that wait; return how many bytes the match has stored so far."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def done(result: int | DatabaseError) -> None:
+            if future.done():
+                return
+            if isinstance(result, DatabaseError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        self._waiting.append(_Waiting(server_id, entries, done))
+        self._is_urgent = True
+        self._begin()
+        return await future
+
+    async def flush(self) -> None:
+        """Commit all that waits."""
+        if self._waiting:
+            self._is_urgent = True
+            self._begin()
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+
+    def _plan(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(max(loop.time(), self._began_s + self._distance_s(len(self._live))), self._begin)
+
+    def _begin(self) -> None:
+        """Begin a tick. If one is being written, that task goes on with what is urgent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(), name="log writer")
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                self._began_s = asyncio.get_running_loop().time()
+                self._is_urgent = False
+                group, self._waiting = self._waiting[:MAX_ENTRIES], self._waiting[MAX_ENTRIES:]
+                # In this order replicas do not wait for each other in a circle.
+                group.sort(key=lambda one: one.server_id)
+                self._finish(await self._commit(group))
+                if not self._is_urgent and len(self._waiting) < MAX_ENTRIES:
+                    return
+        finally:
+            self._writing = None
+            if self._waiting:
+                self._plan()
+
+    async def _commit(self, group: Sequence[_Waiting]) -> list[_Result]:
+        """Commit a group. If that fails, each alone, unless the database is unavailable: one may be at fault."""
+        statements = [
+            statement for one in group for new in one.entries for statement in statements_of(one.server_id, new)
+        ]
+        try:
+            rows = iter(await self._db.write(statements))
+        except DatabaseError as exc:
+            if len(group) > 1 and not isinstance(exc, DatabaseUnavailableError):
+                return [result for one in group for result in await self._commit([one])]
+            return [(one, exc) for one in group]
+        results: list[_Result] = []
+        for one in group:
+            stored, total = [], 0
+            for new in one.entries:
+                ((seq, total),) = msgspec.convert(next(rows), list[tuple[int, int]])
+                next(rows)  # of the second statement
+                stored.append(stored_entry(one.server_id, seq, new))
+            results.append((one, (stored, total)))
+        return results
+
+    def _finish(self, results: Sequence[_Result]) -> None:
+        """Answer the senders, then pass the entries to their matches."""
+        for one, result in results:
+            try:
+                one.done(result if isinstance(result, DatabaseError) else result[1])
+            except Exception:  # noqa: BLE001 - one sender must not stop the writer
+                _log.exception("sender of an entry could not be told", extra={"server_id": one.server_id})
+        for _, result in results:
+            if not isinstance(result, DatabaseError):
+                for entry in result[0]:
+                    live = self._live.publish(entry)
+                    if live is not None and live.idle is not None:
+                        self._unread[live] = None
+        if self._unread and self._reading is None:
+            self._reading = asyncio.create_task(self._read(), name="log reader")
+
+    async def _read(self) -> None:
+        """Fold what was stored, match by match: a runner is woken only if it has something to do."""
+        try:
+            while self._unread:
+                await self._turns.next_turn()
+                while self._unread:
+                    live = next(iter(self._unread))
+                    if not live.advance(self._turns):
+                        break
+                    del self._unread[live]
+        finally:
+            self._reading = None

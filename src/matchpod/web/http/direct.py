@@ -1,0 +1,52 @@
+"""Requests that are answered without the application: frequent, small and all alike, such as log posts.
+
+They need neither an ASGI scope nor a task, which cost more than the work itself. Whatever is unusual about one takes
+the way of all other requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+Answer = Callable[[bool], None]
+"""Called once: with True to send the prepared response, with False to pass the request to the application."""
+
+
+class Take(Protocol):
+    """Takes a request."""
+
+    def __call__(self, path_rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer, /) -> bool:
+        """Take a request and answer it later; False if the application has to answer it."""
+
+
+class DirectRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """The POST requests below a path that `take` may answer."""
+
+    prefix: bytes
+    take: Take
+    response: bytes
+    """The body of the response, in JSON."""
+
+
+class DirectExchange:
+    """A request that was taken, with what is needed to pass it to the application after all."""
+
+    __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url")
+
+    is_body_complete = True
+    is_response_started = False
+
+    def __init__(self, url: bytes, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.keep_alive = True
+        self.is_disconnected = False
+        self.is_response_complete = False
+
+    def disconnect(self) -> None:
+        """Note that the client disconnected: there is nothing to answer."""
+        self.is_disconnected = True

@@ -1,0 +1,146 @@
+"""Entries are committed in ticks: together, in order, and none is answered before it is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement
+from matchpod.service.match_log.entries import EntryKind, NewEntry
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.log_writer import FEW_MATCHES, MAX_TICK_S, LogWriter, tick_distance_s
+from matchpod.service.match_log.turns import FoldTurns
+from matchpod.storage import raw_log
+from tests.contract import databases
+from tests.contract.databases import DelegatingDatabase
+
+harness = databases.mostly_sqlite_harness
+
+
+def post(body: bytes) -> tuple[NewEntry]:
+    return (NewEntry(kind=EntryKind.LOG, received_ms=1, body=body),)
+
+
+class CountingDatabase(DelegatingDatabase):
+    """Counts transactions, and fails those that contain a body."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.sizes: list[int] = []
+        self.error: DatabaseError | None = None
+        self.bad = b"bad"
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.sizes.append(len(statements))
+        if self.error is not None and any(one.params.get("body") == self.bad for one in statements):
+            raise self.error
+        return await super().write(statements)
+
+
+class Told:
+    """What the senders were told."""
+
+    def __init__(self) -> None:
+        self.results: list[int | DatabaseError] = []
+        self.is_complete = asyncio.Event()
+
+    def note(self, count: int) -> Callable[[int | DatabaseError], None]:
+        """Return a callback that completes after `count` results."""
+
+        def done(result: int | DatabaseError) -> None:
+            self.results.append(result)
+            if len(self.results) == count:
+                self.is_complete.set()
+
+        return done
+
+
+def writer_of(db: Database, distance_s: float = 0.0) -> LogWriter:
+    return LogWriter(db, LocalMatches(), FoldTurns(db), distance_s=lambda _: distance_s)
+
+
+async def bodies(db: Database, server_id: str) -> list[bytes]:
+    return [one.body for one in await raw_log.read_after(db, server_id, 0, limit=100)]
+
+
+@databases.on_both
+async def test_posts_that_arrive_together_are_one_transaction(db: Database) -> None:
+    counting, told = CountingDatabase(db), Told()
+    writer, done = writer_of(counting), told.note(3)
+    for number in range(3):
+        writer.add(f"srv_{number}", post(b"line %d" % number), done)
+    await told.is_complete.wait()
+    assert counting.sizes == [6]
+    assert told.results == [6, 6, 6], "the bytes that each match has stored"
+    assert [await bodies(db, f"srv_{number}") for number in range(3)] == [[b"line 0"], [b"line 1"], [b"line 2"]]
+
+
+async def test_first_post_after_a_pause_is_not_held_back(db: Database) -> None:
+    writer, first, second = writer_of(db, distance_s=3_600.0), Told(), Told()
+    writer.add("srv_1", post(b"one"), first.note(1))
+    await first.is_complete.wait()
+    writer.add("srv_1", post(b"two"), second.note(1))
+    await writer.append("srv_2", post(b"urgent"))
+    assert second.is_complete.is_set(), "an urgent entry takes with it what waits"
+    assert await bodies(db, "srv_1") == [b"one", b"two"]
+
+
+async def test_marker_follows_the_posts_that_wait(db: Database) -> None:
+    writer, told = writer_of(db, distance_s=3_600.0), Told()
+    await writer.append("srv_1", post(b"first"))
+    writer.add("srv_1", post(b"waits"), told.note(1))
+    await writer.append("srv_1", [NewEntry(kind=EntryKind.DEADLINE, received_ms=2)])
+    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log", "log", "deadline"]
+
+
+async def test_what_waits_can_be_flushed(db: Database) -> None:
+    writer, told = writer_of(db, distance_s=3_600.0), Told()
+    await writer.append("srv_1", post(b"first"))
+    writer.add("srv_1", post(b"waits"), told.note(1))
+    await writer.flush()
+    assert told.results == [10]
+
+
+async def test_post_that_cannot_be_stored_does_not_affect_others(db: Database) -> None:
+    counting, told = CountingDatabase(db), Told()
+    counting.error = DatabaseError("a value does not fit")
+    writer, done = writer_of(counting), told.note(3)
+    for body in (b"good", b"bad", b"fine"):
+        writer.add(f"srv_{body.decode()}", post(body), done)
+    await told.is_complete.wait()
+    assert sorted(map(str, told.results)) == ["4", "4", "a value does not fit"]
+    assert (await bodies(db, "srv_good"), await bodies(db, "srv_bad")) == ([b"good"], [])
+
+
+async def test_unavailable_database_is_asked_once(db: Database) -> None:
+    counting, told = CountingDatabase(db), Told()
+    counting.error = DatabaseUnavailableError("the disk is full")
+    writer, done = writer_of(counting), told.note(2)
+    for body in (b"good", b"bad"):
+        writer.add("srv_1", post(body), done)
+    await told.is_complete.wait()
+    assert counting.sizes == [4]
+    assert all(isinstance(result, DatabaseUnavailableError) for result in told.results)
+    counting.error = None
+    assert await writer.append("srv_1", post(b"later")) == 5
+
+
+async def test_sender_that_fails_does_not_stop_the_others(db: Database) -> None:
+    writer, told = writer_of(db), Told()
+
+    def fail(_: int | DatabaseError) -> None:
+        raise RuntimeError("the connection is in an impossible state")
+
+    writer.add("srv_1", post(b"one"), fail)
+    writer.add("srv_2", post(b"two"), told.note(1))
+    await told.is_complete.wait()
+    assert await writer.append("srv_1", post(b"three")) == 8
+
+
+@pytest.mark.parametrize(
+    ("matches", "distance_s"), [(0, 0.0), (FEW_MATCHES, 0.0), (100, 0.1), (500, 0.5), (50_000, MAX_TICK_S)]
+)
+def test_ticks_are_further_apart_with_more_matches(matches: int, distance_s: float) -> None:
+    assert tick_distance_s(matches) == pytest.approx(distance_s)

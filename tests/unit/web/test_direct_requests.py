@@ -1,0 +1,175 @@
+"""Requests that are answered without the application: in order, once, and only if nothing about them is unusual."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from matchpod.app.http_server import DEFAULT_LIMITS, DEFAULT_PATIENCE
+from matchpod.service.common.metrics import ConnectionMetrics
+from matchpod.service.common.prometheus import Registry
+from matchpod.web.http.asgi import Receive, Scope, Send
+from matchpod.web.http.bodies import read_body
+from matchpod.web.http.connection import ApiConnection
+from matchpod.web.http.connections import Connections
+from matchpod.web.http.direct import Answer, DirectRoute
+
+POST = b"POST /posts/abc HTTP/1.1\r\nHost: x\r\nX-Offset: 7\r\nContent-Length: 4\r\n\r\nline"
+GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Transport(asyncio.Transport):
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = b""
+        self.is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent += bytes(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of all responses."""
+        bodies, rest = [], self.sent
+        while rest:
+            head, _, rest = rest.partition(b"\r\n\r\n")
+            length = next(int(line.partition(b":")[2]) for line in head.split(b"\r\n") if b"content-length" in line)
+            bodies.append(rest[:length])
+            rest = rest[length:]
+        return bodies
+
+
+class Posts:
+    """A connection, and the posts that were taken from it."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.taken: list[tuple[str, dict[bytes, bytes], bytes]] = []
+        self.answers: list[Answer] = []
+        self.transport = Transport()
+        route = DirectRoute(prefix=b"/posts/", take=self.take, response=b"direct")
+        self.connections = Connections(
+            self._app, DEFAULT_LIMITS, ConnectionMetrics(Registry()), DEFAULT_PATIENCE, direct=route
+        )
+        seat = self.connections.admit("127.0.0.1")
+        assert seat is not None
+        self.connection = ApiConnection(self.connections, seat)
+        self.connection.connection_made(self.transport)
+        self._takes = takes
+
+    def take(self, rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer) -> bool:
+        if self._takes:
+            self.taken.append((rest, dict(headers), body))
+            self.answers.append(answer)
+        return self._takes
+
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        size = len(await read_body(scope, receive, 1_000_000))
+        body = b"app %b %b %d" % (scope["method"].encode(), scope["raw_path"], size)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def finish_tasks(self) -> None:
+        """Wait until the application has answered."""
+        while self.connections.tasks:
+            await asyncio.wait(self.connections.tasks)
+
+
+async def test_posts_are_answered_directly_on_a_connection_that_stays_open() -> None:
+    posts = Posts()
+    for _ in range(2):
+        posts.connection.data_received(POST)
+        assert not posts.connections.tasks
+        posts.answers[-1](True)
+    assert posts.transport.bodies == [b"direct", b"direct"]
+    rest, headers, body = posts.taken[0]
+    assert (rest, headers[b"x-offset"], body) == ("abc", b"7", b"line")
+    assert not posts.transport.is_closed
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((GET,), id="another path"),
+        pytest.param((POST.replace(b"POST", b"PUT"),), id="another method"),
+        pytest.param((POST.replace(b"1.1", b"1.0"),), id="an old version of HTTP"),
+        pytest.param((POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"),), id="an expectation"),
+        pytest.param((POST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),), id="a last request"),
+        pytest.param((POST[:-2], POST[-2:]), id="a body in two parts"),
+        pytest.param((POST[:-4], POST[-4:]), id="a head without its body"),
+    ],
+)
+async def test_application_answers_whatever_is_unusual(parts: tuple[bytes, ...]) -> None:
+    posts = Posts()
+    for part in parts:
+        posts.connection.data_received(part)
+        await asyncio.sleep(0)
+    await posts.finish_tasks()
+    assert b"app " in posts.transport.sent
+    assert not posts.taken
+
+
+async def test_post_that_is_not_taken_goes_to_the_application_as_it_was_sent() -> None:
+    posts = Posts(takes=False)
+    posts.connection.data_received(POST)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app POST /posts/abc 4"]
+
+
+async def test_post_that_could_not_be_answered_goes_to_the_application() -> None:
+    posts = Posts()
+    posts.connection.data_received(POST)
+    posts.answers[0](False)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app POST /posts/abc 4"]
+
+
+async def test_requests_behind_a_post_are_answered_after_it() -> None:
+    posts = Posts()
+    posts.connection.data_received(POST + GET + POST)
+    await asyncio.sleep(0)
+    assert posts.transport.sent == b""
+    posts.answers[0](True)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"direct", b"app GET /x 0", b"app POST /posts/abc 4"]
+
+
+async def test_client_that_is_gone_gets_no_answer() -> None:
+    posts = Posts()
+    posts.connection.data_received(POST)
+    posts.connection.connection_lost(None)
+    posts.answers[0](True)
+    posts.connection.data_received(b"")
+    assert posts.transport.sent == b""
+
+
+async def test_stopping_server_answers_first() -> None:
+    posts = Posts()
+    posts.connection.data_received(POST)
+    closing = asyncio.create_task(posts.connections.close(within_s=60.0))
+    await asyncio.sleep(0)
+    assert not posts.transport.is_closed
+    posts.answers[0](True)
+    assert posts.transport.is_closed
+    assert b"connection: close" in posts.transport.sent
+    posts.connection.connection_lost(None)
+    await closing
+    assert posts.transport.bodies == [b"direct"]
