@@ -26,6 +26,8 @@ from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
 from tests.contract.driven_matches import open_world
 
+NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, freeze_ms=0)
+
 STEP_S = 20.0
 """Time limit of a step: far longer than it takes on a busy machine."""
 
@@ -174,7 +176,7 @@ async def open_step(
         assert region is not None
         yield SingleStep(
             lease=Lease(msgspec.structs.replace(row, lease_until_ms=clock.at_ms + LEASE_MS), db, clock),
-            deps=msgspec.structs.replace(process.deps, clock=clock, intervals=Intervals(probe_s=0.0, last_posts_s=0.0)),
+            deps=msgspec.structs.replace(process.deps, clock=clock, intervals=NO_PAUSES),
             region=msgspec.structs.replace(region, fleet=fleet),
             fold=Fold.begin(row, 1.0),
             clock=clock,

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from matchpod.core.failures import Failure
-from matchpod.core.servers.server_loss import NO_POSTS_MS, SILENCE_MS, FleetReport, Silence
+from matchpod.core.servers.server_loss import (
+    NO_POSTS_MS,
+    QUIET_MS,
+    SILENCE_MS,
+    FleetReport,
+    LossLimits,
+    Silence,
+)
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.runner import liveness
+from matchpod.service.runner.intervals import Intervals
 from matchpod.storage import raw_log
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, open_world
@@ -114,17 +123,51 @@ async def test_server_that_hangs_after_the_clock_was_set_back_is_lost(db: Databa
         assert (step.lost, probes) == ([SILENT], 1 + SILENCE_MS // 1_000)
 
 
-async def test_server_that_posts_its_log_is_alive_although_its_console_refuses_connections(db: Database) -> None:
-    async with open_step(db, dead_line(), answers=[FleetReport.UNKNOWN] * 200 + [FleetReport.GONE]) as step:
+async def test_server_that_posts_its_log_is_neither_asked_nor_looked_for(db: Database) -> None:
+    async with open_step(db, dead_line(), answers=[FleetReport.GONE]) as step:
         probe = step.probe()
-
-        def post() -> None:
+        probe.log_received(step.clock.at_ms)
+        probing = asyncio.create_task(step.probe_to_end(probe))
+        for second in range(200):
+            await asyncio.sleep(0)
             step.pass_time(1_000)
-            probe.log_received(step.clock.at_ms)
+            if second % 3 == 0:
+                probe.log_received(step.clock.at_ms)
+        assert (step.lost, step.line.commands, len(step.fleet.answers)) == ([], [], 1)
+        for _ in range(4):
+            await asyncio.sleep(0)
+            step.pass_time(1_000)
+        await probing
+        assert step.lost == [GONE]
 
-        step.fleet.on_probe = post
-        await step.probe_to_end(probe)
-        assert step.lost == [GONE], "200 s later"
+
+@pytest.mark.parametrize(
+    ("speed", "silence_ms", "asked_after_s"),
+    [
+        pytest.param(1.0, SILENCE_MS, 20, id="a real server"),
+        pytest.param(1.0, 12_000, 8, id="a short time until a server is lost"),
+        pytest.param(30.0, SILENCE_MS, 4, id="a fast game"),
+    ],
+)
+async def test_quiet_server_is_asked_after_a_freeze_time(
+    db: Database, speed: float, silence_ms: int, asked_after_s: int
+) -> None:
+    async with open_step(db) as step:
+        step.region = msgspec.structs.replace(step.region, speed=speed)
+        step.deps = msgspec.structs.replace(step.deps, intervals=Intervals(probe_s=0.0, last_posts_s=0.0))
+        step.deps.regions.silent.limits = LossLimits(silence_ms)
+        seconds = 0
+
+        def pass_time() -> None:
+            nonlocal seconds
+            seconds += 1
+            step.pass_time(1_000)
+            if step.line.commands:
+                step.fleet.answers.append(FleetReport.GONE)
+
+        step.fleet.on_probe = pass_time
+        await step.probe_to_end()
+        assert seconds - 1 == asked_after_s, "one more probe to end"
 
 
 async def test_refused_console_of_a_waiting_server_is_no_loss_for_twenty_seconds(db: Database) -> None:
@@ -168,7 +211,7 @@ async def test_silence_of_one_server_is_shown_until_its_next_sign_of_life(db: Da
             step.pass_time(1_000)
             seen.append(silent.since_ms("srv_1"))
             if len(seen) == 15:
-                probe.log_received(step.clock.at_ms)
+                probe.log_received(step.clock.at_ms - QUIET_MS)
                 seen.append(silent.since_ms("srv_1"))
 
         step.fleet.on_probe = pass_time
@@ -184,6 +227,7 @@ async def test_server_that_died_is_lost_although_its_log_is_from_the_future(db: 
     async with open_step(db, dead_line()) as step:
         probe = step.probe()
         probe.log_received(step.clock.at_ms + 3_600_000)
+        step.pass_time(QUIET_MS)
         step.each_probe(1_000)
         await step.probe_to_end(probe)
         assert step.lost == [SILENT]

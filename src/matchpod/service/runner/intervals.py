@@ -51,7 +51,10 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     probe_s: float = 2.5
     """How often a server is probed."""
     quiet_ms: int = QUIET_MS
-    """A server that has posted nothing for this long is asked."""
+    """A server that has posted nothing for this long is looked for in its fleet."""
+    freeze_ms: int = 20_000
+    """How long a real server may log nothing before it is asked: longer than a usual freeze time. It logs the question,
+    which would be a tenth of all posts if it were asked more often."""
     ask_s: float = 3.0
     """Timeout of a question to the console."""
     last_posts_s: float = 1.0

@@ -1,6 +1,7 @@
 """Liveness probe of the server of a running match: its process, its log posts and its console.
 
-The console is asked only if the log is silent or the players are in doubt. `core.server_loss` decides what follows.
+While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than a freeze time, or if
+the players are in doubt. `core.server_loss` decides what follows.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class LivenessProbe:
         self._is_unanswered = False
         self._is_reported = False
         self._silent = deps.regions.silent
+        freeze_ms = min(round(self._intervals.freeze_ms / region.speed), self._silent.limits.silence_ms * 2 // 3)
+        self._ask_after_ms = max(self._intervals.quiet_ms, freeze_ms)
 
     def log_received(self, at_ms: int) -> None:
         """Record a log post; its time may be in the future, if our clock was set back since it was stored."""
@@ -98,10 +101,11 @@ class LivenessProbe:
         """Probe until the server is lost or at fault."""
         try:
             while True:
-                judged = await self._probe()
-                if judged.health is ServerHealth.LOST:
-                    self._on_lost(judged.why)
-                    return
+                if not self._is_posting() or self._match.presence.is_doubtful:  # a post shows that the server is alive
+                    judged = await self._probe()
+                    if judged.health is ServerHealth.LOST:
+                        self._on_lost(judged.why)
+                        return
                 with self._excusing_delay(self._intervals.probe_s):
                     await asyncio.sleep(self._intervals.probe_s)
         except ConsoleFaultError as exc:
@@ -119,7 +123,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Observe the server, and ask its console if it is quiet."""
+        """Observe the server, and ask its console if it has been quiet for long, or if its players are in doubt."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")
@@ -129,7 +133,7 @@ class LivenessProbe:
         if self._match.presence.is_doubtful and self._is_posting():
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
-        if self._silent_ms() >= self._intervals.quiet_ms:
+        if self._silent_ms() >= self._ask_after_ms:
             warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
                 await self._ask()
