@@ -23,6 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import uvloop
 
@@ -47,6 +48,17 @@ FAST_S = (2.0, 30.0)
 SETTLE_S = 10.0
 LIVE_S = 300.0
 QUIET_S = 5
+CALL_S = 0.05
+"""Pause between two requests of the caller beside the matches."""
+
+
+class Reading(NamedTuple):
+    """The time, and what a service has used so far."""
+
+    at_s: float
+    cpu_s: float
+    waited_s: float
+    written_mb: float
 
 
 @dataclass
@@ -60,6 +72,7 @@ class Part:
     lines: int
     size: int
     waited_s: float
+    written_mb: float
 
 
 @dataclass
@@ -69,10 +82,25 @@ class Subject:
     checkout: Checkout
     site: Site
     parts: list[Part] = field(default_factory=list)
+    idle_mb: float = 0.0
+    """Its memory before the first match."""
+    live_mb: float = 0.0
+    """Its memory at the end, with all matches live."""
+    answers_ms: list[float] = field(default_factory=list)
+    """How long requests of a caller took meanwhile."""
 
-    def read(self) -> tuple[float, float, float]:
-        """Return the time, the CPU time of the service, and how long it could run but had no core."""
-        return time.time(), self.site.service.cpu_s(), self.site.service.waited_s()
+    def read(self) -> Reading:
+        """Return what the service has used so far."""
+        service = self.site.service
+        return Reading(time.time(), service.cpu_s(), service.waited_s(), service.written_mb())
+
+    async def call(self, server_id: str) -> None:
+        """Request the same server again and again, and note how long that takes."""
+        while True:
+            began_s = time.monotonic()
+            await self.site.get(f"/api/v1/servers/{server_id}")
+            self.answers_ms.append((time.monotonic() - began_s) * 1000)
+            await asyncio.sleep(CALL_S)
 
 
 def settings_of(number: int) -> dict[str, object]:
@@ -86,8 +114,8 @@ def settings_of(number: int) -> dict[str, object]:
     return {**settings, "customCvars": "\n".join(f"{name} {value}" for name, value in variables.items())}
 
 
-async def bring_to_play(site: Site, servers: int) -> None:
-    """Create all matches, wait until they are live, and spread their phases."""
+async def bring_to_play(site: Site, servers: int) -> str:
+    """Create all matches, wait until they are live, and spread their phases; return the id of a server."""
     created = [await site.create_with(settings_of(number)) for number in range(servers)]
     async with asyncio.timeout(LIVE_S):
         running = [await site.running_server(one["serverId"]) for one in created]
@@ -95,6 +123,7 @@ async def bring_to_play(site: Site, servers: int) -> None:
             await asyncio.sleep(1)
     rng = random.Random(SERVERS)
     await asyncio.gather(*(play_fast(server["port"], rng.uniform(*FAST_S)) for server in running))
+    return str(created[0]["serverId"])
 
 
 async def play_fast(port: int, seconds: float) -> None:
@@ -115,8 +144,10 @@ async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, s
             site = Site(folder / checkout.label, servers, speed=1.0, checkout=checkout)
             subjects.append(Subject(checkout, site))
             site.begin()
-        await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
+            subjects[-1].idle_mb = site.service.resident_mb()
+        first_servers = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
         await asyncio.sleep(SETTLE_S)
+        callers = [asyncio.create_task(one.call(name)) for one, name in zip(subjects, first_servers, strict=True)]
         before = [one.read() for one in subjects]
         for _ in range(PARTS):
             await asyncio.sleep(seconds / PARTS)
@@ -124,7 +155,10 @@ async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, s
             for one, first, last in zip(subjects, before, after, strict=True):
                 one.parts.append(part_of(one.site.folder / DATABASE_FILE, first, last))
             before = [one.read() for one in subjects]
+        for caller in callers:
+            caller.cancel()
         for one in subjects:
+            one.live_mb = one.site.service.resident_mb()
             live = (await one.site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"]
             if live < servers:
                 raise RuntimeError(f"{one.checkout.label}: only {live} of {servers} matches are live at the end")
@@ -134,24 +168,25 @@ async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, s
     return subjects
 
 
-def part_of(database: Path, first: tuple[float, float, float], last: tuple[float, float, float]) -> Part:
+def part_of(database: Path, first: Reading, last: Reading) -> Part:
     """Return what was stored between two readings, and what it cost."""
     db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
         query = "SELECT kind, body FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
-        rows = db.execute(query, (int(first[0] * 1000), int(last[0] * 1000))).fetchall()
+        rows = db.execute(query, (int(first.at_s * 1000), int(last.at_s * 1000))).fetchall()
     finally:
         db.close()
     posts = [body for kind, body in rows if kind == "log"]
     reports = [body for kind, body in rows if kind in ("report", "shots", "detection")]
     return Part(
-        seconds=last[0] - first[0],
-        cpu_s=last[1] - first[1],
+        seconds=last.at_s - first.at_s,
+        cpu_s=last.cpu_s - first.cpu_s,
         posts=len(posts),
         reports=len(reports),
         lines=sum(body.count(b"\n") for body in posts),
         size=sum(map(len, posts)) + sum(map(len, reports)),
-        waited_s=last[2] - first[2],
+        waited_s=last.waited_s - first.waited_s,
+        written_mb=last.written_mb - first.written_mb,
     )
 
 
@@ -161,7 +196,7 @@ def part_of(database: Path, first: tuple[float, float, float], last: tuple[float
 def print_figures(subjects: Sequence[Subject], servers: int) -> None:
     """Print the cost per match and hour, and per post."""
     print(f"{'':44}" + "".join(f"{one.checkout.label:>14}" for one in subjects))
-    rows = [figures(one.parts, servers) for one in subjects]
+    rows = [figures(one, servers) for one in subjects]
     for name in rows[0]:
         cells = "".join(f"{row[name]:>14,.{1 if row[name] < 1000 else 0}f}" for row in rows)
         print(f"{name:44}{cells}")
@@ -172,8 +207,9 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
         print(f"CPU per post, after against before: median {statistics.median(ratios) - 1:+.1%} (parts: {shown})")
 
 
-def figures(parts: Sequence[Part], servers: int) -> dict[str, float]:
+def figures(subject: Subject, servers: int) -> dict[str, float]:
     """Return the figures of a service, by name."""
+    parts, answers_ms = subject.parts, sorted(subject.answers_ms)
     hours = sum(one.seconds for one in parts) / 3600 * servers
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
     return {
@@ -183,6 +219,10 @@ def figures(parts: Sequence[Part], servers: int) -> dict[str, float]:
         "reports of plugins per match-hour": sum(one.reports for one in parts) / hours,
         "lines per match-hour": sum(one.lines for one in parts) / hours,
         "KB per match-hour": sum(one.size for one in parts) / hours / 1000,
+        "MB written per match-hour": sum(one.written_mb for one in parts) / hours,
+        "KB of memory per live match": (subject.live_mb - subject.idle_mb) / servers * 1000,
+        "get server, median ms": statistics.median(answers_ms),
+        "get server, 99 % within ms": answers_ms[int(len(answers_ms) * 0.99)],
         "service, % of a core": cpu_s / sum(one.seconds for one in parts) * 100,
         "  could run but had no core, %": sum(one.waited_s for one in parts) / sum(one.seconds for one in parts) * 100,
     }

@@ -59,6 +59,11 @@ class MeasuredProcess(PinnedProcess):
         """Return its CPU time in the kernel."""
         return self._times()[1]
 
+    def written_mb(self) -> float:
+        """Return what it has passed to the system to be written: nearly all of it to the database."""
+        fields = dict(line.split(": ") for line in Path(f"/proc/{self._process.pid}/io").read_text().splitlines())
+        return int(fields["wchar"]) / 1e6
+
     def _times(self, folder: str = "") -> tuple[float, float]:
         fields = Path(f"/proc/{self._process.pid}/{folder}stat").read_text().rpartition(")")[2].split()
         ticks = os.sysconf("SC_CLK_TCK")
