@@ -127,6 +127,20 @@ async def test_unavailable_database_is_asked_once(db: Database) -> None:
     assert await writer.append("srv_1", post(b"later")) == 5
 
 
+async def test_writer_survives_a_bug(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+    class BuggyDatabase(DelegatingDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            if statements[0].params["server_id"] == "srv_bad":
+                raise RuntimeError("a bug")
+            return await super().write(statements)
+
+    writer = writer_of(BuggyDatabase(db))
+    with pytest.raises(DatabaseError, match="RuntimeError: a bug"):
+        await writer.append("srv_bad", post(b"one"))
+    assert [record.message for record in caplog.records] == ["log writer failed"]
+    assert await writer.append("srv_1", post(b"two")) == 3
+
+
 async def test_sender_that_fails_does_not_stop_the_others(db: Database) -> None:
     writer, told = writer_of(db), Told()
 

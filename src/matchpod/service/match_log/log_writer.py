@@ -133,13 +133,20 @@ class LogWriter:
                 group, self._waiting = self._waiting[:MAX_ENTRIES], self._waiting[MAX_ENTRIES:]
                 # In this order replicas do not wait for each other in a circle.
                 group.sort(key=lambda one: one.server_id)
-                self._finish(await self._commit(group))
+                self._finish(await self._try_commit(group))
                 if not self._is_urgent and len(self._waiting) < MAX_ENTRIES:
                     return
         finally:
             self._writing = None
             if self._waiting:
                 self._plan()
+
+    async def _try_commit(self, group: Sequence[_Waiting]) -> list[_Result]:
+        try:
+            return await self._commit(group)
+        except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers need a result
+            _log.exception("log writer failed")
+            return [(one, DatabaseError(f"{type(exc).__name__}: {exc}")) for one in group]
 
     async def _commit(self, group: Sequence[_Waiting]) -> list[_Result]:
         """Commit a group. If that fails, each alone, unless the database is unavailable: one may be at fault."""
