@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import pytest
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement
 from matchpod.service.match_log.entries import EntryKind, NewEntry
-from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import FEW_MATCHES, MAX_TICK_S, LogWriter, tick_distance_s
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log
+from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
 
@@ -99,7 +102,7 @@ async def test_what_waits_can_be_flushed(db: Database) -> None:
     writer, told = writer_of(db, distance_s=3_600.0), Told()
     await writer.append("srv_1", post(b"first"))
     writer.add("srv_1", post(b"waits"), told.note(1))
-    await writer.flush()
+    await writer.flush("srv_1")
     assert told.results == [10]
 
 
@@ -151,6 +154,45 @@ async def test_sender_that_fails_does_not_stop_the_others(db: Database) -> None:
     writer.add("srv_2", post(b"two"), told.note(1))
     await told.is_complete.wait()
     assert await writer.append("srv_1", post(b"three")) == 8
+
+
+class IdleMatch:
+    """The runner of a match that waits for entries; `error` is raised after the first."""
+
+    def __init__(self, matches: LocalMatches, name: str, error: Exception | None = None) -> None:
+        self.live = LocalMatch(name, cast(Fold, None), 0)
+        self.live.idle = self
+        self.applied: list[bytes] = []
+        self._error = error
+        matches.add(self.live)
+
+    def apply(self, entry: RawEntry) -> bool:
+        self.live.seq = entry.seq
+        self.applied.append(entry.body)
+        return True
+
+    def has_work(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        return self.applied[-1] == b"wakes"
+
+
+async def test_entries_are_applied_for_idle_runners_which_wake_if_they_have_work_or_fail(db: Database) -> None:
+    matches = LocalMatches()
+    broken = IdleMatch(matches, "srv_broken", KeyError("a bug"))
+    idle, woken = IdleMatch(matches, "srv_idle"), IdleMatch(matches, "srv_woken")
+    writer = LogWriter(db, matches, FoldTurns(db), distance_s=lambda _: 0.0)
+    for name, body in (("srv_broken", b"one"), ("srv_idle", b"two"), ("srv_woken", b"wakes")):
+        writer.add(name, post(body), lambda _: None)
+    async with asyncio.timeout(60):
+        await woken.live.woken.wait()
+    assert (broken.applied, idle.applied, woken.applied) == ([b"one"], [b"two"], [b"wakes"])
+    assert isinstance(broken.live.error, KeyError)
+    assert (broken.live.woken.is_set(), idle.live.woken.is_set()) == (True, False)
+    await writer.append("srv_idle", post(b"three"))
+    async with asyncio.timeout(60):
+        while idle.applied != [b"two", b"three"]:
+            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from matchpod.storage.rows import column_list, from_row, read_number, write_one
 BLOCK_BYTES: Final = 512 * 1024
 """Size at which a block is complete, before compression: large enough to compress to a tenth, and small enough to
 unpack for one page. Other writers hardly wait for the transaction that writes one."""
-BLOCK_ENTRIES: Final = 2_000
-"""Maximum entries of a block."""
+PAGE_ENTRIES: Final = 200
+"""Maximum entries that are read at a time to be merged."""
 PRESET: Final = 1
 """Of xz: as fast as zlib with level 9, and a quarter smaller. The usual one takes seven times as long for a tenth."""
 NEWEST_ENTRIES: Final = 100
@@ -37,6 +37,9 @@ _BLOCK: Final = "block"
 _WHOLE = 0
 """The column `is_compressed` of an entry as it was sent. It is 1 if an earlier version compressed the entry alone, and
 the negative number of entries in a block, which follow each other."""
+
+_RawRow = tuple[str, int, str, int, bytes, bytes, int]
+"""The columns of `RawEntry`, and `is_compressed`."""
 
 # Entries of any age are kept while their match is in progress: replaying it may need them.
 _OLD: Final = (
@@ -119,7 +122,7 @@ async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int)
         " AND seq > (SELECT seq FROM raw_log_heads WHERE server_id = :server_id) - :count ORDER BY seq DESC",
         {"server_id": server_id, "kind": kind, "count": count},
     )
-    after_seq = await newest_seq(db, server_id) - count if rows and rows[0][2] == _BLOCK else 0
+    after_seq = await newest_seq(db, server_id) - count if any(row[2] == _BLOCK for row in rows) else 0
     found = await _unpack(rows, lambda entry: entry.kind == kind and entry.seq > after_seq, count)
     return sorted(found, key=lambda entry: entry.seq, reverse=True)
 
@@ -139,15 +142,27 @@ async def count_unheard(db: Database, since_ms: int) -> dict[str, int]:
 async def compress(db: Database, server_id: str) -> None:
     """Merge the entries of an ended match into compressed blocks; they read the same as before."""
     seq = 0
-    while rows := await db.read(
-        f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
-        f" WHERE server_id = :server_id AND seq > :seq AND kind <> '{_BLOCK}' ORDER BY seq LIMIT :limit",
-        {"server_id": server_id, "seq": seq, "limit": BLOCK_ENTRIES},
-    ):
+    while rows := await _read_block(db, server_id, seq):
         merge, seq = await asyncio.to_thread(_merge, server_id, rows)
         # Raised if another process has merged or deleted the entries in the meantime.
         with contextlib.suppress(DuplicateError, NothingChangedError):
             await db.write(merge)
+
+
+async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
+    """Return the rows after a number that are not in a block yet, at least as many as fill one."""
+    rows: list[Row] = []
+    size = 0
+    while size < BLOCK_BYTES and (
+        page := await db.read(
+            f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
+            f" WHERE server_id = :server_id AND seq > :seq AND kind <> '{_BLOCK}' ORDER BY seq LIMIT :limit",
+            {"server_id": server_id, "seq": rows[-1][1] if rows else seq, "limit": PAGE_ENTRIES},
+        )
+    ):
+        rows += page
+        size += sum(len(headers) + len(body) for *_, headers, body, _ in msgspec.convert(page, list[_RawRow]))
+    return rows
 
 
 async def prune(db: Database, before_ms: int) -> int:
@@ -219,6 +234,8 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
     of_entries: dict[str, Value] = {"server_id": server_id, "first_seq": merged[0].seq, "seq": merged[-1].seq}
     delete = (
         f"DELETE FROM raw_log WHERE server_id = :server_id AND seq >= :first_seq AND seq <= :seq AND kind <> '{_BLOCK}'"
+        " AND NOT EXISTS (SELECT 1 FROM raw_log AS other WHERE other.server_id = :server_id"
+        f" AND other.seq >= :first_seq AND other.seq <= :seq AND other.kind = '{_BLOCK}')"
     )
     of_block: dict[str, Value] = {
         "server_id": server_id,

@@ -133,9 +133,9 @@ class Application:
         started = self._monotonic()
 
         def stored(is_stored: bool) -> None:
+            answer(is_stored)
             if is_stored:
                 self._record(LOGS_PATH, "POST", 200, started=started, request_id="")
-            answer(is_stored)
 
         return services.ingest.take_log(token, headers, body, stored)
 

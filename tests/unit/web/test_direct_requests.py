@@ -134,6 +134,19 @@ async def test_post_that_is_not_taken_goes_to_the_application_as_it_was_sent() -
     assert posts.transport.bodies == [b"app POST /posts/abc 4"]
 
 
+async def test_application_answers_if_taking_a_post_fails(caplog: pytest.LogCaptureFixture) -> None:
+    posts = Posts()
+
+    def fail(*_: object) -> bool:
+        raise RuntimeError("a bug")
+
+    posts.connections.direct = DirectRoute(prefix=b"/posts/", take=fail, response=b"direct")
+    posts.connection.data_received(POST)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app POST /posts/abc 4"]
+    assert [record.message for record in caplog.records] == ["direct request failed"]
+
+
 async def test_post_that_could_not_be_answered_goes_to_the_application() -> None:
     posts = Posts()
     posts.connection.data_received(POST)

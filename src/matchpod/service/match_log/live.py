@@ -81,9 +81,10 @@ class LocalMatch:
         try:
             if not turns.advance(self.dequeue, runner.apply):
                 return False
+            if runner.has_work():
+                self.woken.set()
         except Exception as exc:  # noqa: BLE001 - the runner raises it
             self.error = exc
-        if self.error is not None or runner.has_work():
             self.woken.set()
         return True
 

@@ -32,8 +32,10 @@ TICK_S_PER_MATCH: Final = 0.001
 MAX_TICK_S: Final = 1.0
 """Longest distance between two ticks: what an overlay shows is that old, and so much of a log is lost with a server."""
 
-MAX_ENTRIES: Final = 1_000
-"""Maximum entries of a transaction, so that other writers hardly wait."""
+MAX_GROUP: Final = 1_000
+"""Maximum senders of a transaction, so that other writers hardly wait."""
+MAX_SHARED_GROUP: Final = 100
+"""The same for a shared database: every entry needs its own round trips, and locks a row until the end."""
 
 Done = Callable[[int | DatabaseError], None]
 """Called after the commit with the bytes that the match has stored so far, or with the error."""
@@ -70,6 +72,7 @@ class LogWriter:
     ) -> None:
         self._db = db
         self._distance_s = distance_s
+        self._limit = MAX_SHARED_GROUP if db.is_shared else MAX_GROUP
         self._live = live
         self._turns = turns
         self._unread: dict[LocalMatch, None] = {}
@@ -105,13 +108,9 @@ class LogWriter:
         self._begin()
         return await future
 
-    async def flush(self) -> None:
-        """Commit all that waits."""
-        if self._waiting:
-            self._is_urgent = True
-            self._begin()
-        if self._writing is not None:
-            await asyncio.wait({self._writing})
+    async def flush(self, server_id: str) -> None:
+        """Commit all that waits of a match."""
+        await self.append(server_id, ())
 
     def _plan(self) -> None:
         loop = asyncio.get_running_loop()
@@ -129,12 +128,12 @@ class LogWriter:
         try:
             while True:
                 self._began_s = asyncio.get_running_loop().time()
-                self._is_urgent = False
-                group, self._waiting = self._waiting[:MAX_ENTRIES], self._waiting[MAX_ENTRIES:]
+                group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
+                self._is_urgent = self._is_urgent and bool(self._waiting)  # it may be among those
                 # In this order replicas do not wait for each other in a circle.
                 group.sort(key=lambda one: one.server_id)
                 self._finish(await self._try_commit(group))
-                if not self._is_urgent and len(self._waiting) < MAX_ENTRIES:
+                if not self._is_urgent and len(self._waiting) < self._limit:
                     return
         finally:
             self._writing = None
@@ -154,7 +153,7 @@ class LogWriter:
             statement for one in group for new in one.entries for statement in statements_of(one.server_id, new)
         ]
         try:
-            rows = iter(await self._db.write(statements))
+            rows = iter(await self._db.write(statements) if statements else [])
         except DatabaseError as exc:
             if len(group) > 1 and not isinstance(exc, DatabaseUnavailableError):
                 return [result for one in group for result in await self._commit([one])]
@@ -192,8 +191,9 @@ class LogWriter:
                 await self._turns.next_turn()
                 while self._unread:
                     live = next(iter(self._unread))
-                    if not live.advance(self._turns):
-                        break
                     del self._unread[live]
+                    if not live.advance(self._turns):
+                        self._unread[live] = None  # after the others
+                        break
         finally:
             self._reading = None

@@ -220,6 +220,7 @@ class _Runner:
             or bool(self._lost)
             or self._live.is_behind
             or self._must_save(now_ms)
+            or now_ms >= self._wake_ms  # the clock was set, or the machine slept
             or self._next_alarm_ms(now_ms) < self._wake_ms
         )
 
@@ -325,7 +326,7 @@ class _Runner:
 
     async def _end_lost(self) -> None:
         await self._lease.change(error=readable_error(self._lost))  # first: no post that is stored meanwhile is missed
-        await self._deps.log_writer.flush()
+        await self._deps.log_writer.flush(self._live.server_id)
         await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
             return

@@ -235,13 +235,17 @@ class ApiConnection(asyncio.Protocol):
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)
-        direct = self._shared.direct
-        if direct is None or not direct.take(
-            exchange.url[len(direct.prefix) :].decode("latin-1"),
-            exchange.headers,
-            body,
-            lambda is_answer: self._answer(exchange, is_answer=is_answer),
-        ):
+        direct, is_taken = self._shared.direct, False
+        try:
+            is_taken = direct is not None and direct.take(
+                exchange.url[len(direct.prefix) :].decode("latin-1"),
+                exchange.headers,
+                body,
+                lambda is_answer: self._answer(exchange, is_answer=is_answer),
+            )
+        except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
+            _log.exception("direct request failed")
+        if not is_taken:
             self._answer(exchange, is_answer=False)
 
     def _answer(self, exchange: DirectExchange, *, is_answer: bool) -> None:
