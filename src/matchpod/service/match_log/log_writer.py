@@ -148,14 +148,18 @@ class LogWriter:
             return [(one, DatabaseError(f"{type(exc).__name__}: {exc}")) for one in group]
 
     async def _commit(self, group: Sequence[_Waiting]) -> list[_Result]:
-        """Commit a group. If that fails, each alone, unless the database is unavailable: one may be at fault."""
+        """Commit a group. If that fails, each alone: one may be at fault, and on a full disk small ones may still fit.
+
+        Not if a shared database is unavailable: each would wait for it.
+        """
         statements = [
             statement for one in group for new in one.entries for statement in statements_of(one.server_id, new)
         ]
         try:
             rows = iter(await self._db.write(statements) if statements else [])
         except DatabaseError as exc:
-            if len(group) > 1 and not isinstance(exc, DatabaseUnavailableError):
+            is_worth_it = not (self._db.is_shared and isinstance(exc, DatabaseUnavailableError))
+            if len(group) > 1 and is_worth_it:
                 return [result for one in group for result in await self._commit([one])]
             return [(one, exc) for one in group]
         results: list[_Result] = []
