@@ -127,6 +127,7 @@ class World:
         assert row is not None
         outcome = Outcome(at_ms=self.clock.now_ms(), reason=CancelReason.CANCELED_BY_USER)
         await self.db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
+        self.matches.remove(self.live)
 
 
 def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object) -> ServerRow:

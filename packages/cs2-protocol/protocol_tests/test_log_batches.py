@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import (
+    CHECKSUM_BYTES,
     LATE_MS,
     MAX_LINE_BYTES,
     OPENING_LINES,
@@ -279,7 +280,7 @@ def test_resend_of_a_long_load_is_recognized_by_its_first_lines() -> None:
     body = b"\n".join(lines) + b"\n"
     assert cursor.read(post(body, 0)).lines == lines
     assert cursor.read(post(body + b"new\n", 0)).lines == [b"new"]
-    assert len(cursor.opening) == OPENING_LINES
+    assert len(cursor.opening) == OPENING_LINES * CHECKSUM_BYTES
 
 
 def test_other_map_within_the_known_range_is_a_new_load_whose_start_is_missing() -> None:

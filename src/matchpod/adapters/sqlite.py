@@ -36,7 +36,7 @@ WAITING_WRITES: Final = 10_000
 """Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256
 """Maximum number of transactions per COMMIT: bounds how long the first one waits for the last."""
-CHECKPOINT_PAGES: Final = 4_000
+CHECKPOINT_PAGES: Final = 16_000
 """Pages of 4 KB in the write-ahead log at which they are moved to the file. Most are written again and again, one for
 every post of a match: the more there are, the fewer bytes are written."""
 READ_S: Final = 15.0
@@ -302,6 +302,8 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            # Otherwise pages that a savepoint may have to restore are written to a temporary file.
+            connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error:
             connection.close()
             raise

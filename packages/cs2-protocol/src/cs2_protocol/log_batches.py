@@ -24,6 +24,9 @@ OPENING_LINES = 256
 """Number of first lines that distinguish two loads. A real load opens with 207 lines within one second: two real loads
 began with 11,046 identical bytes, time stamps included, and differed only in the bots that joined."""
 
+CHECKSUM_BYTES = 4
+"""Of a line of the opening: as bytes they take a tenth of the memory of integers."""
+
 HEAD_BYTES = 64
 """First bytes of a load, compared if a post has no whole line: a time stamp and the start of a line."""
 
@@ -169,7 +172,8 @@ class LogCursor(msgspec.Struct):
     load_sent_ms: int | None = None
     last_sent_ms: int = 0
     previous_token: str | None = None
-    opening: list[int] = msgspec.field(default_factory=list)
+    opening: bytes = b""
+    """Checksums of the first lines of the current load."""
     head: bytes = b""
     is_opening: bool = True
     splitter: LineSplitter = msgspec.field(default_factory=LineSplitter)
@@ -221,8 +225,8 @@ class LogCursor(msgspec.Struct):
         if splitter.oversized != oversized:
             notices.append(Oversized(splitter.oversized - oversized))
         if self.is_opening:
-            self.opening.extend(map(crc32, lines[: OPENING_LINES - len(self.opening)]))
-            self.is_opening = len(self.opening) < OPENING_LINES
+            self.opening += _checksums(lines[: OPENING_LINES - len(self.opening) // CHECKSUM_BYTES])
+            self.is_opening = len(self.opening) < OPENING_LINES * CHECKSUM_BYTES
         return NewLines(lines, tuple(notices))
 
     def _new_bytes(self, post: LogPost, notices: list[LogNotice]) -> bytes | None:
@@ -275,7 +279,7 @@ class LogCursor(msgspec.Struct):
         self.end = 0
         self.game_map = None
         self.load_sent_ms = None
-        self.opening = []
+        self.opening = b""
         self.head = b""
         self.is_opening = True
 
@@ -291,8 +295,8 @@ class LogCursor(msgspec.Struct):
         shared = min(len(self.head), len(body))
         if body[:shared] != self.head[:shared]:
             return False
-        checksums = list(map(crc32, LineSplitter().feed(body)[: len(self.opening)]))
-        return checksums == self.opening[: len(checksums)]
+        checksums = _checksums(LineSplitter().feed(body)[: len(self.opening) // CHECKSUM_BYTES])
+        return self.opening.startswith(checksums)
 
     def _is_late(self, post: LogPost) -> bool:
         """True if the server sent the post before the current load began, so it was delayed on the way."""
@@ -328,6 +332,10 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         yield from splitter.feed(chunk)
     yield from splitter.finish()
+
+
+def _checksums(lines: Iterable[bytes]) -> bytes:
+    return b"".join(crc32(line).to_bytes(CHECKSUM_BYTES) for line in lines)
 
 
 def _offset(text: str | None) -> int | None:

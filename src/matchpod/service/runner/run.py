@@ -91,6 +91,7 @@ class _Runner:
             write=lease.write,
             streams=deps.streams,
             server_name=server_name(region.name, lease.row.id),
+            tick_s=lambda: deps.log_writer.distance_s,
             retry_ms=deps.intervals.history_retry_ms,
         )
         self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)

@@ -94,7 +94,9 @@ class Recording:
         self.stored_by_another = 0
         self.entries = 0
         streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
-        self.recorder = Recorder(row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1")
+        self.recorder = Recorder(
+            row, self.fold, db=self.db, write=self._write, streams=streams, server_name="Europe 1", tick_s=float
+        )
 
     async def _write(self, statements: Sequence[Statement]) -> None:
         if self.stored_by_another:
