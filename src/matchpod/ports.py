@@ -17,6 +17,9 @@ Value = str | int | float | bytes | None
 
 Row = tuple[Value, ...]
 
+Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
+"""A parameter of a statement; lists only with PostgreSQL."""
+
 # --- database -----------------------------------------------------------------------------------------------------
 
 
@@ -28,7 +31,7 @@ class Statement(msgspec.Struct, frozen=True):
     """
 
     sql: str
-    params: Mapping[str, Value] = {}
+    params: Mapping[str, Parameter] = {}
     must_change: bool = False
     is_long: bool = False
 
@@ -39,6 +42,10 @@ class DatabaseError(Exception):
 
 class DatabaseUnavailableError(DatabaseError):
     """The database cannot be reached, or its disk is full: retry later. An interrupted COMMIT may have succeeded."""
+
+
+class RowLockedError(DatabaseUnavailableError):
+    """Another transaction keeps a row locked for too long: what needs other rows may succeed."""
 
 
 class NothingChangedError(DatabaseError):
@@ -55,6 +62,10 @@ class Database(Protocol):
     @property
     def is_shared(self) -> bool:
         """True if other processes may use the same database at the same time."""
+
+    @property
+    def is_postgres(self) -> bool:
+        """True if statements may use what only PostgreSQL has, where that saves round trips or needs its clock."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         """Return the current rows of a query."""

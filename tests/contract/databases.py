@@ -53,6 +53,10 @@ class DelegatingDatabase(Database):
     def is_shared(self) -> bool:
         return self._db.is_shared
 
+    @property
+    def is_postgres(self) -> bool:
+        return self._db.is_postgres
+
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return await self._db.read(sql, params)
 

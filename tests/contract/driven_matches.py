@@ -82,6 +82,7 @@ class CrashableDatabase:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self.is_postgres = db.is_postgres
         self.is_dead = False
         self.crashes_before = ""
         """The process dies before it writes a statement with this text, or with this value."""
@@ -118,7 +119,11 @@ class CrashableDatabase:
 
 
 def _contains(statements: Sequence[Statement], text: str) -> bool:
-    return bool(text) and any(text in one.sql or text in one.params.values() for one in statements)
+    return bool(text) and any(
+        text in one.sql or text == value or (isinstance(value, list) and text in value)
+        for one in statements
+        for value in one.params.values() or ("",)
+    )
 
 
 class Process:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from matchpod.core.requests.callback_query import CallbackState
-from matchpod.ports import Database, Delivery, Row, Statement, Value
+from matchpod.ports import Database, Delivery, Row, Statement
 from matchpod.service.access.webhook_signature import verify
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.storage import outbox
@@ -160,7 +160,7 @@ async def test_organization_with_many_slow_hosts_leaves_room_for_others(db: Data
 
 
 async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_not(db: Database) -> None:
-    claimed: list[Value] = []
+    claimed: list[object] = []
 
     class ClaimLog(FlakyDatabase):
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:

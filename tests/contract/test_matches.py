@@ -143,7 +143,7 @@ class InterruptedDatabase(databases.DelegatingDatabase):
 class UnavailableDatabase:
     """A database that is always unavailable."""
 
-    is_shared = False
+    is_shared = is_postgres = False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         raise DatabaseUnavailableError("unavailable")

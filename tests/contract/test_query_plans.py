@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from operator import methodcaller
-from typing import Any
+from typing import Any, cast
 
 import asyncpg  # type: ignore[import-untyped]
 import pytest
@@ -434,7 +434,7 @@ async def test_events_of_organizations_are_found_without_reading_others(cost_of:
 async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(cost_of: CostOf, db: Database) -> None:
     for limit, is_below in ((MATCHES, True), (20, False)):
         check = servers.check_live(ORG, limit)
-        assert bool(await db.read(check.sql, check.params)) is is_below
+        assert bool(await db.read(check.sql, cast(dict[str, Value], check.params))) is is_below
         cost = await cost_of(methodcaller("read", check.sql, check.params))
         assert "servers_live" in cost.indexes, cost.plans
         assert cost.rows <= min(limit, MATCHES // LIVE_OF_MATCHES) + 2, cost.plans

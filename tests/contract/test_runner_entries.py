@@ -16,7 +16,7 @@ from matchpod.core.model import SeriesFormat
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database, FleetError, GameServer, ServerOrder, Statement, Value
+from matchpod.ports import Database, FleetError, GameServer, ServerOrder, Statement
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
@@ -37,7 +37,7 @@ STEAM_ID_BASE = 76561197960265728
 
 async def test_phase_of_the_match_is_stored_for_lists(db: Database) -> None:
     async with open_world(db) as world:
-        stored: list[Value] = []
+        stored: list[object] = []
 
         async def record(statements: Sequence[Statement]) -> None:
             stored.extend(one.params["match_phase"] for one in statements if "match_phase = :" in one.sql)

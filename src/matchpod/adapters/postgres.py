@@ -20,7 +20,9 @@ from matchpod.ports import (
     DatabaseUnavailableError,
     DuplicateError,
     NothingChangedError,
+    Parameter,
     Row,
+    RowLockedError,
     Statement,
     Value,
 )
@@ -55,9 +57,9 @@ _UNAVAILABLE_ERRORS = (
 class _Connection(Protocol):
     """The part of asyncpg's connections that we use."""
 
-    async def fetch(self, query: str, *args: Value) -> Sequence[Sequence[Value]]: ...
+    async def fetch(self, query: str, *args: Parameter) -> Sequence[Sequence[Value]]: ...
 
-    async def execute(self, query: str, *args: Value) -> str: ...
+    async def execute(self, query: str, *args: Parameter) -> str: ...
 
     def terminate(self) -> None: ...
 
@@ -111,6 +113,11 @@ class PostgresDatabase:
     @property
     def is_shared(self) -> bool:
         """True: several replicas may use the same database."""
+        return True
+
+    @property
+    def is_postgres(self) -> bool:
+        """True."""
         return True
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
@@ -216,6 +223,8 @@ def _to_database_error(exc: Exception) -> DatabaseError:
     # A value that does not fit its column is both an InterfaceError and a ValueError: the database is available.
     if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
         return DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
+    if isinstance(exc, asyncpg.LockNotAvailableError):
+        return RowLockedError("PostgreSQL: another transaction keeps a row locked")
     if isinstance(exc, asyncpg.DeadlockDetectedError | asyncpg.SerializationError):
         return DatabaseUnavailableError(f"PostgreSQL aborted the transaction {CONFLICT_TRIES} times due to conflicts")
     return DatabaseError(f"{type(exc).__name__}: {exc}")

@@ -117,6 +117,11 @@ class SqliteDatabase:
         """False: only this process uses the file."""
         return False
 
+    @property
+    def is_postgres(self) -> bool:
+        """False."""
+        return False
+
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         """Return the current rows of a query."""
         if self._is_closed:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
+from matchpod.ports import Database, NothingChangedError, Parameter, Row, Statement, Value
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
@@ -36,7 +36,7 @@ async def read_number(db: Database, sql: str, params: Mapping[str, Value] | None
     return msgspec.convert(number, int)
 
 
-async def write_one(db: Database, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+async def write_one(db: Database, sql: str, params: Mapping[str, Parameter] | None = None) -> list[Row]:
     """Run one statement as a transaction, and return its rows (RETURNING)."""
     (rows,) = await db.write([Statement(sql, params or {})])
     return rows

@@ -22,7 +22,7 @@ BOTH = frozenset(Scope)
 class NoDatabase:
     """A database that must not be used."""
 
-    is_shared = False
+    is_shared = is_postgres = False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         raise AssertionError(f"unexpected query: {sql}")

@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
-from matchpod.service.match_log.entries import NewEntry, statements_of, stored_entry
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, RowLockedError
+from matchpod.service.match_log.entries import NewEntry, stored_entry
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.storage.entry_groups import append_group
 from matchpod.storage.raw_log import RawEntry
 
 FEW_MATCHES: Final = 32
@@ -34,8 +35,6 @@ MAX_TICK_S: Final = 1.0
 
 MAX_GROUP: Final = 1_000
 """Maximum senders of a transaction, so that other writers hardly wait."""
-MAX_SHARED_GROUP: Final = 100
-"""The same for a shared database: every entry needs its own round trips, and locks a row until the end."""
 
 Done = Callable[[int | DatabaseError], None]
 """Called after the commit with the bytes that the match has stored so far, or with the error."""
@@ -72,7 +71,6 @@ class LogWriter:
     ) -> None:
         self._db = db
         self._distance_of = distance_of
-        self._limit = MAX_SHARED_GROUP if db.is_shared else MAX_GROUP
         self._live = live
         self._turns = turns
         self._unread: dict[LocalMatch, None] = {}
@@ -149,16 +147,14 @@ class LogWriter:
     def _next_group(self) -> list[_Waiting]:
         """Remove and return what has to be written now: all that waits if a tick is due, else only what is urgent."""
         now_s = asyncio.get_running_loop().time()
-        if now_s >= self._next_tick_s() or len(self._waiting) >= self._limit:
+        if now_s >= self._next_tick_s() or len(self._waiting) >= MAX_GROUP:
             self._tick_s = now_s
-            group, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
+            group, self._waiting = self._waiting[: MAX_GROUP], self._waiting[MAX_GROUP :]
             self._urgent.intersection_update(one.server_id for one in self._waiting)
         else:
             group = [one for one in self._waiting if one.server_id in self._urgent]
             self._waiting = [one for one in self._waiting if one.server_id not in self._urgent]
             self._urgent.clear()
-        # In this order replicas do not wait for each other in a circle.
-        group.sort(key=lambda one: one.server_id)
         return group
 
     async def _try_commit(self, group: Sequence[_Waiting]) -> list[_Result]:
@@ -173,22 +169,21 @@ class LogWriter:
 
         Not if a shared database is unavailable: each would wait for it.
         """
-        statements = [
-            statement for one in group for new in one.entries for statement in statements_of(one.server_id, new)
+        rows = [
+            (one.server_id, new.kind, new.received_ms, new.headers, new.body) for one in group for new in one.entries
         ]
         try:
-            rows = iter(await self._db.write(statements) if statements else [])
+            numbers = iter(await append_group(self._db, rows))
         except DatabaseError as exc:
-            is_worth_it = not (self._db.is_shared and isinstance(exc, DatabaseUnavailableError))
-            if len(group) > 1 and is_worth_it:
+            is_unavailable = isinstance(exc, DatabaseUnavailableError) and not isinstance(exc, RowLockedError)
+            if len(group) > 1 and not (self._db.is_shared and is_unavailable):
                 return [result for one in group for result in await self._commit([one])]
             return [(one, exc) for one in group]
         results: list[_Result] = []
         for one in group:
             stored, total = [], 0
             for new in one.entries:
-                ((seq, total),) = msgspec.convert(next(rows), list[tuple[int, int]])
-                next(rows)  # of the second statement
+                seq, total = next(numbers)
                 stored.append(stored_entry(one.server_id, seq, new))
             results.append((one, (stored, total)))
         return results

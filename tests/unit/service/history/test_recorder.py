@@ -70,6 +70,10 @@ class FakeDatabase(Database):
     def is_shared(self) -> bool:
         return False
 
+    @property
+    def is_postgres(self) -> bool:
+        return False
+
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         return [(FIRST, self.items)] if self.items and "JOIN map_events" in sql else []
 

@@ -42,6 +42,10 @@ class FakeDatabase(Database):
     def is_shared(self) -> bool:
         return self.clock is not None
 
+    @property
+    def is_postgres(self) -> bool:
+        return False
+
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         if self.is_unavailable:
             raise DatabaseUnavailableError("gone")

@@ -1,0 +1,86 @@
+"""Append the entries of many servers in one transaction. With PostgreSQL it is one statement: a single round trip, and
+no process that is frozen in between can keep the servers' rows locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+from matchpod.storage import raw_log
+from matchpod.storage.rows import write_one
+
+LOCK_MS: Final = 2_000
+"""How long a group waits for a server's row that another transaction has locked; that of a frozen process, for example,
+which PostgreSQL ends after 15 s."""
+CHANNEL: Final = "matchpod_entries"
+"""Where PostgreSQL announces entries to other processes: server ids and numbers, as `srv_1:12 srv_2:5`."""
+ANNOUNCED_TOGETHER: Final = 100
+"""Servers per announcement: PostgreSQL allows 8,000 bytes."""
+
+# Rows of `raw_log_heads` are locked in the order of ids, as Python sorts them (collation C): so did earlier versions,
+# and in one order processes do not wait for each other in a circle.
+_APPEND: Final = f"""
+WITH lock_limit AS MATERIALIZED (
+    SELECT set_config('lock_timeout', '{LOCK_MS}', true) AS value
+), new AS MATERIALIZED (
+    SELECT * FROM unnest(
+        CAST(:server_ids AS TEXT[]), CAST(:kinds AS TEXT[]), CAST(:received_ms AS BIGINT[]),
+        CAST(:headers AS BYTEA[]), CAST(:bodies AS BYTEA[])
+    ) WITH ORDINALITY AS new (server_id, kind, received_ms, headers, body, place)
+), grown AS MATERIALIZED (
+    SELECT server_id, COUNT(*) AS entries, SUM(LENGTH(body)) AS size
+    FROM new CROSS JOIN lock_limit WHERE lock_limit.value IS NOT NULL GROUP BY server_id
+), heads AS (
+    INSERT INTO raw_log_heads (server_id, seq, bytes)
+    SELECT server_id, entries, size FROM grown ORDER BY server_id COLLATE "C"
+    ON CONFLICT (server_id) DO UPDATE
+    SET seq = raw_log_heads.seq + excluded.seq, bytes = raw_log_heads.bytes + excluded.bytes
+    RETURNING server_id, seq, bytes
+), stored AS (
+    INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)
+    SELECT server_id, seq - entries + ROW_NUMBER() OVER (PARTITION BY server_id ORDER BY place),
+        kind, received_ms, headers, body, 0
+    FROM new JOIN grown USING (server_id) JOIN heads USING (server_id)
+), announced AS MATERIALIZED (
+    SELECT pg_notify('{CHANNEL}', string_agg(server_id || ':' || seq, ' ')) FROM (
+        SELECT server_id, seq, (ROW_NUMBER() OVER () - 1) / {ANNOUNCED_TOGETHER} AS part
+        FROM heads WHERE server_id = ANY(CAST(:announced AS TEXT[]))
+    ) AS parts GROUP BY part
+)
+SELECT server_id, seq, bytes FROM heads WHERE (SELECT COUNT(*) FROM announced) >= 0
+"""
+
+
+NewRow = tuple[str, str, int, bytes, bytes]
+"""An entry to be stored: its server, kind, time of receipt, headers and body."""
+
+
+async def append_group(db: Database, group: Sequence[NewRow], announced: Collection[str] = ()) -> list[tuple[int, int]]:
+    """Store entries in order; return for each its number, and the bytes that its server has stored so far.
+
+    `announced` are the servers whose entries are announced to other processes, which may drive their matches.
+    """
+    if not group:
+        return []
+    if not db.is_postgres:
+        appended = await db.write([statement for row in group for statement in _append(row)])
+        return [msgspec.convert(rows[0], tuple[int, int]) for rows in appended[::2]]
+    names = ("server_ids", "kinds", "received_ms", "headers", "bodies")
+    columns = dict(zip(names, map(list, zip(*group, strict=True)), strict=True))
+    rows = await write_one(db, _APPEND, {**columns, "announced": list(announced)})
+    newest = {server_id: (seq, size) for server_id, seq, size in msgspec.convert(rows, list[tuple[str, int, int]])}
+    numbers = []
+    for server_id, *_, body in reversed(group):
+        seq, size = newest[server_id]
+        numbers.append((seq, size))
+        newest[server_id] = seq - 1, size - len(body)
+    return numbers[::-1]
+
+
+def _append(row: NewRow) -> list[Statement]:
+    server_id, kind, received_ms, headers, body = row
+    return raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body)
