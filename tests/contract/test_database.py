@@ -268,6 +268,23 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
 
 
+async def test_postgres_runs_no_second_query_after_a_statement_and_leaves_no_transaction_open(
+    postgres_url: str,
+) -> None:
+    db, other = [await PostgresDatabase.open(postgres_url) for _ in range(2)]
+    activity = "SELECT state, query FROM pg_stat_activity WHERE query LIKE '%round trip%' AND pid <> pg_backend_pid()"
+    try:
+        await db.read("SELECT 'one round trip'")
+        assert await other.read(activity) == [("idle", "SELECT 'one round trip'")]
+        with pytest.raises(DatabaseError):
+            await db.write([Statement("SELECT 'two round trips'"), Statement("SELECT 1 / 0")])
+        assert await db.read("SELECT 'a third round trip'") == [("a third round trip",)]
+        assert [state for state, _ in await other.read(activity)] == ["idle"]
+    finally:
+        await db.close()
+        await other.close()
+
+
 async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers(postgres_url: str) -> None:
     db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=2.0))
     await db.write([TABLE])

@@ -31,8 +31,10 @@ _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
 """Connections per process: PostgreSQL allows 100 by default, and several replicas share them."""
+STATEMENTS: Final = 500
+"""Prepared statements per connection: more than there are different ones in the service."""
 RESET_S: Final = 2.0
-"""Time limit for resetting a connection before it returns to the pool; then it is terminated."""
+"""Time limit for rolling back what a connection has left open before it returns to the pool; then it is terminated."""
 CONFLICT_TRIES: Final = 5
 """How many times a transaction is tried if PostgreSQL aborts it because of a conflict."""
 _MAX_TRANSLATIONS: Final = 1_000
@@ -78,6 +80,16 @@ class _Pool(Protocol):
     def terminate(self) -> None: ...
 
 
+class _PooledConnection(asyncpg.Connection):  # type: ignore[misc]  # see the import
+    """A connection that returns to the pool without a query. The pool still rolls back an open transaction; there is
+    nothing else to reset: settings are changed for a transaction only, and none locks, listens or has a cursor longer.
+    """
+
+    def get_reset_query(self) -> str:
+        """Nothing: the usual query would be a second round trip after every statement."""
+        return ""
+
+
 class PostgresLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Time limits of a database."""
 
@@ -105,7 +117,14 @@ class PostgresDatabase:
         """Connect; DatabaseUnavailableError if the server cannot be reached or rejects the login."""
         try:
             async with asyncio.timeout(limits.operation_s):
-                pool: _Pool = await asyncpg.create_pool(url, min_size=1, max_size=CONNECTIONS)
+                pool: _Pool = await asyncpg.create_pool(
+                    url,
+                    min_size=1,
+                    max_size=CONNECTIONS,
+                    connection_class=_PooledConnection,
+                    statement_cache_size=STATEMENTS,
+                    max_cached_statement_lifetime=0,
+                )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as exc:
             raise _to_database_error(exc) from exc
         return cls(pool, limits)
