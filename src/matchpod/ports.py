@@ -79,6 +79,12 @@ class Database(Protocol):
         All or nothing. Once it has returned, the change survives a crash of this process or the machine.
         """
 
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        """Call `on_announced` with what other processes announce on a channel, until cancelled. Never fail.
+
+        Announcements may be missed. A database without any waits until it is cancelled.
+        """
+
     async def close(self) -> None:
         """Close all connections; committed writes are kept."""
 

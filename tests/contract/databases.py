@@ -68,6 +68,9 @@ class DelegatingDatabase(Database):
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         return await self._db.write(statements)
 
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        await self._db.listen(channel, on_announced)
+
     async def close(self) -> None:
         await self._db.close()
 

@@ -110,6 +110,9 @@ class CrashableDatabase:
         self._check_alive()
         return rows
 
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        await self._db.listen(channel, on_announced)
+
     async def close(self) -> None:
         pass
 

@@ -184,6 +184,9 @@ class IdleMatch:
         self.applied.append(entry.body)
         return True
 
+    def is_due(self, now_ms: int) -> bool:
+        return False
+
     def has_work(self) -> bool:
         if self._error is not None:
             raise self._error

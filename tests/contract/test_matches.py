@@ -155,6 +155,9 @@ class UnavailableDatabase:
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise DatabaseUnavailableError("unavailable")
 
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        raise AssertionError("unexpected")
+
     async def close(self) -> None:
         pass
 

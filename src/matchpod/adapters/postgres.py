@@ -30,7 +30,12 @@ from matchpod.ports import (
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Connections per process: PostgreSQL allows 100 by default, and several replicas share them."""
+"""Connections per process, besides one that listens: PostgreSQL allows 100 by default, and several replicas share
+them."""
+LISTEN_CHECK_S: Final = 5.0
+"""How often the connection that listens is tried: a lost one is not always reported."""
+LISTEN_RETRY_S: Final = 1.0
+"""Pause before it is opened again."""
 STATEMENTS: Final = 500
 """Prepared statements per connection: more than there are different ones in the service."""
 RESET_S: Final = 2.0
@@ -107,8 +112,9 @@ DEFAULT_LIMITS: Final = PostgresLimits()
 class PostgresDatabase:
     """A pool of connections to one PostgreSQL database."""
 
-    def __init__(self, pool: _Pool, limits: PostgresLimits) -> None:
+    def __init__(self, pool: _Pool, url: str, limits: PostgresLimits) -> None:
         self._pool = pool
+        self._url = url
         self._limits = limits
         self._translations: dict[str, NumberedSql] = {}
 
@@ -127,7 +133,7 @@ class PostgresDatabase:
                 )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as exc:
             raise _to_database_error(exc) from exc
-        return cls(pool, limits)
+        return cls(pool, url, limits)
 
     @property
     def is_shared(self) -> bool:
@@ -166,6 +172,24 @@ class PostgresDatabase:
 
         is_long = any(statement.is_long for statement in statements)
         return await self._with_connection(transaction, is_long=is_long)
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        """Call `on_announced` with what is announced on a channel (NOTIFY), until cancelled; reconnect if needed."""
+        while True:
+            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+                await self._listen_once(channel, on_announced)
+            await asyncio.sleep(LISTEN_RETRY_S)
+
+    async def _listen_once(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        """Listen on a connection of its own until it is lost."""
+        connection = await asyncpg.connect(self._url, timeout=self._limits.operation_s)
+        try:
+            await connection.add_listener(channel, lambda *announced: on_announced(announced[-1]))
+            while True:
+                await asyncio.sleep(LISTEN_CHECK_S)
+                await connection.execute("SELECT 1", timeout=self._limits.operation_s)
+        finally:
+            connection.terminate()
 
     async def close(self) -> None:
         """Wait for running transactions, then close every connection."""

@@ -14,7 +14,7 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -157,6 +157,10 @@ class SqliteDatabase:
             self._jobs.put(job)
         # No timeout: the writer resolves every job, and one that timed out could still be committed.
         return await job.future
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        """Wait until cancelled: no other process uses the file."""
+        await asyncio.Event().wait()
 
     async def close(self) -> None:
         """Commit all accepted writes, then close the file; closing twice has no effect."""

@@ -11,13 +11,12 @@ import msgspec
 
 from matchpod.ports import Database, Statement
 from matchpod.storage import raw_log
+from matchpod.storage.announcements import CHANNEL
 from matchpod.storage.rows import write_one
 
 LOCK_MS: Final = 2_000
 """How long a group waits for a server's row that another transaction has locked; that of a frozen process, for example,
 which PostgreSQL ends after 15 s."""
-CHANNEL: Final = "matchpod_entries"
-"""Where PostgreSQL announces entries to other processes: server ids and numbers, as `srv_1:12 srv_2:5`."""
 ANNOUNCED_TOGETHER: Final = 100
 """Servers per announcement: PostgreSQL allows 8,000 bytes."""
 

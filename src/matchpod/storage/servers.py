@@ -304,6 +304,16 @@ async def renew(db: Database, *, owner: str, until_ms: int) -> dict[str, int]:
     return dict(msgspec.convert(held, list[tuple[str, int]]))
 
 
+async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
+    """Return for each server that an owner holds the fence, and the number of its newest log entry."""
+    rows_held = await db.read(
+        "SELECT id, fence, COALESCE(raw_log_heads.seq, 0) FROM servers"
+        " LEFT JOIN raw_log_heads ON raw_log_heads.server_id = servers.id WHERE lease_owner = :owner",
+        {"owner": owner},
+    )
+    return {id_: (fence, seq) for id_, fence, seq in msgspec.convert(rows_held, list[tuple[str, int, int]])}
+
+
 async def drop_leases(db: Database, now_ms: int) -> None:
     """End all leases and repair times. Only for the start of a process that is the only user of the database."""
     for table in ("servers", "callbacks"):

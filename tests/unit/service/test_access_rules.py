@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -33,6 +33,9 @@ class NoDatabase:
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise AssertionError(f"unexpected write: {statements}")
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        raise AssertionError("unexpected")
 
     async def close(self) -> None: ...
 

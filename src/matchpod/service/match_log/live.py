@@ -45,6 +45,9 @@ class IdleRunner(Protocol):
     def has_work(self) -> bool:
         """True if the runner has to do something about what was applied."""
 
+    def is_due(self, now_ms: int) -> bool:
+        """True if the time has come until which it waits."""
+
 
 class LocalMatch:
     """A match that this process drives: its fold, and an inbox of entries that are not applied yet."""
@@ -62,6 +65,7 @@ class LocalMatch:
         self.error: Exception | None = None
         """Why the fold must not be used any longer; the runner raises it."""
         self._inbox: deque[RawEntry] = deque()
+        self._seen_seq = seq
         self._state: LiveState | None = None
         self._progress: MatchProgress | None = None
 
@@ -71,6 +75,21 @@ class LocalMatch:
         if len(self._inbox) < MAX_INBOX:
             self._inbox.append(entry)
         if self.idle is None:
+            self.woken.set()
+
+    def announce(self, seq: int) -> None:
+        """Another process has stored entries up to this number: wake the runner, which reads them."""
+        if seq > self.newest_seq:
+            self.newest_seq = seq
+            self.woken.set()
+
+    def compare(self, seq: int, now_ms: int) -> None:
+        """Wake the runner if an entry is missing that was in the database at the last call already: another process has
+        stored it. A newer one may be about to be enqueued here. Also if the clock was set.
+        """
+        self.announce(self._seen_seq)
+        self._seen_seq = seq
+        if self.idle is not None and self.idle.is_due(now_ms):
             self.woken.set()
 
     def advance(self, turns: FoldTurns) -> bool:

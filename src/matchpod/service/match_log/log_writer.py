@@ -173,7 +173,7 @@ class LogWriter:
             (one.server_id, new.kind, new.received_ms, new.headers, new.body) for one in group for new in one.entries
         ]
         try:
-            numbers = iter(await append_group(self._db, rows))
+            numbers = iter(await append_group(self._db, rows, announced=self._driven_elsewhere(group)))
         except DatabaseError as exc:
             is_unavailable = isinstance(exc, DatabaseUnavailableError) and not isinstance(exc, RowLockedError)
             if len(group) > 1 and not (self._db.is_shared and is_unavailable):
@@ -187,6 +187,12 @@ class LogWriter:
                 stored.append(stored_entry(one.server_id, seq, new))
             results.append((one, (stored, total)))
         return results
+
+    def _driven_elsewhere(self, group: Sequence[_Waiting]) -> set[str]:
+        """Servers of a shared database that this process does not drive: another one may."""
+        return (
+            {one.server_id for one in group if self._live.get(one.server_id) is None} if self._db.is_shared else set()
+        )
 
     def _finish(self, results: Sequence[_Result]) -> None:
         """Answer the senders, then pass the entries to their matches."""

@@ -19,6 +19,9 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
     renew_s: float = RENEW_MS / 1000
     """Pause between two renewals of the leases; two may fail before a lease is lost."""
+    watch_s: float = 1.0
+    """How often all matches of this process are compared with a shared database, in one query: another process may have
+    ended or acquired a match, or stored entries of its log."""
     free_slots_s: float = 5.0
     """How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
     stop_s: float = 30.0

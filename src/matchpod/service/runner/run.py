@@ -37,11 +37,8 @@ from matchpod.service.views.naming import server_name
 from matchpod.storage import servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 
-POLL_S: Final = 1.0
-"""How often a shared database is polled for entries that another process stored."""
-
 LAST_REPORT_POLL_S: Final = 0.05
-"""How often a shared database is polled for them meanwhile."""
+"""How often a shared database is polled for the last reports, which another process may have stored."""
 
 SNAPSHOT_MS: Final = 5_000
 """Minimum time between two snapshots: in the sandbox a round takes seconds."""
@@ -199,8 +196,6 @@ class _Runner:
         """Wait for an alarm. Entries are applied meanwhile, which wakes us if there is something to do."""
         now_ms = self._deps.clock.now_ms()
         self._wake_ms = self._next_alarm_ms(now_ms)
-        if self._deps.db.is_shared:
-            self._wake_ms = min(self._wake_ms, now_ms + round(POLL_S * 1000))
         wait_s = None if self._wake_ms == NEVER_MS else max(0, self._wake_ms - now_ms) / 1000
         self._live.idle = self
         try:
@@ -221,9 +216,13 @@ class _Runner:
             or bool(self._lost)
             or self._live.is_behind
             or self._must_save(now_ms)
-            or now_ms >= self._wake_ms  # the clock was set, or the machine slept
+            or self.is_due(now_ms)
             or self._next_alarm_ms(now_ms) < self._wake_ms
         )
+
+    def is_due(self, now_ms: int) -> bool:
+        """True if an alarm is due: the clock was set, or the machine slept."""
+        return now_ms >= self._wake_ms
 
     def _next_alarm_ms(self, now_ms: int) -> int:
         alarms_ms = (self._fold.wake_ms(), self._recorder.due_ms(now_ms))
@@ -238,8 +237,7 @@ class _Runner:
     async def _apply_new(self) -> None:
         while not self._fold.is_over:
             await self._deps.turns.run(iter(self._live.dequeue, None), self.apply)
-            may_have_more = self._live.is_behind or self._deps.db.is_shared
-            if not may_have_more or not await self._apply_stored(limit=PAGE_ENTRIES):
+            if not self._live.is_behind or not await self._apply_stored(limit=PAGE_ENTRIES):
                 return
 
     async def _apply_stored(self, limit: int | None = None) -> int:

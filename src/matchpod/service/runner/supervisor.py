@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -27,6 +27,7 @@ from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
 from matchpod.storage import servers
+from matchpod.storage.announcements import CHANNEL, entries_in
 from matchpod.storage.servers import LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
@@ -92,6 +93,9 @@ class Supervisor:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._loop("claim", self._acquire_due, self._wait_for_notification))
                 group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
+                if self._deps.db.is_shared:
+                    group.create_task(self._loop("watch", self._watch, partial(asyncio.sleep, self._intervals.watch_s)))
+                    group.create_task(self._deps.db.listen(CHANNEL, self._on_announced))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
@@ -181,12 +185,34 @@ class Supervisor:
         drives = dict(self._drives)
         until_ms = self._deps.clock.now_ms() + LEASE_MS
         held = await servers.renew(self._deps.db, owner=self._owner, until_ms=until_ms)
+        for drive in self._stop_lost(drives, held):
+            drive.lease.until_ms = until_ms
+        await self._release_unused({item for item in held.items() if item[0] not in self._drives})
+
+    async def _watch(self) -> None:
+        """Stop driving matches that another process has ended or acquired, and find entries that it has stored."""
+        drives = dict(self._drives)
+        held = await servers.held(self._deps.db, self._owner)
+        for drive in self._stop_lost(drives, {server_id: fence for server_id, (fence, _) in held.items()}):
+            live = self._deps.live.get(drive.lease.row.id)
+            if live is not None:
+                live.compare(held[live.server_id][1], self._deps.clock.now_ms())
+
+    def _stop_lost(self, drives: Mapping[str, _Drive], held: Mapping[str, int]) -> list[_Drive]:
+        """Stop driving matches that this process no longer holds; return the others."""
+        kept = []
         for server_id, drive in drives.items():
             if held.get(server_id) == drive.lease.row.fence:
-                drive.lease.until_ms = until_ms
+                kept.append(drive)
             else:
                 drive.stop()
-        await self._release_unused({item for item in held.items() if item[0] not in self._drives})
+        return kept
+
+    def _on_announced(self, announcement: str) -> None:
+        for server_id, seq in entries_in(announcement):
+            live = self._deps.live.get(server_id)
+            if live is not None:
+                live.announce(seq)
 
     async def _release_unused(self, unused: set[tuple[str, int]]) -> None:
         """Release leases without a task that had none at the last renewal either: a new one may not have it yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -82,6 +82,9 @@ class FakeDatabase(Database):
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         raise NotImplementedError
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        raise AssertionError("unexpected")
 
     async def close(self) -> None:
         pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
@@ -64,6 +64,9 @@ class FakeDatabase(Database):
         if self.write_fault is not None:
             raise DatabaseUnavailableError(self.write_fault)
         return [[] for _ in statements]
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        raise AssertionError("unexpected")
 
     async def close(self) -> None:
         pass

@@ -1,0 +1,21 @@
+"""What processes that share a PostgreSQL database announce to each other (NOTIFY): words, separated by spaces.
+
+An announcement saves waiting for the next poll. It may be missed: while a process reconnects, or always behind a proxy
+that does not pass announcements on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+CHANNEL: Final = "matchpod"
+"""The same for all schemas of a database: server ids of another one are unknown and ignored."""
+
+
+def entries_in(announcement: str) -> Iterator[tuple[str, int]]:
+    """Return the servers for which entries were stored, and the number of the newest: `srv_1:12 srv_2:5`."""
+    for word in announcement.split():
+        server_id, _, seq = word.rpartition(":")
+        if server_id and seq.isdecimal():
+            yield server_id, int(seq)
