@@ -30,7 +30,7 @@ from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.runner.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
 from matchpod.storage import history, outbox, servers, slots, snapshots
-from matchpod.storage.servers import LEASE_MS, RENEW_MS
+from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import (
     ORPHAN_ORDER,
@@ -262,8 +262,8 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
 
 async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
     async with open_world(db) as world:
-        # the next renewal would notice the cancellation too
-        process = world.start(intervals=Intervals(renew_s=3_600.0))
+        # the next comparison with the database would notice the cancellation too
+        process = world.start(intervals=Intervals(watch_s=3_600.0))
         await world.create()
         await world.until_live()
         await world.cancel(notified=process)
@@ -278,13 +278,13 @@ async def test_match_canceled_through_another_process_is_dropped_by_its_lease_ho
     db: Database,
 ) -> None:
     async with open_world(db) as world:
-        holder = world.start("holder", intervals=Intervals(renew_s=2.0))
+        holder = world.start("holder", intervals=Intervals(watch_s=2.0))
         await world.create()
         await world.until_live()
-        other = world.start("other", intervals=Intervals(renew_s=2.0))
+        other = world.start("other", intervals=Intervals(watch_s=2.0))
         await world.cancel(notified=other)
         row = await world.row()
-        assert row.next_at_ms > world.clock.now_ms() + RENEW_MS
+        assert row.next_at_ms > world.clock.now_ms() + HANDOVER_MS / 2
         assert holder.live.get("srv_1") is not None, "it has not noticed yet"
         await world.until(lambda: holder.live.get("srv_1") is None, "the holder has dropped the match", within_s=11.0)
         assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER

@@ -10,8 +10,8 @@ from matchpod.storage.rows import read_number
 _BYTES: Final = 16_384
 """Size of the row: more than a page, so that a database without free pages has to grow."""
 
-_NOW: Final = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
-"""PostgreSQL only: SQLite databases are not shared."""
+DATABASE_MS: Final = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
+"""The time of PostgreSQL: SQLite databases are not shared."""
 
 
 async def check_write(db: Database) -> None:
@@ -26,4 +26,4 @@ async def check_write(db: Database) -> None:
 
 async def database_ms(db: Database) -> int | None:
     """Return the database's time in milliseconds since the epoch, to compare clocks; None if it is not shared."""
-    return await read_number(db, _NOW) if db.is_shared else None
+    return await read_number(db, f"SELECT {DATABASE_MS}") if db.is_shared else None

@@ -347,6 +347,9 @@ _ACKNOWLEDGEMENTS = (
     " WHERE reason IN ('canceled_by_user', 'canceled_by_operator') AND acknowledged_at_ms IS NULL",
 )
 
+# The processes that share a database. Not a column of `servers`: it is written every second.
+_HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -369,5 +372,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.START_SIDES,
     _INSTALLATION,
     _ACKNOWLEDGEMENTS,
+    _HEARTBEATS,
 )
 """The statements at index n migrate from version n to n + 1."""

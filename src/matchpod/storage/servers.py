@@ -19,12 +19,16 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
 
-LEASE_MS: Final = 30_000
-"""How long a lease lasts unless renewed: three missed renewals."""
-RENEW_MS: Final = 10_000
-"""How often leases are renewed; a renewal also shows which ones were lost."""
-HANDOVER_MS: Final = RENEW_MS + 2_000
-"""After this time a lease holder has noticed that the match was ended through another process, and has stopped."""
+LEASE_MS: Final = 50_000
+"""How long a lease in a shared database lasts unless renewed. With heartbeats, other processes do not wait for its end;
+those of earlier versions do."""
+RENEW_MS: Final = 20_000
+"""How often leases are renewed: two may fail. It writes the rows of all matches, so it is rare."""
+SOLE_LEASE_MS: Final = 10 * 365 * 24 * 60 * 60 * 1000
+"""The same in a database of one process, which is never renewed: its next process drops all leases."""
+HANDOVER_MS: Final = 12_000
+"""After this time a lease holder has noticed that the match was ended through another process, and has stopped. Earlier
+versions need up to 10 s."""
 LATEST_RETRY_MS: Final = 60_000
 """No retry of a server or a callback is due later than this, and no lease is longer."""
 LATEST_REPEAT_MS: Final = 15 * 60_000
@@ -282,7 +286,7 @@ async def count_prunable_idempotency_keys(db: Database, before_ms: int) -> int:
 # --- leases -------------------------------------------------------------------------------------------------------
 
 
-async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> list[ServerRow]:
+async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int, lease_ms: int = LEASE_MS) -> list[ServerRow]:
     """Claim due servers without a valid lease, longest overdue first; no two processes get the same one."""
     # The outer conditions repeat the inner ones: PostgreSQL rechecks them on a row that another process has changed
     # in the meantime, but does not run the subquery again.
@@ -292,7 +296,7 @@ async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int) -> lis
         "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
         f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
         f" RETURNING {rows.column_list(ServerRow)}",
-        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + LEASE_MS, "limit": limit},
+        {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + lease_ms, "limit": limit},
     )
     return sorted((rows.from_row(ServerRow, row) for row in claimed), key=lambda row: (row.next_at_ms, row.id))
 

@@ -18,10 +18,14 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float = 0.5
     """How often to poll for due rows without a notification: expired leases of other processes, and deadlines."""
     renew_s: float = RENEW_MS / 1000
-    """Pause between two renewals of the leases; two may fail before a lease is lost."""
+    """Pause between two renewals of the leases in a shared database; two may fail before a lease expires."""
+    beat_s: float = 1.0
+    """Pause between two heartbeats of this process."""
     watch_s: float = 1.0
     """How often all matches of this process are compared with a shared database, in one query: another process may have
     ended or acquired a match, or stored entries of its log."""
+    check_s: float = 10.0
+    """The same for a database of one process, in which only commands of operators end matches."""
     free_slots_s: float = 5.0
     """How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
     stop_s: float = 30.0

@@ -10,6 +10,7 @@ import msgspec
 from matchpod.core.server_status import ServerPhase, ServerStep, next_phase, status_of
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
+from matchpod.service.runner.heartbeat import Heartbeat
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 
@@ -24,12 +25,13 @@ class LeaseLostError(Exception):
 class Lease:
     """A server row that this process drives."""
 
-    def __init__(self, row: ServerRow, db: Database, clock: Clock) -> None:
+    def __init__(self, row: ServerRow, db: Database, clock: Clock, heartbeat: Heartbeat | None = None) -> None:
         self.row = row
         self.until_ms = row.lease_until_ms or 0
-        """No other process acquires the match before this time; the supervisor extends it."""
+        """No other process acquires the match before this time, while our heartbeat is confirmed."""
         self._db = db
         self._clock = clock
+        self._heartbeat = heartbeat
         self._is_lost = False
 
     def lose(self) -> None:
@@ -37,8 +39,9 @@ class Lease:
         self._is_lost = True
 
     def check(self) -> None:
-        """Call right before an outside effect: LeaseLostError if the lease was lost or has expired."""
-        if self._is_lost or self._clock.now_ms() >= self.until_ms:
+        """Call right before an outside effect: LeaseLostError if the lease was lost or may have ended."""
+        is_dead = self._heartbeat is not None and not self._heartbeat.is_confirmed()
+        if self._is_lost or is_dead or self._clock.now_ms() >= self.until_ms:
             raise LeaseLostError(self.row.id)
 
     async def write(self, statements: Sequence[Statement]) -> None:

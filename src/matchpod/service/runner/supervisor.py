@@ -1,6 +1,6 @@
-"""Acquire matches that are due, drive each in a task, and renew its lease while the task runs.
+"""Acquire matches that are due, drive each in a task, and hold its lease while the task runs.
 
-All state is in the rows: the leases of a process that dies expire, and another process goes on from what is stored.
+All state is in the rows: the leases of a process that dies are ended, and another process goes on from what is stored.
 No error ends these loops; a match whose steps keep failing ends as failed.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -21,6 +21,7 @@ from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChang
 from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.deps import Deps
+from matchpod.service.runner.heartbeat import Heartbeat
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
@@ -28,7 +29,7 @@ from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
 from matchpod.storage import servers
 from matchpod.storage.announcements import CHANNEL, entries_in
-from matchpod.storage.servers import LEASE_MS, ServerRow
+from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
 """Maximum number of rows acquired per query; after a full one, the next follows at once."""
@@ -38,6 +39,9 @@ SWEEP_S: Final = 60.0
 
 RETRY_S: Final = 1.0
 """Pause before a loop runs again after a failure."""
+
+UNUSED_MS: Final = 10_000
+"""After this time a lease without a task is released: a new one may not have it yet."""
 
 CRASHES: Final = 10
 """After this many failures in a row the match fails: better a failed match than one that never ends."""
@@ -66,12 +70,14 @@ class Supervisor:
         self._deps = deps
         self._intervals = deps.intervals
         self._owner = owner
+        self._heartbeat = Heartbeat(deps.db, deps.clock, owner)
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
-        self._unused: set[tuple[str, int]] = set()
+        self._unused: dict[tuple[str, int], int] = {}
+        """Leases without a task, and since when."""
         self._woken = asyncio.Event()
         self._fleet_changed = asyncio.Event()
         self._faulty: set[str] = set()
@@ -92,10 +98,12 @@ class Supervisor:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._loop("claim", self._acquire_due, self._wait_for_notification))
-                group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
+                group.create_task(self._loop("watch", self._watch, self._wait_to_watch))
                 if self._deps.db.is_shared:
-                    group.create_task(self._loop("watch", self._watch, partial(asyncio.sleep, self._intervals.watch_s)))
+                    group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
                     group.create_task(self._deps.db.listen(CHANNEL, self._on_announced))
+                if self._deps.db.is_postgres:
+                    group.create_task(self._loop("beat", self._beat, partial(asyncio.sleep, self._intervals.beat_s)))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
@@ -107,6 +115,7 @@ class Supervisor:
         """Release all leases. The games go on, and other processes can acquire the matches."""
         self._is_draining = True
         await self._stop()
+        await self._heartbeat.end()
 
     async def _stop(self) -> None:
         drives = list(self._drives.values())
@@ -147,9 +156,15 @@ class Supervisor:
             self._notified.discard(server_id)  # before the row is read: it may change again meanwhile
             if server_id in self._drives:
                 await self._check(server_id)
-        while not self._is_draining:
-            now_ms = self._deps.clock.now_ms()
-            rows = await servers.claim_due(self._deps.db, owner=self._owner, now_ms=now_ms, limit=CLAIM_ROWS)
+        lease_ms = LEASE_MS if self._deps.db.is_shared else SOLE_LEASE_MS
+        while not self._is_draining and self._heartbeat.is_confirmed():
+            rows = await servers.claim_due(
+                self._deps.db,
+                owner=self._owner,
+                now_ms=self._deps.clock.now_ms(),
+                limit=CLAIM_ROWS,
+                lease_ms=lease_ms,
+            )
             for row in rows:
                 self._begin(row)
             if len(rows) < CLAIM_ROWS:
@@ -167,7 +182,7 @@ class Supervisor:
         if before is not None:
             # The task lost its match: the caller canceled it, or the lease expired.
             before.stop()
-        lease = Lease(row, self._deps.db, self._deps.clock)
+        lease = Lease(row, self._deps.db, self._deps.clock, self._heartbeat)
         after = None if before is None else before.task
         task = asyncio.create_task(self._drive(lease, after), name=f"drive {row.id}")
         drive = self._drives[row.id] = _Drive(lease, task)
@@ -181,22 +196,33 @@ class Supervisor:
         self._deps.metrics.followed.set(len(self._drives))
         self._woken.set()
 
+    async def _beat(self) -> None:
+        """Prove that this process is alive, and end the leases of those that are not."""
+        if self._is_draining:
+            return
+        if await self._heartbeat.beat(self._watch) or await self._heartbeat.end_dead_leases():
+            self._woken.set()
+
     async def _renew(self) -> None:
         drives = dict(self._drives)
         until_ms = self._deps.clock.now_ms() + LEASE_MS
         held = await servers.renew(self._deps.db, owner=self._owner, until_ms=until_ms)
         for drive in self._stop_lost(drives, held):
             drive.lease.until_ms = until_ms
-        await self._release_unused({item for item in held.items() if item[0] not in self._drives})
 
     async def _watch(self) -> None:
         """Stop driving matches that another process has ended or acquired, and find entries that it has stored."""
         drives = dict(self._drives)
         held = await servers.held(self._deps.db, self._owner)
+        now_ms = self._deps.clock.now_ms()
         for drive in self._stop_lost(drives, {server_id: fence for server_id, (fence, _) in held.items()}):
             live = self._deps.live.get(drive.lease.row.id)
-            if live is not None:
-                live.compare(held[live.server_id][1], self._deps.clock.now_ms())
+            if live is not None and self._deps.db.is_shared:
+                live.compare(held[live.server_id][1], now_ms)
+        await self._release_unused([(server_id, fence) for server_id, (fence, _) in held.items()], now_ms)
+
+    async def _wait_to_watch(self) -> None:
+        await asyncio.sleep(self._intervals.watch_s if self._deps.db.is_shared else self._intervals.check_s)
 
     def _stop_lost(self, drives: Mapping[str, _Drive], held: Mapping[str, int]) -> list[_Drive]:
         """Stop driving matches that this process no longer holds; return the others."""
@@ -214,11 +240,13 @@ class Supervisor:
             if live is not None:
                 live.announce(seq)
 
-    async def _release_unused(self, unused: set[tuple[str, int]]) -> None:
-        """Release leases without a task that had none at the last renewal either: a new one may not have it yet."""
-        for server_id, fence in unused & self._unused:
-            with suppress(NothingChangedError):
-                await self._deps.db.write([servers.release_lease(server_id, fence, self._deps.clock.now_ms())])
+    async def _release_unused(self, held: Iterable[tuple[str, int]], now_ms: int) -> None:
+        """Release leases that have had no task for a while: the answer that we hold them may have been lost."""
+        unused = {item: self._unused.get(item, now_ms) for item in held if item[0] not in self._drives}
+        for (server_id, fence), since_ms in unused.items():
+            if now_ms - since_ms >= UNUSED_MS:
+                with suppress(NothingChangedError):
+                    await self._deps.db.write([servers.release_lease(server_id, fence, now_ms)])
         self._unused = unused
 
     # --- one match ------------------------------------------------------------------------------------------------

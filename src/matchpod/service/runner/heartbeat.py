@@ -1,0 +1,65 @@
+"""Prove every second that this process is alive, to the others that share its database.
+
+Others end the leases of a process whose heartbeat is older than DEAD_MS. So a process that could not confirm its own
+for a shorter time stops to act: `is_confirmed`. Once it can again, it first checks which matches it has lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from matchpod.ports import Clock, Database
+from matchpod.storage import heartbeats
+from matchpod.storage.heartbeats import DEAD_MS
+
+CONFIRMED_MS: Final = DEAD_MS - 500
+"""How long this process may act after it sent a heartbeat that was stored; the rest is for clocks of unequal speed."""
+STEADY_MS: Final = DEAD_MS + 1_000
+"""How long this process must have had a heartbeat before it ends leases of others: after an outage of the database all
+are late, and each must get the chance to write the next one."""
+STEP_MS: Final = 1_000
+"""A difference between the clocks of database and process that changes by more than this: one of them was set."""
+
+
+class Heartbeat:
+    """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
+
+    def __init__(self, db: Database, clock: Clock, owner: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._owner = owner
+        self._until_ms = 0
+        self._steady_since_ms = 0
+        self._ahead_ms = 0
+        """How far the clock of the database is ahead of ours."""
+
+    def is_confirmed(self) -> bool:
+        """True if no other process can have ended our leases."""
+        return not self._db.is_postgres or self._clock.now_ms() < self._until_ms
+
+    async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
+        """Store a heartbeat; True if it is the first one, or late: then `check_leases` is called before it counts."""
+        sent_ms = self._clock.now_ms()
+        is_late = sent_ms >= self._until_ms
+        ahead_ms = await heartbeats.beat(self._db, self._owner) - sent_ms
+        if is_late:
+            await check_leases()
+        if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
+            self._steady_since_ms = sent_ms
+        self._ahead_ms = ahead_ms
+        self._until_ms = sent_ms + CONFIRMED_MS
+        return is_late
+
+    async def end_dead_leases(self) -> bool:
+        """End the leases of processes that are dead or frozen; True if there were any."""
+        now_ms = self._clock.now_ms()
+        if not self.is_confirmed() or now_ms - self._steady_since_ms < STEADY_MS:
+            return False
+        return bool(await heartbeats.end_dead_leases(self._db, now_ms))
+
+    async def end(self) -> None:
+        """Withdraw the heartbeat: this process has released its matches."""
+        self._until_ms = 0
+        if self._db.is_postgres:
+            await heartbeats.end(self._db, self._owner)

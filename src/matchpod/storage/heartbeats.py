@@ -1,0 +1,50 @@
+"""Store a heartbeat of every process that shares a PostgreSQL database, by the clock of the database.
+
+A process whose heartbeat is too old is dead or frozen: the others delete it and end its leases, in one statement.
+Versions without heartbeats have no row here, so their leases only expire.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database
+from matchpod.storage.database_checks import DATABASE_MS
+from matchpod.storage.rows import write_one
+
+DEAD_MS: Final = 3_500
+"""Age at which a heartbeat is too old: three were missed. With the time until this is noticed and the match is read, it
+is driven again in less than 5 s."""
+
+
+async def beat(db: Database, owner: str) -> int:
+    """Store a heartbeat; return the time of the database."""
+    (row,) = await write_one(
+        db,
+        f"INSERT INTO heartbeats (owner, at_ms) VALUES (:owner, {DATABASE_MS})"
+        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms RETURNING at_ms",
+        {"owner": owner},
+    )
+    return msgspec.convert(row[0], int)
+
+
+async def end_dead_leases(db: Database, now_ms: int) -> list[str]:
+    """End the leases of processes whose heartbeat is too old; return their servers, which are due now.
+
+    A heartbeat that such a process writes meanwhile waits for this, so the process then sees what it has lost.
+    """
+    freed = await write_one(
+        db,
+        f"WITH dead AS (DELETE FROM heartbeats WHERE at_ms < {DATABASE_MS} - {DEAD_MS} RETURNING owner)"
+        " UPDATE servers SET lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1,"
+        " next_at_ms = GREATEST(next_at_ms, :now_ms) WHERE lease_owner IN (SELECT owner FROM dead) RETURNING id",
+        {"now_ms": now_ms},
+    )
+    return [id_ for (id_,) in msgspec.convert(freed, list[tuple[str]])]
+
+
+async def end(db: Database, owner: str) -> None:
+    """Delete the heartbeat of a process that stops."""
+    await write_one(db, "DELETE FROM heartbeats WHERE owner = :owner", {"owner": owner})

@@ -1,0 +1,192 @@
+"""A process without a heartbeat loses its matches within seconds; a process that lives never does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement
+from matchpod.service.runner.heartbeat import CONFIRMED_MS, STEADY_MS, Heartbeat
+from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.lease import Lease, LeaseLostError
+from matchpod.storage import heartbeats, servers
+from matchpod.storage.heartbeats import DEAD_MS
+from tests.contract import databases
+from tests.contract.databases import DelegatingDatabase
+from tests.contract.driven_matches import open_world
+from tests.contract.test_storage_servers import create, server
+
+harness = databases.mostly_sqlite_harness
+on_postgres = pytest.mark.parametrize("harness", ["postgres"], indirect=True)
+
+
+class SetClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.ms = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+async def age(db: Database, owner: str, by_ms: int) -> None:
+    """Make a heartbeat older."""
+    await db.write(
+        [
+            Statement(
+                "UPDATE heartbeats SET at_ms = at_ms - :by_ms WHERE owner = :owner", {"owner": owner, "by_ms": by_ms}
+            )
+        ]
+    )
+
+
+async def check_nothing() -> None:
+    pass
+
+
+async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, SetClock]:
+    """A heartbeat that has been regular for long enough to judge others."""
+    clock = SetClock()
+    heartbeat = Heartbeat(db, clock, owner)
+    await heartbeat.beat(check_nothing)
+    heartbeat._steady_since_ms -= STEADY_MS
+    return heartbeat, clock
+
+
+@on_postgres
+async def test_leases_of_a_dead_process_are_ended_and_its_matches_are_due(db: Database) -> None:
+    await create(db, *(server(name, next_at_ms=500) for name in ("srv_1", "srv_2")))
+    (mine,) = await servers.claim_due(db, owner="dead", now_ms=1_000, limit=1)
+    await heartbeats.beat(db, "dead")
+    heartbeat, clock = await steady(db)
+    assert not await heartbeat.end_dead_leases()
+    await age(db, "dead", DEAD_MS + 1)
+    assert await heartbeat.end_dead_leases()
+    row = await servers.get(db, mine.id)
+    assert row is not None
+    assert (row.lease_owner, row.fence, row.next_at_ms) == (None, mine.fence + 1, clock.ms)
+    assert not await heartbeat.end_dead_leases(), "once"
+
+
+@on_postgres
+async def test_leases_of_a_version_without_heartbeats_are_not_ended(db: Database) -> None:
+    await create(db, server("srv_1", next_at_ms=500))
+    await servers.claim_due(db, owner="earlier version", now_ms=1_000, limit=1)
+    heartbeat, _ = await steady(db)
+    assert not await heartbeat.end_dead_leases()
+    row = await servers.get(db, "srv_1")
+    assert row is not None
+    assert row.lease_owner == "earlier version"
+
+
+@on_postgres
+async def test_process_judges_no_other_until_its_own_heartbeat_is_regular(db: Database) -> None:
+    """After an outage of the database all heartbeats are old."""
+    await create(db, server("srv_1", next_at_ms=500))
+    await servers.claim_due(db, owner="other", now_ms=1_000, limit=1)
+    await heartbeats.beat(db, "other")
+    heartbeat, clock = await steady(db)
+    clock.ms += 60_000  # its own is late
+    await age(db, "other", 60_000)
+    assert not await heartbeat.end_dead_leases(), "its own heartbeat is not confirmed"
+    await heartbeat.beat(check_nothing)
+    assert not await heartbeat.end_dead_leases(), "the other one must have the chance to write one"
+    for _ in range(STEADY_MS // 1_000 + 1):
+        clock.ms += 1_000
+        heartbeat._ahead_ms -= 1_000  # the clock of the database is real
+        await heartbeat.beat(check_nothing)
+    assert await heartbeat.end_dead_leases()
+
+
+@on_postgres
+async def test_clock_of_the_database_that_was_set_ends_no_lease(db: Database) -> None:
+    heartbeat, clock = await steady(db)
+    await heartbeats.beat(db, "other")
+    await age(db, "other", 3_600_000)
+    clock.ms += 1_000
+    heartbeat._ahead_ms -= 3_600_000  # as if it had been set by an hour since the last heartbeat
+    await heartbeat.beat(check_nothing)
+    await heartbeat.end_dead_leases()
+    assert ("other",) in await db.read("SELECT owner FROM heartbeats")
+
+
+@on_postgres
+async def test_unconfirmed_process_acts_no_longer_and_checks_its_leases_before_it_acts_again(db: Database) -> None:
+    heartbeat, clock = await steady(db)
+    held = msgspec.structs.replace(server("srv_1"), lease_until_ms=clock.ms + 3_600_000)
+    lease = Lease(held, db, clock, heartbeat)
+    lease.check()
+    clock.ms += CONFIRMED_MS
+    with pytest.raises(LeaseLostError):
+        lease.check()
+    checks: list[bool] = []
+
+    async def check_leases() -> None:
+        checks.append(heartbeat.is_confirmed())
+
+    assert await heartbeat.beat(check_leases)
+    assert checks == [False], "it is not confirmed before"
+    lease.check()
+    assert not await heartbeat.beat(check_leases)
+    assert len(checks) == 1
+
+
+@on_postgres
+async def test_heartbeat_that_cannot_be_stored_does_not_count(db: Database) -> None:
+    class BrokenDatabase(DelegatingDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            raise DatabaseUnavailableError("gone")
+
+    heartbeat = Heartbeat(BrokenDatabase(db), SetClock(), "me")
+    with pytest.raises(DatabaseUnavailableError):
+        await heartbeat.beat(check_nothing)
+    assert not heartbeat.is_confirmed()
+
+
+async def test_database_of_one_process_needs_no_heartbeat_and_no_renewal(db: Database) -> None:
+    if db.is_postgres:
+        pytest.skip("it is shared")
+    async with open_world(db) as world:
+        process = world.start("sole", intervals=Intervals(renew_s=0.05))
+        process.db.is_shared = False
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        row = await world.row()
+        world.clock.ahead_ms += 10 * 60_000
+        process.supervisor.notify("srv_1")
+        await asyncio.sleep(1)
+        assert (await world.row()).lease_until_ms == row.lease_until_ms
+        assert (await world.row()).fence == row.fence
+
+
+@on_postgres
+async def test_matches_of_a_killed_process_are_driven_by_others_within_seconds(db: Database) -> None:
+    async with open_world(db, [f"slot_{number}" for number in range(6)]) as world:
+        killed = world.start("killed")
+        for number in range(6):
+            await world.create(f"srv_{number}", scenario="no_show")
+        await world.until(lambda: len(killed.live) == 6, "all matches are driven")
+        others = [world.start(name) for name in ("second", "third")]
+        await asyncio.sleep(STEADY_MS / 1_000)
+        await killed.kill()
+        began = asyncio.get_running_loop().time()
+        await world.until(lambda: sum(len(one.live) for one in others) == 6, "others drive them", within_s=60)
+        took_s = asyncio.get_running_loop().time() - began
+        assert took_s < 15, "less than 5 s, unless the machine is busy"
+        assert (await world.row("srv_0")).phase is ServerPhase.RUNNING
+
+
+@on_postgres
+async def test_stopped_process_withdraws_its_heartbeat(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start("stopped")
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        assert await db.read("SELECT owner FROM heartbeats") == [("stopped",)]
+        await process.supervisor.drain()
+        assert await db.read("SELECT owner FROM heartbeats") == []
