@@ -228,8 +228,10 @@ class World:
         scenario: str = "full_match",
         game: GameSettings = SETTINGS,
         cvars: Sequence[CvarSetting] = (),
+        notified: Process | None = None,
         **fields: object,
     ) -> None:
+        """Create a match. All processes learn of it at once, or only the one that is `notified`."""
         simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", scenario))
         settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
         now_ms = self.clock.now_ms()
@@ -251,7 +253,7 @@ class World:
         row = msgspec.structs.replace(row, **fields)
         statements = history.insert(initial_history(row, settings, "Europe"))
         await servers.create(self.db, row, idempotency=None, also=statements)
-        for process in self.processes:
+        for process in self.processes if notified is None else (notified,):
             process.supervisor.notify(name)
 
     async def row(self, name: str = "srv_1") -> ServerRow:

@@ -190,3 +190,63 @@ async def test_stopped_process_withdraws_its_heartbeat(db: Database) -> None:
         assert await db.read("SELECT owner FROM heartbeats") == [("stopped",)]
         await process.supervisor.drain()
         assert await db.read("SELECT owner FROM heartbeats") == []
+
+
+# --- shares -----------------------------------------------------------------------------------------------------------
+
+
+@on_postgres
+async def test_matches_are_spread_over_all_processes_and_again_when_one_dies(db: Database) -> None:
+    async with open_world(db, [f"slot_{number}" for number in range(60)]) as world:
+        processes = [world.start(name) for name in ("first", "second", "third")]
+        await world.until(lambda: all(one.supervisor._heartbeat.is_confirmed() for one in processes), "all are alive")
+        for number in range(60):
+            await world.create(f"srv_{number:02}", scenario="no_show", notified=processes[0])
+
+        def driven() -> list[int]:
+            return [len(one.live) for one in processes]
+
+        await world.until(lambda: sum(driven()) == 60, "all matches are driven")
+        assert all(14 <= count <= 26 for count in driven()), driven()
+        await asyncio.sleep(STEADY_MS / 1_000)
+        await processes[0].kill()
+        await world.until(lambda: sum(driven()[1:]) == 60, "the others drive all", within_s=120)
+        assert all(24 <= count <= 36 for count in driven()[1:]), driven()
+
+
+@on_postgres
+async def test_match_that_no_other_process_acquires_is_not_left_waiting(db: Database) -> None:
+    """A process may live and still acquire nothing."""
+    async with open_world(db) as world:
+        await heartbeats.beat(db, "idle")
+        beating = asyncio.create_task(keep_beating(db, "idle"))
+        try:
+            process = world.start("loaded")
+            await world.create("srv_1", scenario="no_show")
+            await world.until(lambda: len(process.live) == 1, "the first match is driven")
+            await world.create("srv_2", scenario="no_show")
+            await world.until(lambda: len(process.live) == 2, "the second too, although the other drives none")
+        finally:
+            beating.cancel()
+
+
+async def keep_beating(db: Database, owner: str) -> None:
+    while True:
+        await heartbeats.beat(db, owner)
+        await asyncio.sleep(0.5)
+
+
+@databases.on_both
+async def test_process_drives_no_more_matches_than_it_may(db: Database) -> None:
+    async with open_world(db) as world:
+        small = world.start("small", max_matches=1)
+        for number in range(3):
+            await world.create(f"srv_{number}", scenario="no_show")
+        await world.until(lambda: len(small.live) == 1, "one is driven")
+        await asyncio.sleep(2.5)
+        assert len(small.supervisor) == 1
+        large = world.start("large")
+        await world.until(lambda: len(large.live) == 2, "another process drives the others")
+        driven = next(iter(small.supervisor._drives))
+        await world.cancel(driven, notified=small)
+        await world.outcome(driven)

@@ -69,6 +69,7 @@ def test_all_settings_are_optional() -> None:
     assert (settings.pending_s, settings.rate_limit, settings.console) == (600, None, True)
     assert settings.min_free_disk_mb == 512
     assert (settings.max_live_matches, settings.max_creations_per_minute, settings.max_streams) == (1000, 600, 1000)
+    assert settings.max_matches_per_process is None
     assert (settings.raw_log_days, settings.event_days) == (30, 365)
     assert (settings.cors_origins, settings.extra_cvars) == ((), ())
 

@@ -311,6 +311,7 @@ def _compose_deps(
         metrics=metrics,
         ingest=IngestUrls(ingest_base),
         pending_ms=resources.settings.pending_s * 1000,
+        max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,
         random_bytes=secrets.token_bytes,
         on_match_ended=on_match_ended,

@@ -202,6 +202,14 @@ SERVICE = (
         "Counted in the database.",
     ),
     Setting(
+        key="max_matches_per_process",
+        rule=rules.whole_number(1, 1_000_000, off="off"),
+        default="off",
+        meaning="Matches that this process drives at a time. With PostgreSQL another replica that has room drives "
+        "further ones; if none has, they wait, including those of a replica that died. So the limit of all replicas "
+        "but one must be enough for all matches.",
+    ),
+    Setting(
         key="max_creations_per_minute",
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default=600,

@@ -57,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit: int | None
     max_failed_logins: int | None
     max_live_matches: int | None
+    max_matches_per_process: int | None
     max_creations_per_minute: int | None
     max_streams: int | None
     min_free_disk_mb: int | None

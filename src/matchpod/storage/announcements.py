@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from matchpod.ports import Database
+
 CHANNEL: Final = "matchpod"
 """The same for all schemas of a database: server ids of another one are unknown and ignored."""
+
+
+DUE: Final = "due"
+"""A match is due that the process which created it leaves to others."""
+
+
+async def announce_due(db: Database) -> None:
+    """Announce that a match is due. PostgreSQL only."""
+    await db.read("SELECT pg_notify(:channel, :word)", {"channel": CHANNEL, "word": DUE})
 
 
 def entries_in(announcement: str) -> Iterator[tuple[str, int]]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.servers.replica_shares import ReplicaLoad
 from matchpod.ports import Database
 from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
@@ -19,15 +20,27 @@ DEAD_MS: Final = 3_500
 is driven again in less than 5 s."""
 
 
-async def beat(db: Database, owner: str) -> int:
-    """Store a heartbeat; return the time of the database."""
+async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> int:
+    """Store a heartbeat, and how many matches the process may drive; return the time of the database."""
     (row,) = await write_one(
         db,
-        f"INSERT INTO heartbeats (owner, at_ms) VALUES (:owner, {DATABASE_MS})"
+        f"INSERT INTO heartbeats (owner, at_ms, max_matches) VALUES (:owner, {DATABASE_MS}, :max_matches)"
         " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms RETURNING at_ms",
-        {"owner": owner},
+        {"owner": owner, "max_matches": max_matches},
     )
     return msgspec.convert(row[0], int)
+
+
+async def loads(db: Database) -> dict[str, ReplicaLoad]:
+    """Return by process how many matches it holds and may drive, for all that live."""
+    found = await db.read(
+        "SELECT owner, (SELECT COUNT(*) FROM servers WHERE lease_owner = owner), max_matches FROM heartbeats"
+        f" WHERE at_ms >= {DATABASE_MS} - {DEAD_MS}"
+    )
+    return {
+        owner: ReplicaLoad(matches, max_matches)
+        for owner, matches, max_matches in msgspec.convert(found, list[tuple[str, int, int | None]])
+    }
 
 
 async def end_dead_leases(db: Database, now_ms: int) -> list[str]:

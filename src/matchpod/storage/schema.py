@@ -348,7 +348,7 @@ _ACKNOWLEDGEMENTS = (
 )
 
 # The processes that share a database. Not a column of `servers`: it is written every second.
-_HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)",)
+_HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,

@@ -286,15 +286,54 @@ async def count_prunable_idempotency_keys(db: Database, before_ms: int) -> int:
 # --- leases -------------------------------------------------------------------------------------------------------
 
 
-async def claim_due(db: Database, *, owner: str, now_ms: int, limit: int, lease_ms: int = LEASE_MS) -> list[ServerRow]:
-    """Claim due servers without a valid lease, longest overdue first; no two processes get the same one."""
+_IS_DUE: Final = (
+    "phase <> 'released' AND next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+)
+_IS_ENDING: Final = {None: "", True: " AND phase = 'ending'", False: " AND phase <> 'ending'"}
+
+
+class DueCount(msgspec.Struct, frozen=True):
+    """How many servers are due."""
+
+    ending: int
+    """Those whose match has ended."""
+    others: int
+    late: int
+    """Those of `others` that have been due for a while."""
+
+
+async def count_due(db: Database, *, now_ms: int, late_ms: int) -> DueCount:
+    """Count the servers that are due without a valid lease; late are those due since `late_ms`. PostgreSQL only."""
+    is_late = "GREATEST(next_at_ms, lease_until_ms) <= :late_ms"
+    row = await db.read_one(
+        "SELECT COUNT(*) FILTER (WHERE phase = 'ending'), COUNT(*) FILTER (WHERE phase <> 'ending'),"
+        f" COUNT(*) FILTER (WHERE phase <> 'ending' AND {is_late}) FROM servers WHERE {_IS_DUE}",
+        {"now_ms": now_ms, "late_ms": late_ms},
+    )
+    return DueCount(*msgspec.convert(row, tuple[int, int, int]))
+
+
+async def claim_due(
+    db: Database,
+    *,
+    owner: str,
+    now_ms: int,
+    limit: int,
+    lease_ms: int = LEASE_MS,
+    is_ending: bool | None = None,
+) -> list[ServerRow]:
+    """Claim due servers without a valid lease, longest overdue first; no two processes get the same one.
+
+    `is_ending`: only those whose match has ended, or has not.
+    """
     # The outer conditions repeat the inner ones: PostgreSQL rechecks them on a row that another process has changed
     # in the meantime, but does not run the subquery again.
-    is_due = "phase <> 'released' AND next_at_ms <= :now_ms AND (lease_until_ms IS NULL OR lease_until_ms <= :now_ms)"
+    is_due = _IS_DUE + _IS_ENDING[is_ending]
+    skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # another process is claiming those
     claimed = await rows.write_one(
         db,
         "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
-        f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit) AND {is_due}"
+        f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit{skip}) AND {is_due}"
         f" RETURNING {rows.column_list(ServerRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + lease_ms, "limit": limit},
     )

@@ -39,6 +39,8 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     ingest: IngestUrls
     pending_ms: int
     """How long a match may wait for a free slot before it fails."""
+    max_matches: int | None = None
+    """How many matches this process may drive; None if there is no limit."""
     intervals: Intervals = Intervals()
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     installation: str = ""

@@ -25,8 +25,9 @@ STEP_MS: Final = 1_000
 class Heartbeat:
     """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
 
-    def __init__(self, db: Database, clock: Clock, owner: str) -> None:
+    def __init__(self, db: Database, clock: Clock, owner: str, *, max_matches: int | None = None) -> None:
         self._db = db
+        self._max_matches = max_matches
         self._clock = clock
         self._owner = owner
         self._until_ms = 0
@@ -42,7 +43,7 @@ class Heartbeat:
         """Store a heartbeat; True if it is the first one, or late: then `check_leases` is called before it counts."""
         sent_ms = self._clock.now_ms()
         is_late = sent_ms >= self._until_ms
-        ahead_ms = await heartbeats.beat(self._db, self._owner) - sent_ms
+        ahead_ms = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches) - sent_ms
         if is_late:
             await check_leases()
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:

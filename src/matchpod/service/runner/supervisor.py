@@ -17,6 +17,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.replica_shares import ReplicaLoad, share_of
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
 from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.regions.regions import Region
@@ -27,8 +28,8 @@ from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
-from matchpod.storage import servers
-from matchpod.storage.announcements import CHANNEL, entries_in
+from matchpod.storage import heartbeats, servers
+from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_in
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
@@ -36,6 +37,9 @@ CLAIM_ROWS: Final = 50
 
 SWEEP_S: Final = 60.0
 """How often the fleets are searched for servers without a match."""
+
+PATIENCE_MS: Final = 1_500
+"""How long a match is left to processes that drive fewer: three polls."""
 
 RETRY_S: Final = 1.0
 """Pause before a loop runs again after a failure."""
@@ -70,7 +74,7 @@ class Supervisor:
         self._deps = deps
         self._intervals = deps.intervals
         self._owner = owner
-        self._heartbeat = Heartbeat(deps.db, deps.clock, owner)
+        self._heartbeat = Heartbeat(deps.db, deps.clock, owner, max_matches=deps.max_matches)
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""
@@ -152,23 +156,50 @@ class Supervisor:
     # --- leases ---------------------------------------------------------------------------------------------------
 
     async def _acquire_due(self) -> None:
-        for server_id in tuple(self._notified):
-            self._notified.discard(server_id)  # before the row is read: it may change again meanwhile
-            if server_id in self._drives:
-                await self._check(server_id)
-        lease_ms = LEASE_MS if self._deps.db.is_shared else SOLE_LEASE_MS
+        notified, self._notified = self._notified, set()  # before rows are read: they may change again meanwhile
+        for server_id in notified & self._drives.keys():
+            await self._check(server_id)
+        is_created_here = not notified <= self._drives.keys()
         while not self._is_draining and self._heartbeat.is_confirmed():
-            rows = await servers.claim_due(
-                self._deps.db,
-                owner=self._owner,
-                now_ms=self._deps.clock.now_ms(),
-                limit=CLAIM_ROWS,
-                lease_ms=lease_ms,
-            )
-            for row in rows:
-                self._begin(row)
-            if len(rows) < CLAIM_ROWS:
+            shares = await self._shares(is_created_here=is_created_here)
+            if sum([await self._claim(limit, is_ending) for is_ending, limit in shares.items()]) < CLAIM_ROWS:
                 return
+
+    async def _claim(self, limit: int, is_ending: bool | None) -> int:
+        """Acquire at most `limit` matches that are due; return how many."""
+        if limit <= 0:
+            return 0
+        found = await servers.claim_due(
+            self._deps.db,
+            owner=self._owner,
+            now_ms=self._deps.clock.now_ms(),
+            limit=min(limit, CLAIM_ROWS),
+            lease_ms=LEASE_MS if self._deps.db.is_shared else SOLE_LEASE_MS,
+            is_ending=is_ending,
+        )
+        for row in found:
+            self._begin(row)
+        return len(found)
+
+    async def _shares(self, *, is_created_here: bool) -> dict[bool | None, int]:
+        """Return how many matches this process may acquire, by whether they have ended (None: all of them).
+
+        Of those that have not ended only its share, so that all processes drive equally many. But a match that no other
+        process has acquired for a while does not wait any longer.
+        """
+        room = CLAIM_ROWS if self._deps.max_matches is None else self._deps.max_matches - len(self._drives)
+        if not self._deps.db.is_postgres:
+            return {None: CLAIM_ROWS} if room >= CLAIM_ROWS else {True: CLAIM_ROWS, False: room}
+        now_ms = self._deps.clock.now_ms()
+        due = await servers.count_due(self._deps.db, now_ms=now_ms, late_ms=now_ms - PATIENCE_MS)
+        if not due.others:
+            return {True: due.ending}
+        loads = await heartbeats.loads(self._deps.db)
+        own = loads.pop(self._owner, ReplicaLoad(len(self._drives)))
+        share = share_of(due.others, own.matches, list(loads.values()))
+        if is_created_here and min(share, room) < due.others:
+            await announce_due(self._deps.db)
+        return {True: due.ending, False: min(max(share, due.late), room)}
 
     async def _check(self, server_id: str) -> None:
         """Stop driving a match if its fence has changed: its caller canceled it."""
@@ -235,6 +266,8 @@ class Supervisor:
         return kept
 
     def _on_announced(self, announcement: str) -> None:
+        if announcement == DUE:
+            self._woken.set()
         for server_id, seq in entries_in(announcement):
             live = self._deps.live.get(server_id)
             if live is not None:
