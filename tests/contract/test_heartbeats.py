@@ -182,6 +182,30 @@ async def test_matches_of_a_killed_process_are_driven_by_others_within_seconds(d
 
 
 @on_postgres
+async def test_frozen_process_has_lost_its_match_when_it_goes_on(db: Database) -> None:
+    async with open_world(db) as world:
+        frozen = world.start("frozen", intervals=Intervals(watch_s=3_600.0))
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        (drive,) = frozen.supervisor._drives.values()
+        gate = asyncio.Event()
+
+        async def hold_heartbeats(statements: Sequence[Statement]) -> None:
+            if "INSERT INTO heartbeats" in statements[0].sql:
+                await gate.wait()
+
+        frozen.db.before_write = hold_heartbeats
+        other = world.start("other")
+        await world.until(lambda: other.live.get("srv_1") is not None, "another process drives the match", within_s=60)
+        with pytest.raises(LeaseLostError):
+            drive.lease.check()
+        gate.set()
+        await world.until(lambda: frozen.live.get("srv_1") is None, "the first one notices it", within_s=60)
+        await world.until(lambda: len(frozen.supervisor) == 0, "and has stopped", within_s=60)
+        assert (await world.row()).lease_owner == "other"
+
+
+@on_postgres
 async def test_stopped_process_withdraws_its_heartbeat(db: Database) -> None:
     async with open_world(db) as world:
         process = world.start("stopped")

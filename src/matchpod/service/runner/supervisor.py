@@ -42,7 +42,7 @@ PATIENCE_MS: Final = 1_500
 """How long a match is left to processes that drive fewer: three polls."""
 
 RETRY_S: Final = 1.0
-"""Pause before a loop runs again after a failure."""
+"""Additional pause before a loop runs again after a failure; there is none for heartbeats, which must not be late."""
 
 UNUSED_MS: Final = 10_000
 """After this time a lease without a task is released: a new one may not have it yet."""
@@ -107,7 +107,8 @@ class Supervisor:
                     group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
                     group.create_task(self._deps.db.listen(CHANNEL, self._on_announced))
                 if self._deps.db.is_postgres:
-                    group.create_task(self._loop("beat", self._beat, partial(asyncio.sleep, self._intervals.beat_s)))
+                    pause = partial(asyncio.sleep, self._intervals.beat_s)
+                    group.create_task(self._loop("beat", self._beat, pause, retry_s=0))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
@@ -119,7 +120,8 @@ class Supervisor:
         """Release all leases. The games go on, and other processes can acquire the matches."""
         self._is_draining = True
         await self._stop()
-        await self._heartbeat.end()
+        with suppress(DatabaseError):  # then it becomes too old
+            await self._heartbeat.end()
 
     async def _stop(self) -> None:
         drives = list(self._drives.values())
@@ -127,18 +129,25 @@ class Supervisor:
             drive.task.cancel()
         await asyncio.gather(*(drive.task for drive in drives), return_exceptions=True)
 
-    async def _loop(self, name: str, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]) -> None:
+    async def _loop(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]],
+        *,
+        retry_s: float = RETRY_S,
+    ) -> None:
         while True:
             try:
                 await work()
                 self._is_unavailable = False
             except DatabaseUnavailableError as exc:
                 self._log_unavailable(exc)
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(retry_s)
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._deps.metrics.crashes.inc(name)
                 _log.exception("supervisor loop failed", extra={"loop": name})
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(retry_s)
             await pause()
 
     def _log_unavailable(self, exc: DatabaseUnavailableError) -> None:
