@@ -6,13 +6,15 @@ service is measured for a minute of ordinary play; posts, lines and bytes are re
 speed would hide the cost of a post, because it puts many lines into one.
 
 With `--against`, both services run beside each other on the same core, each with its own farm of the same seeds, so
-that what disturbs one also disturbs the other.
+that what disturbs one also disturbs the other. With `--database both`, one service uses SQLite and one PostgreSQL, whose
+processes may use all cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import platform
 import random
 import sqlite3
@@ -21,10 +23,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import asyncpg  # type: ignore[import-untyped]
 import uvloop
 
 if __name__ == "__main__":
@@ -34,6 +38,7 @@ if __name__ == "__main__":
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.history_databases import running_postgres
 from tests.bench.pinned_process import cores
 from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, game_settings
 
@@ -59,6 +64,8 @@ class Reading(NamedTuple):
     cpu_s: float
     waited_s: float
     written_mb: float
+    database_s: float
+    """CPU time of all processes of PostgreSQL; 0 with SQLite."""
 
 
 @dataclass
@@ -73,14 +80,17 @@ class Part:
     size: int
     waited_s: float
     written_mb: float
+    database_s: float
 
 
 @dataclass
 class Subject:
     """A service of one checkout with its own farm."""
 
-    checkout: Checkout
+    label: str
     site: Site
+    postgres: Postgres | None
+    """Its database; None if that is a SQLite file."""
     parts: list[Part] = field(default_factory=list)
     idle_mb: float = 0.0
     """Its memory before the first match."""
@@ -92,7 +102,20 @@ class Subject:
     def read(self) -> Reading:
         """Return what the service has used so far."""
         service = self.site.service
-        return Reading(time.time(), service.cpu_s(), service.waited_s(), service.written_mb())
+        database_s = 0.0 if self.postgres is None else self.postgres.cpu_s()
+        return Reading(time.time(), service.cpu_s(), service.waited_s(), service.written_mb(), database_s)
+
+    async def entries(self, first: Reading, last: Reading) -> list[tuple[str, bytes]]:
+        """Return kind and body of the entries that were stored between two readings."""
+        times = (int(first.at_s * 1000), int(last.at_s * 1000))
+        if self.postgres is not None:
+            return await self.postgres.entries(*times)
+        db = sqlite3.connect(f"file:{self.site.folder / DATABASE_FILE}?mode=ro", uri=True)
+        try:
+            query = "SELECT kind, body FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
+            return db.execute(query, times).fetchall()
+        finally:
+            db.close()
 
     async def call(self, server_id: str) -> None:
         """Request the same server again and again, and note how long that takes."""
@@ -135,14 +158,50 @@ async def play_fast(port: int, seconds: float) -> None:
     await console.close()
 
 
-async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, seconds: float) -> list[Subject]:
-    """Measure the services beside each other."""
+class Postgres:
+    """The database server of a service."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        folder.mkdir()
+        self.url = stack.enter_context(running_postgres(folder))
+        self._pid = (folder / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
+
+    def cpu_s(self) -> float:
+        """Return the CPU time of all its processes, including those that have ended."""
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):  # it has just ended
+                fields = stat.read_text().rpartition(")")[2].split()
+                if stat.parent.name == self._pid:
+                    ticks += sum(map(int, fields[11:15]))
+                elif fields[1] == self._pid:
+                    ticks += sum(map(int, fields[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    async def entries(self, first_ms: int, last_ms: int) -> list[tuple[str, bytes]]:
+        """Return kind and body of the entries that were received between two times."""
+        connection = await asyncpg.connect(self.url)
+        try:
+            query = "SELECT kind, body FROM raw_log WHERE received_ms >= $1 AND received_ms < $2"
+            return [tuple(row) for row in await connection.fetch(query, first_ms, last_ms)]
+        finally:
+            await connection.close()
+
+
+async def measure(
+    folder: Path, compared: Sequence[tuple[str, Checkout, bool]], *, servers: int, seconds: float
+) -> list[Subject]:
+    """Measure services beside each other: each has a label, a checkout, and PostgreSQL or not."""
     subjects: list[Subject] = []
+    stack = ExitStack()
     try:
-        for checkout in compared:
-            (folder / checkout.label).mkdir()
-            site = Site(folder / checkout.label, servers, speed=1.0, checkout=checkout)
-            subjects.append(Subject(checkout, site))
+        for label, checkout, has_postgres in compared:
+            (folder / label).mkdir()
+            # Not in the data folder of the service, which others than its owner cannot enter.
+            postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
+            database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url}
+            site = Site(folder / label, servers, speed=1.0, checkout=checkout, environment=database)
+            subjects.append(Subject(label, site, postgres))
             site.begin()
             subjects[-1].idle_mb = site.service.resident_mb()
         first_servers = await asyncio.gather(*(bring_to_play(one.site, servers) for one in subjects))
@@ -153,7 +212,7 @@ async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, s
             await asyncio.sleep(seconds / PARTS)
             after = [one.read() for one in subjects]
             for one, first, last in zip(subjects, before, after, strict=True):
-                one.parts.append(part_of(one.site.folder / DATABASE_FILE, first, last))
+                one.parts.append(part_of(await one.entries(first, last), first, last))
             before = [one.read() for one in subjects]
         for caller in callers:
             caller.cancel()
@@ -161,21 +220,16 @@ async def measure(folder: Path, compared: Sequence[Checkout], *, servers: int, s
             one.live_mb = one.site.service.resident_mb()
             live = (await one.site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"]
             if live < servers:
-                raise RuntimeError(f"{one.checkout.label}: only {live} of {servers} matches are live at the end")
+                raise RuntimeError(f"{one.label}: only {live} of {servers} matches are live at the end")
     finally:
         for one in subjects:
             one.site.end()
+        stack.close()
     return subjects
 
 
-def part_of(database: Path, first: Reading, last: Reading) -> Part:
+def part_of(rows: Sequence[tuple[str, bytes]], first: Reading, last: Reading) -> Part:
     """Return what was stored between two readings, and what it cost."""
-    db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    try:
-        query = "SELECT kind, body FROM raw_log WHERE received_ms >= ? AND received_ms < ?"
-        rows = db.execute(query, (int(first.at_s * 1000), int(last.at_s * 1000))).fetchall()
-    finally:
-        db.close()
     posts = [body for kind, body in rows if kind == "log"]
     reports = [body for kind, body in rows if kind in ("report", "shots", "detection")]
     return Part(
@@ -187,6 +241,7 @@ def part_of(database: Path, first: Reading, last: Reading) -> Part:
         size=sum(map(len, posts)) + sum(map(len, reports)),
         waited_s=last.waited_s - first.waited_s,
         written_mb=last.written_mb - first.written_mb,
+        database_s=last.database_s - first.database_s,
     )
 
 
@@ -195,7 +250,7 @@ def part_of(database: Path, first: Reading, last: Reading) -> Part:
 
 def print_figures(subjects: Sequence[Subject], servers: int) -> None:
     """Print the cost per match and hour, and per post."""
-    print(f"{'':44}" + "".join(f"{one.checkout.label:>14}" for one in subjects))
+    print(f"{'':44}" + "".join(f"{one.label:>14}" for one in subjects))
     rows = [figures(one, servers) for one in subjects]
     for name in rows[0]:
         cells = "".join(f"{row[name]:>14,.{1 if row[name] < 1000 else 0}f}" for row in rows)
@@ -204,7 +259,9 @@ def print_figures(subjects: Sequence[Subject], servers: int) -> None:
         first, second = ([one.cpu_s / max(1, one.posts) for one in subject.parts] for subject in subjects)
         ratios = [after / before for before, after in zip(first, second, strict=True)]
         shown = ", ".join(f"{ratio - 1:+.1%}" for ratio in ratios)
-        print(f"CPU per post, after against before: median {statistics.median(ratios) - 1:+.1%} (parts: {shown})")
+        print(
+            f"CPU per post, {subjects[1].label} against {subjects[0].label}: median {statistics.median(ratios) - 1:+.1%} (parts: {shown})"
+        )
 
 
 def figures(subject: Subject, servers: int) -> dict[str, float]:
@@ -214,6 +271,7 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
     return {
         "CPU of the service per match-hour, s": cpu_s / hours,
+        "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
         "reports of plugins per match-hour": sum(one.reports for one in parts) / hours,
@@ -234,16 +292,22 @@ def main() -> None:
     add_argument(parser)
     parser.add_argument("--servers", type=int, default=SERVERS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
     given = parser.parse_args()
     if len(cores()) < 2:
         print("benchmark at real cadence skipped: the farm needs its own core", file=sys.stderr)
         return
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        compared = checkouts(given.against)
+        databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
+        compared = [
+            (f"{one.label}-{database}" if given.database == "both" else one.label, one, database == "postgres")
+            for one in checkouts(given.against)
+            for database in databases
+        ]
         subjects = uvloop.run(measure(Path(name), compared, servers=given.servers, seconds=given.seconds))
     print(
-        f"\nreal cadence: {given.servers} servers at speed 1 for {given.seconds:g} s, one service on SQLite; "
+        f"\nreal cadence: {given.servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}; "
         f"Python {platform.python_version()}\n{machine.text()}"
     )
     print_figures(subjects, given.servers)
