@@ -89,6 +89,7 @@ class CrashableDatabase:
         self.crashes_after = ""
         """The process dies after it wrote such a statement, before the write returns."""
         self.before_read: Callable[[str], Awaitable[None]] = _do_nothing
+        self.before_read_one: Callable[[str], Awaitable[None]] = _do_nothing
         self.before_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
         """Called first; may wait or raise an error."""
 
@@ -98,6 +99,7 @@ class CrashableDatabase:
         return await self._db.read(sql, params)
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        await self.before_read_one(sql)
         self._check_alive()
         return await self._db.read_one(sql, params)
 

@@ -14,6 +14,7 @@ from matchpod.service.runner.heartbeat import CONFIRMED_MS, STEADY_MS, Heartbeat
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import heartbeats, servers
+from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
@@ -206,14 +207,30 @@ async def test_frozen_process_has_lost_its_match_when_it_goes_on(db: Database) -
 
 
 @on_postgres
-async def test_stopped_process_withdraws_its_heartbeat(db: Database) -> None:
+async def test_stopped_process_hands_its_matches_over_at_once(db: Database) -> None:
     async with open_world(db) as world:
-        process = world.start("stopped")
-        await world.create(scenario="no_show")
-        await world.until_driven()
-        assert await db.read("SELECT owner FROM heartbeats") == [("stopped",)]
-        await process.supervisor.drain()
-        assert await db.read("SELECT owner FROM heartbeats") == []
+        stopped = world.start("stopped")
+        for name in ("srv_1", "srv_2"):
+            await world.create(name, scenario="no_show")
+        await world.until(lambda: len(stopped.live) == 2, "all are driven")
+        other = world.start("other", intervals=Intervals(poll_s=3_600.0))
+        await world.until(other.supervisor._heartbeat.is_confirmed, "the other one is alive")
+        polls: list[str] = []
+
+        async def is_listening() -> bool:
+            await announce_due(db)
+            return bool(polls)
+
+        async def record(sql: str) -> None:
+            polls.extend([sql] * ("FILTER" in sql))
+
+        other.db.before_read_one = record
+        await world.until(is_listening, "it learns of announcements")
+        await stopped.supervisor.drain()
+        await world.until(
+            lambda: len(other.live) == 2, "the other one drives them, told by an announcement", within_s=60
+        )
+        assert await db.read("SELECT owner FROM heartbeats") == [("other",)]
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> i
     (row,) = await write_one(
         db,
         f"INSERT INTO heartbeats (owner, at_ms, max_matches) VALUES (:owner, {DATABASE_MS}, :max_matches)"
-        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms RETURNING at_ms",
+        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms, max_matches = excluded.max_matches RETURNING at_ms",
         {"owner": owner, "max_matches": max_matches},
     )
     return msgspec.convert(row[0], int)

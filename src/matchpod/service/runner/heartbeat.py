@@ -11,6 +11,7 @@ from typing import Final
 
 from matchpod.ports import Clock, Database
 from matchpod.storage import heartbeats
+from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 
 CONFIRMED_MS: Final = DEAD_MS - 500
@@ -59,8 +60,15 @@ class Heartbeat:
             return False
         return bool(await heartbeats.end_dead_leases(self._db, now_ms))
 
+    async def announce_stop(self) -> None:
+        """Let others acquire the matches that this process is about to release: it has no room for any."""
+        self._max_matches = 0
+        if self._db.is_postgres:
+            await heartbeats.beat(self._db, self._owner, max_matches=0)
+
     async def end(self) -> None:
-        """Withdraw the heartbeat: this process has released its matches."""
+        """Delete the heartbeat, once this process has released its matches: others acquire them now."""
         self._until_ms = 0
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)
+            await announce_due(self._db)

@@ -119,8 +119,11 @@ class Supervisor:
     async def drain(self) -> None:
         """Release all leases. The games go on, and other processes can acquire the matches."""
         self._is_draining = True
+        with suppress(DatabaseError, TimeoutError):  # then others find out by themselves
+            async with asyncio.timeout(RETRY_S):
+                await self._heartbeat.announce_stop()
         await self._stop()
-        with suppress(DatabaseError):  # then it becomes too old
+        with suppress(DatabaseError):
             await self._heartbeat.end()
 
     async def _stop(self) -> None:
