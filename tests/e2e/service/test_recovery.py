@@ -43,7 +43,7 @@ from tests.effort import sized
 
 SPEEDS = {"sqlite": sized(60, 15), "postgres": 9}
 """Speed of the matches that are live when the service is killed, so that they are still live when they are resumed.
-Leases on a shared database expire after 30 s; an SQLite file belongs to one process, which drops them at startup. In
+Leases on a shared database end some 5 s after a kill; an SQLite file belongs to one process, which drops them at startup. In
 `make test` games wait until their log is acknowledged, and the service is killed once."""
 
 FAST = 40
