@@ -54,11 +54,14 @@ class Heartbeat:
         return is_late
 
     async def end_dead_leases(self) -> bool:
-        """End the leases of processes that are dead or frozen; True if there were any."""
+        """End the leases of processes that are dead or frozen, and announce that; True if there were any."""
         now_ms = self._clock.now_ms()
         if not self.is_confirmed() or now_ms - self._steady_since_ms < STEADY_MS:
             return False
-        return bool(await heartbeats.end_dead_leases(self._db, now_ms))
+        if not await heartbeats.end_dead_leases(self._db, now_ms):
+            return False
+        await announce_due(self._db)
+        return True
 
     async def announce_stop(self) -> None:
         """Let others acquire the matches that this process is about to release: it has no room for any."""
