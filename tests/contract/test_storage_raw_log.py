@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import lzma
 import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Database, DatabaseError, Statement
+from matchpod.ports import Database, DatabaseError, Row, Statement, Value
 from matchpod.storage import raw_log, unfinished
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
@@ -119,6 +124,73 @@ async def test_entries_that_an_earlier_version_compressed_alone_read_the_same(db
     assert await bodies(db, "srv_1") == [b"plain", b"to be compressed"]
     await raw_log.compress(db, "srv_1")
     assert await bodies(db, "srv_1") == [b"plain", b"to be compressed"]
+
+
+async def test_block_that_an_earlier_version_stored_reads_the_same(db: Database) -> None:
+    seqs, sent, headers = [1, 2, 3], [b"one\n", b"", b"three\n"], [b"{}", b'{"n":"1"}', b"{}"]
+    columns = [seqs, ["log", "report", "log"], [10, 10, 12], headers, [len(body) for body in sent], b"".join(sent)]
+    for _ in seqs:
+        await append(db, "srv_1", b"")
+    block: dict[str, Value] = {"body": lzma.compress(msgspec.msgpack.encode(columns), preset=1)}
+    await db.write(
+        [
+            Statement("DELETE FROM raw_log WHERE seq < 3"),
+            Statement("UPDATE raw_log SET body = :body, is_compressed = -3, kind = 'block'", block),
+        ]
+    )
+    found = await raw_log.read_after(db, "srv_1", 1, limit=10)
+    assert [(one.seq, one.kind, one.received_ms, one.headers, one.body) for one in found] == [
+        (2, "report", 10, b'{"n":"1"}', b""),
+        (3, "log", 12, b"{}", b"three\n"),
+    ]
+
+
+class CountedReads:
+    """A database that counts the rows that are read from it."""
+
+    is_shared = False
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.rows = 0
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        found = await self._db.read(sql, params)
+        self.rows += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+async def test_page_of_a_large_log_reads_only_the_blocks_it_needs(db: Database) -> None:
+    body = b"x" * (raw_log.BLOCK_BYTES // 4)
+    for _ in range(40):
+        await append(db, "srv_1", body)
+    await raw_log.compress(db, "srv_1")
+    ((blocks,),) = await db.read("SELECT COUNT(*) FROM raw_log")
+    assert blocks == 10
+    for after, limit, rows in ((0, 3, 1), (0, 4, 1), (2, 2, 1), (2, 3, 2), (4, 4, 1), (37, 100, 1), (40, 4, 0)):
+        counted = CountedReads(db)
+        page = await raw_log.read_after(counted, "srv_1", after, limit=limit)
+        assert [one.seq for one in page[:limit]] == list(range(after + 1, min(after + limit, 40) + 1))
+        assert counted.rows == rows, f"{limit} entries after {after}"
+
+
+async def test_log_whose_beginning_was_pruned_is_read_from_what_is_left(db: Database) -> None:
+    for number in range(300):
+        await append(db, "srv_1", b"%d" % number)
+    await db.write([Statement("DELETE FROM raw_log WHERE seq <= 250 AND seq <> 20")])
+    assert [one.seq for one in await read_all(db, "srv_1")] == [20, *range(251, 301)]
+
+
+async def test_small_entries_do_not_make_a_block_too_long(db: Database) -> None:
+    count = raw_log.BLOCK_ENTRIES + 5
+    await db.write(
+        [part for _ in range(count) for part in raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=b"x")]
+    )
+    await raw_log.compress(db, "srv_1")
+    assert await db.read("SELECT seq FROM raw_log ORDER BY seq") == [(raw_log.BLOCK_ENTRIES,), (count,)]
 
 
 async def test_block_is_pruned_when_its_newest_entry_is_old(db: Database) -> None:

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import lzma
 import zlib
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Final
 
 import msgspec
 
 from matchpod.ports import Database, DuplicateError, NothingChangedError, Row, Statement, Value
+from matchpod.storage import log_blocks
+from matchpod.storage.log_blocks import LogColumns
 from matchpod.storage.rows import column_list, from_row, read_number, write_one
 
 BLOCK_BYTES: Final = 512 * 1024
-"""Size at which a block is complete, before compression: large enough to compress to a tenth, and small enough to
-unpack for one page. Other writers hardly wait for the transaction that writes one."""
+"""Size of the bodies at which a block is complete: large enough to compress to a tenth, and small enough to unpack for
+one page. Other writers hardly wait for the transaction that writes one."""
+BLOCK_ENTRIES: Final = 2_000
+"""Maximum entries of a block, if they are small: all of them are in memory when it is read."""
 PAGE_ENTRIES: Final = 200
 """Maximum entries that are read at a time to be merged."""
-PRESET: Final = 1
-"""Of xz: as fast as zlib with level 9, and a quarter smaller. The usual one takes seven times as long for a tenth."""
 NEWEST_ENTRIES: Final = 100
 """How many of the newest entries of a server are searched for a log post: others are rare, one every few seconds."""
 PRUNE_ENTRIES: Final = 1_000
@@ -90,11 +90,15 @@ async def newest_seq(db: Database, server_id: str) -> int:
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
-    """Return entries after a number, in order: about `limit`, or all of a block."""
+    """Return entries after a number, in order: about `limit`, or all of a block; fewer if some were deleted."""
+    # A row ends with the entry of its number, and the entries of a block are numbered without gaps. So the rows up to
+    # the first one that ends at or after the last entry have enough of them, and no other block is read.
     rows = await db.read(
         f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
-        " WHERE server_id = :server_id AND seq > :seq ORDER BY seq LIMIT :limit",
-        {"server_id": server_id, "seq": seq, "limit": limit},
+        " WHERE server_id = :server_id AND seq > :seq AND seq <= COALESCE(("
+        " SELECT MIN(seq) FROM raw_log WHERE server_id = :server_id AND seq >= :last_seq), :last_seq)"
+        " ORDER BY seq LIMIT :limit",
+        {"server_id": server_id, "seq": seq, "last_seq": seq + limit, "limit": limit},
     )
     return await _unpack(rows, lambda entry: entry.seq > seq, limit)
 
@@ -153,15 +157,19 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
     """Return the rows after a number that are not in a block yet, at least as many as fill one."""
     rows: list[Row] = []
     size = 0
-    while size < BLOCK_BYTES and (
-        page := await db.read(
-            f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
-            f" WHERE server_id = :server_id AND seq > :seq AND kind <> '{_BLOCK}' ORDER BY seq LIMIT :limit",
-            {"server_id": server_id, "seq": rows[-1][1] if rows else seq, "limit": PAGE_ENTRIES},
+    while (
+        size < BLOCK_BYTES
+        and len(rows) < BLOCK_ENTRIES
+        and (
+            page := await db.read(
+                f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log"
+                f" WHERE server_id = :server_id AND seq > :seq AND kind <> '{_BLOCK}' ORDER BY seq LIMIT :limit",
+                {"server_id": server_id, "seq": rows[-1][1] if rows else seq, "limit": PAGE_ENTRIES},
+            )
         )
     ):
         rows += page
-        size += sum(len(headers) + len(body) for *_, headers, body, _ in msgspec.convert(page, list[_RawRow]))
+        size += sum(len(body) for *_, body, _ in msgspec.convert(page, list[_RawRow]))
     return rows
 
 
@@ -182,55 +190,16 @@ async def count_prunable(db: Database, before_ms: int) -> int:
     return await read_number(db, f"SELECT COUNT(*) {_OLD}", {"before_ms": before_ms})
 
 
-class _Block(msgspec.Struct, frozen=True, array_like=True):
-    """The entries of a block, column by column: so they compress better."""
-
-    seqs: list[int]
-    kinds: list[str]
-    received_ms: list[int]
-    headers: list[bytes]
-    sizes: list[int]
-    """Of the bodies."""
-    bodies: bytes
-
-    @classmethod
-    def of(cls, entries: Sequence[RawEntry]) -> _Block:
-        return cls(
-            seqs=[one.seq for one in entries],
-            kinds=[one.kind for one in entries],
-            received_ms=[one.received_ms for one in entries],
-            headers=[one.headers for one in entries],
-            sizes=[len(one.body) for one in entries],
-            bodies=b"".join(one.body for one in entries),
-        )
-
-    def entries(self, server_id: str) -> list[RawEntry]:
-        ends = list(accumulate(self.sizes))
-        return [
-            RawEntry(
-                server_id=server_id,
-                seq=seq,
-                kind=kind,
-                received_ms=received_ms,
-                headers=headers,
-                body=self.bodies[end - size : end],
-            )
-            for seq, kind, received_ms, headers, size, end in zip(
-                self.seqs, self.kinds, self.received_ms, self.headers, self.sizes, ends, strict=True
-            )
-        ]
-
-
 def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
     """Return the statements that replace the first of these rows by one block, and the number of its last entry."""
     merged: list[RawEntry] = []
     size = 0
     for row in rows:
         (entry,) = _entries(row)
-        if size >= BLOCK_BYTES or (merged and entry.seq != merged[-1].seq + 1):
+        if size >= BLOCK_BYTES or len(merged) == BLOCK_ENTRIES or (merged and entry.seq != merged[-1].seq + 1):
             break
         merged.append(entry)
-        size += len(entry.headers) + len(entry.body)
+        size += len(entry.body)
     of_entries: dict[str, Value] = {"server_id": server_id, "first_seq": merged[0].seq, "seq": merged[-1].seq}
     delete = (
         f"DELETE FROM raw_log WHERE server_id = :server_id AND seq >= :first_seq AND seq <= :seq AND kind <> '{_BLOCK}'"
@@ -242,7 +211,15 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
         "seq": merged[-1].seq,
         "received_ms": max(one.received_ms for one in merged),
         "headers": b"{}",
-        "body": lzma.compress(msgspec.msgpack.encode(_Block.of(merged)), preset=PRESET),
+        "body": log_blocks.pack(
+            LogColumns(
+                first_seq=merged[0].seq,
+                kinds=[one.kind for one in merged],
+                received_ms=[one.received_ms for one in merged],
+                headers=[one.headers for one in merged],
+                bodies=[one.body for one in merged],
+            )
+        ),
         "stored": -len(merged),
     }
     insert = (
@@ -266,6 +243,11 @@ async def _unpack(rows: Sequence[Row], wanted: Callable[[RawEntry], bool], limit
 def _entries(row: Row) -> list[RawEntry]:
     """Return the entry of a row, or all of its block."""
     entry = from_row(RawEntry, row[:-1])
-    if entry.kind == _BLOCK:
-        return msgspec.msgpack.decode(lzma.decompress(entry.body), type=_Block).entries(entry.server_id)
-    return [entry if row[-1] == _WHOLE else msgspec.structs.replace(entry, body=zlib.decompress(entry.body))]
+    if entry.kind != _BLOCK:
+        return [entry if row[-1] == _WHOLE else msgspec.structs.replace(entry, body=zlib.decompress(entry.body))]
+    block = log_blocks.unpack(entry.body)
+    columns = zip(block.kinds, block.received_ms, block.headers, block.bodies, strict=True)
+    return [
+        RawEntry(server_id=entry.server_id, seq=seq, kind=kind, received_ms=received_ms, headers=headers, body=body)
+        for seq, (kind, received_ms, headers, body) in enumerate(columns, block.first_seq)
+    ]

@@ -1,0 +1,142 @@
+"""Pack log entries that follow each other into one compressed block, and unpack it, byte for byte.
+
+Bodies are text: bzip2 makes them a quarter smaller than the fastest xz. The headers of an entry are longer than its
+body, but nearly the same in each: they are split at every quote, and stored column by column.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise, repeat
+from typing import Final
+
+import msgspec
+
+META_PRESET: Final = 1
+"""Of xz, for all except the bodies: others take several times as long for a tenth."""
+
+_XZ_MAGIC: Final = b"\xfd7zXZ\x00"
+_QUOTE: Final = b'"'
+_MAX_DIGITS: Final = 18
+
+
+class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries numbered without gaps, column by column."""
+
+    first_seq: int
+    kinds: list[str]
+    received_ms: list[int]
+    headers: list[bytes]
+    bodies: list[bytes]
+
+
+class _Column(msgspec.Struct, frozen=True, array_like=True):
+    """Parts of headers: texts, numbers, the first number and the differences to the next ones, or one text for all."""
+
+    constant: bytes = b""
+    texts: list[bytes] = []
+    numbers: list[int] = []
+    steps: list[int] = []
+
+    @classmethod
+    def pack(cls, parts: Sequence[bytes]) -> _Column:
+        if parts.count(parts[0]) == len(parts):
+            return cls(constant=parts[0])
+        if not all(map(_is_number, parts)):
+            return cls(texts=list(parts))
+        numbers = [int(part) for part in parts]
+        steps = _steps(numbers)
+        # Positions in the log become sizes of posts, which are stored already: a repeated sequence costs nothing.
+        return cls(steps=steps) if 2 * sum(map(abs, steps)) < sum(numbers) else cls(numbers=numbers)
+
+    def unpack(self) -> Iterator[bytes]:
+        """Iterate over the parts; without end if they are all the same."""
+        if self.texts:
+            return iter(self.texts)
+        numbers = self.numbers or accumulate(self.steps)
+        return (b"%d" % number for number in numbers) if self.numbers or self.steps else repeat(self.constant)
+
+
+class _Meta(msgspec.Struct, frozen=True, array_like=True):
+    first_seq: int
+    kinds: list[str]
+    received_ms: list[int]
+    """The first time, then the differences."""
+    sizes: list[int]
+    """Of the bodies."""
+    widths: list[int]
+    """Of the headers: into how many parts they are split."""
+    columns: dict[int, list[_Column]]
+    """By width: the parts of all headers with this width."""
+
+
+class _Block(msgspec.Struct, frozen=True, array_like=True):
+    meta: bytes
+    bodies: bytes
+
+
+class _XzBlock(msgspec.Struct, frozen=True, array_like=True):
+    """A block as it was stored first: one xz stream."""
+
+    seqs: list[int]
+    kinds: list[str]
+    received_ms: list[int]
+    headers: list[bytes]
+    sizes: list[int]
+    bodies: bytes
+
+
+def pack(entries: LogColumns) -> bytes:
+    """Return a block with these entries."""
+    split = [headers.split(_QUOTE) for headers in entries.headers]
+    by_width: dict[int, list[list[bytes]]] = {}
+    for parts in split:
+        by_width.setdefault(len(parts), []).append(parts)
+    meta = _Meta(
+        first_seq=entries.first_seq,
+        kinds=entries.kinds,
+        received_ms=_steps(entries.received_ms),
+        sizes=[len(body) for body in entries.bodies],
+        widths=[len(parts) for parts in split],
+        columns={width: [_Column.pack(parts) for parts in zip(*rows, strict=True)] for width, rows in by_width.items()},
+    )
+    packed = lzma.compress(msgspec.msgpack.encode(meta), preset=META_PRESET)
+    return msgspec.msgpack.encode(_Block(packed, bz2.compress(b"".join(entries.bodies))))
+
+
+def unpack(block: bytes) -> LogColumns:
+    """Return the entries of a block."""
+    if block.startswith(_XZ_MAGIC):
+        old = msgspec.msgpack.decode(lzma.decompress(block), type=_XzBlock)
+        return LogColumns(
+            first_seq=old.seqs[0],
+            kinds=old.kinds,
+            received_ms=old.received_ms,
+            headers=old.headers,
+            bodies=_cut(old.bodies, old.sizes),
+        )
+    stored = msgspec.msgpack.decode(block, type=_Block)
+    meta = msgspec.msgpack.decode(lzma.decompress(stored.meta), type=_Meta)
+    parts = {width: [column.unpack() for column in columns] for width, columns in meta.columns.items()}
+    return LogColumns(
+        first_seq=meta.first_seq,
+        kinds=meta.kinds,
+        received_ms=list(accumulate(meta.received_ms)),
+        headers=[_QUOTE.join(map(next, parts[width])) for width in meta.widths],
+        bodies=_cut(bz2.decompress(stored.bodies), meta.sizes),
+    )
+
+
+def _cut(bodies: bytes, sizes: Sequence[int]) -> list[bytes]:
+    return [bodies[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+
+
+def _steps(numbers: Sequence[int]) -> list[int]:
+    return [*numbers[:1], *(after - before for before, after in pairwise(numbers))]
+
+
+def _is_number(text: bytes) -> bool:
+    """True if the text is what its number is written as."""
+    return text.isdigit() and len(text) <= _MAX_DIGITS and (len(text) == 1 or not text.startswith(b"0"))
