@@ -332,7 +332,7 @@ class World:
         await self.until(has_score, f"{name} is live")
 
     async def outcome(self, name: str = "srv_1", *, is_same_version: bool = True) -> OutcomeRow:
-        """Wait until the server is released; return the outcome of its match."""
+        """Wait until the server is released; return the outcome of its match, with the body of its callback."""
         await self.until_phase(ServerPhase.RELEASED, name)
         outcome = await outbox.outcome_of(self.db, name)
         assert outcome is not None
@@ -340,7 +340,8 @@ class World:
         assert name not in (await slots.taken(self.db)).get("eu", {}).values()
         assert await snapshots.load(self.db, name) is None
         await assert_final_history(self.db, await self.row(name), self.speed, is_same_version=is_same_version)
-        return outcome
+        callback = await outbox.callback_of(self.db, name)
+        return outcome if callback is None else msgspec.structs.replace(outcome, callback_body=callback.body)
 
     async def result(self, name: str = "srv_1") -> dict[str, Any]:
         """Wait until the server is released; return the result of its match that the callback contains."""

@@ -322,7 +322,9 @@ async def check_finished(db: Database, played: PlayedMatch, seed: int) -> None:
         assert len(result["maps"]) == sum(detail["status"] == "finished" for detail in maps)
     outcome = await outbox.outcome_of(db, reader.row.id)
     assert outcome is not None
-    sent = msgspec.json.decode(outcome.callback_body, type=dict[str, msgspec.Raw])["result"]
+    callback = await outbox.callback_of(db, reader.row.id)
+    assert callback is not None
+    sent = msgspec.json.decode(callback.body, type=dict[str, msgspec.Raw])["result"]
     found = await World(db).matches.by_external_id(READER, reader.row.external_match_id or "")
     assert found.result is not None
     assert bytes(found.result) == bytes(sent) == outcome.result, "the result has the bytes of the callback"

@@ -47,7 +47,7 @@ def end_match(
         reason=outcome.reason,
         at_ms=outcome.at_ms,
         result=result,
-        callback_body=body,
+        callback_body=body if result is None else b"",
     )
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
     statements = outbox.end_statements(stored, callback, status=status, failure=outcome.failure, fence=fence)

@@ -13,6 +13,7 @@ import msgspec
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, state_of
 from matchpod.ports import Database, Value
 from matchpod.storage.outbox import STATE_CONDITIONS, AttemptRow
+from matchpod.storage.packed import insert_result, unpack
 from matchpod.storage.rows import from_row, read_all, read_number
 
 MAX_LISTED: Final = 10_000
@@ -86,8 +87,13 @@ async def get(db: Database, org_id: str, callback_id: str) -> CallbackSummary | 
 
 async def body_of(db: Database, callback_id: str) -> bytes:
     """Return the body of an existing callback."""
-    ((body,),) = await db.read("SELECT body FROM callbacks WHERE id = :id", {"id": callback_id})
-    return msgspec.convert(body, bytes)
+    found = await db.read(
+        "SELECT body, result FROM callbacks LEFT JOIN outcomes ON outcomes.server_id = callbacks.server_id"
+        " WHERE callbacks.id = :id",
+        {"id": callback_id},
+    )
+    ((body, result),) = msgspec.convert(found, list[tuple[bytes, bytes | None]])
+    return body if result is None else insert_result(body, unpack(result))
 
 
 async def newest_attempts(db: Database, callback_id: str, limit: int) -> list[AttemptRow]:

@@ -16,6 +16,7 @@ import msgspec
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import history_counts, rows
+from matchpod.storage.packed import unpack
 from matchpod.storage.servers import EndColumns
 
 
@@ -250,7 +251,15 @@ async def series_of(db: Database, server_id: str) -> SeriesRow | None:
 
 async def stats_of(db: Database, map_id: str) -> MapStats | None:
     """Return the final statistics of a map; None while there are none."""
-    return await rows.read_first(db, MapStats, "FROM map_stats WHERE map_id = :map_id", {"map_id": map_id})
+    stored = await rows.read_first(db, MapStats, "FROM map_stats WHERE map_id = :map_id", {"map_id": map_id})
+    if stored is None:
+        return None
+    return msgspec.structs.replace(
+        stored,
+        players=unpack(stored.players),
+        anti_cheat=unpack(stored.anti_cheat),
+        leaderboard=unpack(stored.leaderboard),
+    )
 
 
 async def rounds_of(db: Database, map_id: str) -> MapRounds | None:

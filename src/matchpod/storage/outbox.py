@@ -1,5 +1,8 @@
 """Store match outcomes and their callbacks, both written in one transaction.
 
+The result of a match is in its outcome, the body of its callback in the callback. After a while it is stored there
+without the result (`compaction`), and the functions here that return callbacks insert it again.
+
 A callback is claimed under a lease, sent, and the attempt recorded afterwards: if the process crashes in between,
 the callback is sent again with the same id and the same bytes. How often that happens is limited by the claim: it
 counts attempts that are not recorded yet, and postpones the next one in case this one is not recorded either.
@@ -18,7 +21,7 @@ from matchpod.core.failures import Failure
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.ports import Database, Delivery, Statement, Value
-from matchpod.storage import rows
+from matchpod.storage import packed, rows
 from matchpod.storage.servers import HANDOVER_MS, LATEST_REPEAT_MS
 
 CALLBACK_LEASE_MS: Final = 30_000
@@ -42,6 +45,7 @@ class OutcomeRow(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     result: bytes | None = None
     callback_body: bytes
+    """Of a canceled match, with details of its end; empty if there is a result."""
 
 
 class CallbackRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,11 +171,14 @@ def _end_server(outcome: OutcomeRow, status: ServerStatus, failure: Failure | No
 async def outcome_of(db: Database, server_id: str) -> OutcomeRow | None:
     """Return how the match ended; None while it is in progress."""
     rest = "FROM outcomes WHERE server_id = :server_id"
-    return await rows.read_first(db, OutcomeRow, rest, {"server_id": server_id})
+    stored = await rows.read_first(db, OutcomeRow, rest, {"server_id": server_id})
+    if stored is None or stored.result is None:
+        return stored
+    return msgspec.structs.replace(stored, result=packed.unpack(stored.result))
 
 
 async def callback_bodies(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the callback bodies of ended matches by server id; they are stored even if no callback is sent."""
+    """Return the callback bodies of canceled matches by server id; they are stored even if no callback is sent."""
     listed, params = rows.parameter_list("id", server_ids)
     found = await db.read(f"SELECT server_id, callback_body FROM outcomes WHERE server_id IN {listed}", params)
     return dict(msgspec.convert(found, list[tuple[str, bytes]]))
@@ -220,8 +227,25 @@ async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_m
         f" next_at_ms = {_POSTPONED} WHERE id IN {listed} AND {_IS_DUE} RETURNING {rows.column_list(CallbackRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
     )
-    by_id = {row.id: row for row in (rows.from_row(CallbackRow, values) for values in claimed)}
+    found = await _with_results(db, [rows.from_row(CallbackRow, values) for values in claimed])
+    by_id = {row.id: row for row in found}
     return [by_id[callback_id] for callback_id in ids if callback_id in by_id]
+
+
+async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[CallbackRow]:
+    """Insert the results into the bodies that are stored without them."""
+    lacking = [row.server_id for row in callbacks if packed.lacks_result(row.body)]
+    if not lacking:
+        return [*callbacks]
+    listed, params = rows.parameter_list("id", lacking)
+    stored = await db.read(f"SELECT server_id, result FROM outcomes WHERE server_id IN {listed}", params)
+    results = dict(msgspec.convert(stored, list[tuple[str, bytes]]))
+    return [
+        msgspec.structs.replace(row, body=packed.insert_result(row.body, packed.unpack(results[row.server_id])))
+        if row.server_id in results
+        else row
+        for row in callbacks
+    ]
 
 
 def unclaim(row: CallbackRow, now_ms: int) -> Statement:
@@ -282,7 +306,8 @@ async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:
 async def callback_of(db: Database, server_id: str) -> CallbackRow | None:
     """Return the callback of a match; None while the match is in progress or if the caller asked for none."""
     rest = "FROM callbacks WHERE server_id = :server_id"
-    return await rows.read_first(db, CallbackRow, rest, {"server_id": server_id})
+    found = await rows.read_first(db, CallbackRow, rest, {"server_id": server_id})
+    return None if found is None else (await _with_results(db, [found]))[0]
 
 
 async def org_of(db: Database, callback_id: str) -> str | None:
@@ -304,7 +329,7 @@ async def list_callbacks(
         conditions.append(STATE_CONDITIONS[state])
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     rest = f"FROM callbacks{where} ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
-    return await rows.read_all(db, CallbackRow, rest, params)
+    return await _with_results(db, await rows.read_all(db, CallbackRow, rest, params))
 
 
 # If none of the following makes a callback due, the statements in `also` are not run either.

@@ -23,7 +23,7 @@ from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.views import naming
-from matchpod.storage import history, map_events, outbox, servers, stored_matches
+from matchpod.storage import compaction, history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
 
@@ -150,6 +150,7 @@ class Recompute:
         await self._db.write([servers.check_fence(row.id, row.fence), *history.replace(new), *timelines])
         if timelines:
             await map_events.compact(self._db, row.id)
+        await compaction.compact_stats(self._db, row.id)
 
     async def _timelines(self, row: ServerRow, old: MatchHistory, fold: Fold) -> list[Statement]:
         """Statements that append missing items to the timelines of maps that were never finalized."""

@@ -1,0 +1,150 @@
+"""Compress what is kept of ended matches: their results, callbacks and statistics. They read the same as before.
+
+A version that does not know this may run beside this one while the replicas of a shared database are upgraded. So on
+such a database compaction begins a day after it was first tried, and it always leaves out the matches of the last day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage.history import MapStats
+from matchpod.storage.packed import cut_result, is_packed, lacks_result, pack, unpack
+from matchpod.storage.rows import parameter_list, read_all, read_number, write_one
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+PAGE_MATCHES: Final = 20
+"""Matches per transaction: few enough that other writers hardly wait."""
+PAUSE_S: Final = 0.1
+"""Between two transactions of a running service, whose matches come first."""
+
+_COMPACTED_TO: Final = "compacted_to"
+_COMPACTED_FROM_MS: Final = "compacted_from_ms"
+"""Names in the table `installation`: the last match that was compacted, and when compaction may begin."""
+
+# Ids of servers sort by time. Matches up to the first one that ended lately are due, the rest on another day.
+# A time in the future, after the clock was set back, does not count as lately.
+_DUE: Final = (
+    "FROM outcomes WHERE server_id > :after_id AND server_id < COALESCE(("
+    " SELECT lately.server_id FROM outcomes AS lately WHERE lately.server_id > :after_id"
+    " AND lately.at_ms >= :before_ms AND lately.at_ms <= :now_ms ORDER BY lately.server_id LIMIT 1), '~')"
+)
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    server_id: str
+    result: bytes | None
+    callback_body: bytes
+
+
+class _Callback(msgspec.Struct, frozen=True):
+    id: str
+    server_id: str
+    body: bytes
+
+
+async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
+    """Compact the matches that are due, and return how many; some may have nothing to compact."""
+    if not await _may_begin(db, now_ms):
+        return 0
+    count = 0
+    while outcomes := await read_all(
+        db,
+        _Outcome,
+        f"{_DUE} ORDER BY server_id LIMIT :limit",
+        {**await _due_params(db, now_ms), "limit": PAGE_MATCHES},
+    ):
+        callbacks, stats = await _read_rows(db, [one.server_id for one in outcomes])
+        changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
+        await db.write([*changes, _set(_COMPACTED_TO, outcomes[-1].server_id)])
+        count += len(outcomes)
+        await asyncio.sleep(pause_s)
+    return count
+
+
+async def count_due(db: Database, now_ms: int) -> int:
+    """Return how many matches `compact` would read."""
+    from_ms = await _value(db, _COMPACTED_FROM_MS)
+    if db.is_shared and (from_ms is None or now_ms < int(from_ms)):
+        return 0
+    return await read_number(db, f"SELECT COUNT(*) {_DUE}", await _due_params(db, now_ms))
+
+
+async def compact_stats(db: Database, server_id: str) -> None:
+    """Compact the statistics of a match whose turn was before they were written."""
+    if server_id <= (await _value(db, _COMPACTED_TO) or ""):
+        _, stats = await _read_rows(db, [server_id])
+        if changes := _changes((), (), stats):
+            await db.write(changes)
+
+
+async def _may_begin(db: Database, now_ms: int) -> bool:
+    if not db.is_shared:
+        return True
+    insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+    await write_one(db, insert, {"name": _COMPACTED_FROM_MS, "value": str(now_ms + DAY_MS)})
+    return now_ms >= int(await _value(db, _COMPACTED_FROM_MS) or 0)
+
+
+async def _due_params(db: Database, now_ms: int) -> dict[str, Value]:
+    return {"after_id": await _value(db, _COMPACTED_TO) or "", "before_ms": now_ms - DAY_MS, "now_ms": now_ms}
+
+
+async def _value(db: Database, name: str) -> str | None:
+    row = await db.read_one("SELECT value FROM installation WHERE name = :name", {"name": name})
+    return None if row is None else msgspec.convert(row[0], str)
+
+
+def _set(name: str, value: str) -> Statement:
+    sql = (
+        "INSERT INTO installation (name, value) VALUES (:name, :value)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+    )
+    return Statement(sql, {"name": name, "value": value})
+
+
+async def _read_rows(db: Database, server_ids: Sequence[str]) -> tuple[list[_Callback], list[MapStats]]:
+    listed, params = parameter_list("id", server_ids)
+    callbacks = await read_all(db, _Callback, f"FROM callbacks WHERE server_id IN {listed}", params)
+    of_maps = f"FROM map_stats WHERE map_id IN (SELECT id FROM maps WHERE server_id IN {listed})"
+    return callbacks, await read_all(db, MapStats, of_maps, params)
+
+
+def _changes(
+    outcomes: Sequence[_Outcome], callbacks: Sequence[_Callback], stats: Sequence[MapStats]
+) -> list[Statement]:
+    results = {one.server_id: unpack(one.result) for one in outcomes if one.result is not None}
+    statements = [
+        Statement(
+            "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
+            # The body is the callback's; it is kept here only for a canceled match, whose result is NULL.
+            {"id": one.server_id, "result": pack(one.result), "body": b""},
+        )
+        for one in outcomes
+        if one.result is not None and (one.callback_body or not is_packed(one.result))
+    ]
+    statements += [
+        Statement(
+            "UPDATE callbacks SET body = :body WHERE id = :id",
+            {"id": one.id, "body": cut_result(one.body, results[one.server_id])},
+        )
+        for one in callbacks
+        if one.server_id in results and not lacks_result(one.body)
+    ]
+    for one in stats:
+        columns = {name: pack(getattr(one, name)) for name in ("players", "anti_cheat", "leaderboard")}
+        if any(columns[name] != getattr(one, name) for name in columns):
+            # Not if they were recomputed in the meantime: that increments the version.
+            statements.append(
+                Statement(
+                    "UPDATE map_stats SET players = :players, anti_cheat = :anti_cheat, leaderboard = :leaderboard"
+                    " WHERE map_id = :map_id AND stats_version = :stats_version",
+                    {**columns, "map_id": one.map_id, "stats_version": one.stats_version},
+                )
+            )
+    return statements
