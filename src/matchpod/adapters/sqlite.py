@@ -309,6 +309,8 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
+            if _is_empty(path):  # only then it has an effect; otherwise each connection would write to the file
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             # Otherwise pages that a savepoint may have to restore are written to a temporary file.
@@ -317,6 +319,13 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             connection.close()
             raise
         return connection
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

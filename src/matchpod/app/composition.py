@@ -11,6 +11,7 @@ from typing import assert_never
 
 import msgspec
 
+from matchpod.adapters import sqlite_space
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.disk import free_bytes
 from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet, ProcessOptions
@@ -336,7 +337,15 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
 def _compose_upkeep(
     settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace, sessions: ConsoleSessions
 ) -> Upkeep:
-    return Upkeep(deps, readiness=readiness, disk=disk, retention=_retention(settings), sessions=sessions)
+    give_back = partial(sqlite_space.give_back, settings.database_path) if settings.database_url is None else None
+    return Upkeep(
+        deps,
+        readiness=readiness,
+        disk=disk,
+        retention=_retention(settings),
+        sessions=sessions,
+        give_back=give_back,
+    )
 
 
 def _retention(settings: Settings) -> Retention:

@@ -1,4 +1,4 @@
-"""Run the periodic jobs: update gauges, compare clocks, delete old entries and sessions.
+"""Run the periodic jobs: update gauges, compare clocks, delete old entries and sessions, return free space.
 
 The jobs run until cancelled and survive every error: a failed one is retried later.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention, prune
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import servers
+from matchpod.storage import compaction, servers
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -56,8 +57,10 @@ class Upkeep:
         disk: DiskSpace,
         retention: Retention,
         sessions: ConsoleSessions,
+        give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: Intervals = INTERVALS,
     ) -> None:
+        """`give_back` returns free space of the database to the disk, and says how many bytes."""
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
@@ -66,6 +69,7 @@ class Upkeep:
         self._disk = disk
         self._retention = retention
         self._sessions = sessions
+        self._give_back = give_back
         self._intervals = intervals
 
     async def run_gauges(self) -> None:
@@ -133,8 +137,12 @@ class Upkeep:
         self._metrics.silent_servers.replace(silent)
 
     async def sweep(self) -> None:
-        """Delete entries older than the retention settings allow, and sessions of the console that have ended."""
+        """Delete what is past its retention and ended sessions, compress ended matches, and return free space."""
         await self._sessions.sweep()
         pruned = await prune(self._db, self._retention, self._clock.now_ms())
         if not pruned.is_empty:
             _log.info("old entries deleted", extra=msgspec.structs.asdict(pruned))
+        if compacted := await compaction.compact(self._db, self._clock.now_ms(), pause_s=compaction.PAUSE_S):
+            _log.info("ended matches compressed", extra={"matches": compacted})
+        if self._give_back is not None and (size := await self._give_back()):
+            _log.info("free space of the database returned to the disk", extra={"bytes": size})

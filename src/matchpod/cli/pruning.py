@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
+from matchpod.adapters import sqlite_space
+from matchpod.adapters.sqlite_space import VacuumError
 from matchpod.app import Resources
-from matchpod.cli.resources import run_with_resources
+from matchpod.cli.resources import fail, load_process_settings, run_with_resources
 from matchpod.service.operations import pruning
 from matchpod.service.operations.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
 from matchpod.settings import Settings
+from matchpod.storage import compaction
+
+_MB: Final = 1_000_000
 
 
 def retention_of(settings: Settings) -> Retention:
@@ -20,19 +26,40 @@ def retention_of(settings: Settings) -> Retention:
 
 def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    vacuum: Annotated[
+        bool,
+        typer.Option("--vacuum", help="Then write the SQLite file anew without free space. Stop the service before."),
+    ] = False,
 ) -> None:
     """Delete entries that are older than the settings allow, as a running service does once a day.
 
     These are logs and events of ended matches, entries of the audit log, idempotency keys, and counters that have
-    become 0. Results, series, maps and statistics are kept forever.
+    become 0. Results, series, maps and statistics are kept forever; those of matches that ended more than a day ago are
+    compressed.
     """
 
-    async def work(resources: Resources) -> tuple[Retention, Pruned]:
-        retention, now_ms = retention_of(resources.settings), resources.clock.now_ms()
-        work = pruning.count_prunable if dry_run else pruning.prune
-        return retention, await work(resources.db, retention, now_ms)
+    async def work(resources: Resources) -> tuple[Retention, Pruned, int]:
+        db, retention, now_ms = resources.db, retention_of(resources.settings), resources.clock.now_ms()
+        if dry_run:
+            return (
+                retention,
+                await pruning.count_prunable(db, retention, now_ms),
+                await compaction.count_due(db, now_ms),
+            )
+        return retention, await pruning.prune(db, retention, now_ms), await compaction.compact(db, now_ms)
 
-    retention, pruned = run_with_resources(work)
+    database = _file_to_vacuum(dry_run=dry_run) if vacuum else None
+    retention, pruned, compacted = run_with_resources(work)
+    _print_report(retention, pruned, compacted, dry_run=dry_run)
+    if database is not None:
+        try:
+            before, after = sqlite_space.vacuum(database)
+        except VacuumError as exc:
+            fail(str(exc))
+        typer.echo(f"{database}: {before / _MB:.1f} MB before, {after / _MB:.1f} MB now")
+
+
+def _print_report(retention: Retention, pruned: Pruned, compacted: int, *, dry_run: bool) -> None:
     rows = [
         (f"log entries older than {_days(retention.raw_log_days)}", pruned.log_entries),
         (f"events older than {_days(retention.event_days)}", pruned.events),
@@ -48,6 +75,29 @@ def prune(
     width = max(len(str(number)) for _, number in rows)
     for name, number in rows:
         typer.echo(f"  {number:>{width}}  {name}")
+    typer.echo(
+        f"{'would be compressed' if dry_run else 'compressed'}: {compacted} matches that ended more than a day ago"
+    )
+
+
+def _file_to_vacuum(*, dry_run: bool) -> Path | None:
+    """Return the SQLite file, if it can be written anew; exit with a sentence if not."""
+    if dry_run:
+        fail("--vacuum cannot be used with --dry-run.", code=2)
+    settings = load_process_settings()
+    if settings.database_url is not None:
+        fail(
+            "The database is in PostgreSQL, which uses free space again by itself. VACUUM FULL returns it to the disk,"
+            " with the service stopped.",
+            code=2,
+        )
+    if not settings.database_path.exists():
+        return None  # the command says so
+    try:
+        sqlite_space.check_unused(settings.database_path)
+    except VacuumError as exc:
+        fail(str(exc))
+    return settings.database_path
 
 
 def _days(days: int) -> str:

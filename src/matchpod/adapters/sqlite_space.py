@@ -1,0 +1,153 @@
+"""Return the free pages of an SQLite file to the disk: a few at a time while a service uses it, or all at once.
+
+Deleted rows leave free pages, which SQLite uses again before it makes the file larger. A file that was created with
+incremental vacuum (see `sqlite.py`) can also be made smaller in small steps; an older one only by VACUUM, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from matchpod.adapters.disk import free_bytes
+from matchpod.ports import DatabaseUnavailableError
+
+STEP_PAGES: Final = 64
+"""Pages per transaction: it takes a few milliseconds, in which others wait to write."""
+PAUSE_S: Final = 0.05
+KEPT_SHARE: Final = 0.1
+"""Part of the file that stays free, for what is stored next: with a retention of a month, a day needs a thirtieth."""
+BUSY_S: Final = 5.0
+"""How long to wait for a lock of another connection."""
+SPARE_BYTES: Final = 16 * 1024 * 1024
+"""Free disk space that VACUUM must leave."""
+
+_INCREMENTAL: Final = 2
+_MB: Final = 1_000_000
+
+_log = logging.getLogger(__name__)
+
+
+class VacuumError(Exception):
+    """The file cannot be made smaller; the message is a sentence for the operator."""
+
+
+class Pages(msgspec.Struct, frozen=True, kw_only=True):
+    """The pages of a file; `size` is that of a page in bytes."""
+
+    size: int
+    count: int
+    free: int
+    is_incremental: bool
+    """True if the file can be made smaller in steps."""
+
+    @property
+    def surplus(self) -> int:
+        """Free pages that are not kept for what is stored next."""
+        return max(0, self.free - int(self.count * KEPT_SHARE))
+
+
+# --- while a service runs -----------------------------------------------------------------------------------------
+
+
+async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
+    """Make the file smaller in steps while it is in use, except for a tenth of it; return by how many bytes."""
+    try:
+        first = pages = await asyncio.to_thread(read_pages, path)
+        if pages.surplus and not pages.is_incremental:
+            _log.info(
+                "free space stays in the database file: stop the service once and run `matchpod prune --vacuum`",
+                extra={"free_mb": pages.free * pages.size // _MB},
+            )
+        while pages.surplus and pages.is_incremental:
+            await asyncio.to_thread(_step, path, min(STEP_PAGES, pages.surplus))
+            await asyncio.sleep(pause_s)
+            before, pages = pages, await asyncio.to_thread(read_pages, path)
+            if pages.count >= before.count:
+                break  # others fill the file faster
+    except sqlite3.Error as exc:
+        raise DatabaseUnavailableError(f"SQLite: {exc}") from exc
+    return (first.count - pages.count) * pages.size
+
+
+def read_pages(path: Path) -> Pages:
+    """Return how many pages a file has."""
+    with closing(_connect(path)) as connection:
+        return _pages(connection)
+
+
+def _step(path: Path, pages: int) -> None:
+    with closing(_connect(path)) as connection:
+        # Not `execute`: it would stop after the first page.
+        connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
+# --- while no service runs ----------------------------------------------------------------------------------------
+
+
+def check_unused(path: Path) -> None:
+    """Raise VacuumError if another process has opened the file."""
+    with closing(_connect(path, busy_s=0)) as connection:
+        _lock(connection, path)
+
+
+def vacuum(path: Path, *, free: Callable[[Path], int] = free_bytes) -> tuple[int, int]:
+    """Write the file anew without free pages; return its size before and after. From then on `give_back` works.
+
+    Raise VacuumError if another process has opened it, or if the disk has too little space for a second and a third
+    copy: SQLite writes one next to the file, and one to its write-ahead log.
+    """
+    os.environ["SQLITE_TMPDIR"] = str(path.parent.absolute())  # not in memory, and not on another disk
+    before = path.stat().st_size
+    try:
+        with closing(_connect(path, busy_s=0)) as connection:
+            _lock(connection, path)
+            pages = _pages(connection)
+            needed = 2 * (pages.count - pages.free) * pages.size + SPARE_BYTES
+            if (found := free(path.parent)) < needed:
+                needed_mb = -(-needed // _MB)
+                raise VacuumError(
+                    f"To make {path} smaller, {needed_mb} MB must be free on its disk, {found // _MB} MB are."
+                )
+            connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+            connection.execute("VACUUM")
+    except sqlite3.Error as exc:
+        raise VacuumError(f"The file {path} could not be made smaller, and is as before: {exc}.") from exc
+    return before, path.stat().st_size
+
+
+def _lock(connection: sqlite3.Connection, path: Path) -> None:
+    """Lock the file until the connection is closed."""
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError as exc:
+        raise VacuumError(
+            f"Another process uses {path}. Stop the service first, and start it again afterwards."
+        ) from exc
+
+
+def _connect(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=busy_s, isolation_level=None)
+
+
+def _pages(connection: sqlite3.Connection) -> Pages:
+    def value(name: str) -> int:
+        ((found,),) = connection.execute(f"PRAGMA {name}").fetchall()
+        return msgspec.convert(found, int)
+
+    return Pages(
+        size=value("page_size"),
+        count=value("page_count"),
+        free=value("freelist_count"),
+        is_incremental=value("auto_vacuum") == _INCREMENTAL,
+    )
