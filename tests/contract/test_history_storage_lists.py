@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Mapping
 
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import ListQuery
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import history
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.history_lists import HistoryMap, list_maps, list_series
+from matchpod.storage.list_positions import KEPT_S, ListPositions
 from tests.contract import databases
 from tests.contract.match_histories import ORG, MapState, match_history
 from tests.effort import some_of
@@ -84,11 +86,13 @@ async def store(db: Database, matches: list[MatchHistory]) -> None:
         await db.write(history.insert(match))
 
 
-async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[MapRow]:
+async def all_maps(
+    db: Database, query: ListQuery, deep_offset: int, positions: ListPositions | None = None
+) -> list[MapRow]:
     rows: list[MapRow] = []
     for page in itertools.count(1):
         page_query = msgspec.structs.replace(query, page=page)
-        total, items = await list_maps(db, ORG, page_query, deep_offset=deep_offset)
+        total, items = await list_maps(db, ORG, page_query, deep_offset=deep_offset, positions=positions)
         rows += items
         if len(items) < query.page_size:
             assert total == len(rows)
@@ -96,11 +100,13 @@ async def all_maps(db: Database, query: ListQuery, deep_offset: int) -> list[Map
     raise AssertionError
 
 
-async def all_series(db: Database, query: ListQuery, deep_offset: int) -> list[tuple[SeriesRow, list[HistoryMap]]]:
+async def all_series(
+    db: Database, query: ListQuery, deep_offset: int, positions: ListPositions | None = None
+) -> list[tuple[SeriesRow, list[HistoryMap]]]:
     rows: list[tuple[SeriesRow, list[HistoryMap]]] = []
     for page in itertools.count(1):
         page_query = msgspec.structs.replace(query, page=page)
-        total, items = await list_series(db, ORG, page_query, deep_offset=deep_offset)
+        total, items = await list_series(db, ORG, page_query, deep_offset=deep_offset, positions=positions)
         rows += [(one.series, one.maps) for one in items]
         if len(items) < query.page_size:
             assert total == len(rows)
@@ -134,6 +140,57 @@ async def test_pages_of_any_size_are_complete(db: Database) -> None:
         query = ListQuery(from_ms=from_ms, before_ms=before_ms, page_size=page_size)
         assert await all_maps(db, query, deep_offset) == expected_maps(matches, query)
         assert await all_series(db, query, deep_offset) == expected_series(matches, query)
+
+
+async def test_pages_are_complete_with_remembered_positions_while_matches_are_added(db: Database) -> None:
+    matches = played_matches(6, count=60)
+    positions = ListPositions(step=3)
+    numbers = sorted(range(60), key=lambda number: (matches[number].maps[0].server_id, number))
+    stored: list[MatchHistory] = []
+    for part in (numbers[:40], numbers[40:50], numbers[50:]):
+        # What is added has newer ids, and starts on the last days or never.
+        added = [_late(matches[number]) if stored else matches[number] for number in part]
+        await store(db, added)
+        stored += added
+        for status, name, page_size in some_of(itertools.product(STATUSES, NAMES, [1, 4]), 25):
+            query = ListQuery(status=status, map_name=name, page_size=page_size)
+            assert await all_maps(db, query, 0, positions) == expected_maps(stored, query), query
+        for status in STATUSES:
+            query = ListQuery(status=status, page_size=3)
+            assert await all_series(db, query, 0, positions) == expected_series(stored, query), query
+
+
+def _late(match: MatchHistory) -> MatchHistory:
+    """The match, on the day after all others if it was started."""
+    states = [
+        MapState(one.status, None if one.started_at_ms is None else NOON_MS + 5 * DAY_MS, one.map_name)
+        for one in match.maps
+    ]
+    first = match.maps[0]
+    return match_history(first.server_id, states, org_id=first.org_id, is_series=match.series is not None)
+
+
+async def test_positions_are_read_once_a_minute(db: Database) -> None:
+    now_s = 0.0
+    counted = CountedQueries(db)
+    positions = ListPositions(now_s=lambda: now_s)
+    await store(db, [match_history(f"srv_{n}", [MapState(MapStatus.FINISHED, NOON_MS + n * DAY_MS)]) for n in range(9)])
+    query = ListQuery(page=3, page_size=1)
+    for at_s, queries in ((0.0, 4), (1.0, 3), (KEPT_S - 0.1, 3), (KEPT_S, 4), (KEPT_S + 1, 3)):
+        now_s, counted.queries = at_s, 0
+        _, (row,) = await list_maps(counted, ORG, query, deep_offset=0, positions=positions)
+        assert row.server_id == "srv_6"
+        assert counted.queries == queries, at_s
+
+
+class CountedQueries(databases.DelegatingDatabase):
+    """Counts the queries."""
+
+    queries = 0
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        self.queries += 1
+        return await super().read(sql, params)
 
 
 async def test_lists_of_one_server_support_the_same_filters(db: Database) -> None:

@@ -36,6 +36,7 @@ from matchpod.storage import (
 from matchpod.storage.acknowledgements import Acknowledgement
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches, maps_of_listed
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Harness
@@ -69,6 +70,8 @@ DAYS = 40
 FIRST_DAY = 20_000
 MAPS_OF_DAY = MATCHES * MAPS_OF_MATCH // DAYS
 PAGE = 20
+IDLE_MAPS = 3_000
+"""Maps of another organization that never started."""
 LIVE_OF_MATCHES = 100
 """One match of this many has not ended."""
 FAILED_OF_MATCHES = 5
@@ -127,6 +130,12 @@ async def fill(db: Database) -> None:
             " server_name, team1_score, team2_score, status, player_count, is_final, sort_ms)"
             f" SELECT 'map_' || n, 'srv_' || ((n + 1) / {MAPS_OF_MATCH}), {org_id}, NULL, n % {MAPS_OF_MATCH},"
             f" 'de_' || (n % 3), 'competitive', 'x', 0, 0, {status}, 10, 1, {sort_ms.format(maps)} FROM numbers",
+        ),
+        *numbered(
+            IDLE_MAPS,
+            "INSERT INTO maps (id, server_id, org_id, map_number, map_name, game_mode, server_name, team1_score,"
+            " team2_score, status, player_count, is_final, sort_ms) SELECT 'idle_' || n, 'srv_' || (90000 + n),"
+            " 'org_idle', 1, 'de_1', 'competitive', 'x', 0, 0, 'cancelled', 0, 1, 0 FROM numbers",
         ),
         *numbered(
             MATCHES,
@@ -390,6 +399,24 @@ async def test_deep_page_skips_whole_days(cost_of: CostOf) -> None:
         assert cost.rows <= 2 * DAYS + 3 * MAPS_OF_DAY + 2 * PAGE, cost.plans
 
 
+async def test_deep_page_with_remembered_positions_reads_little_more_than_its_rows(
+    cost_of: CostOf, db: Database
+) -> None:
+    positions = ListPositions(step=100)
+    started, idle = ListQuery(page=200), ListQuery(page=75, status=MapStatus.CANCELLED)
+    for org_id, query, skipped, index in (
+        (ORG, started, MAPS_OF_DAY, "maps_newest"),
+        ("org_idle", idle, 100, "maps_by_status"),
+    ):
+        read = partial(list_maps, org_id=org_id, query=query, deep_offset=500, positions=positions)
+        expected = await list_maps(db, org_id, query)
+        assert await read(db) == expected
+        cost = await cost_of(read)
+        assert index in cost.indexes, cost.plans
+        assert cost.queries == 3
+        assert cost.rows <= skipped + 3 * PAGE, (cost.rows, cost.plans)
+
+
 async def test_single_maps_and_series_are_found_by_an_index(cost_of: CostOf) -> None:
     calls: list[tuple[str, Callable[[Database], Awaitable[object]], int]] = [
         ("maps_of_server", lambda db: history.maps_of(db, "srv_77"), MAPS_OF_MATCH),
@@ -564,7 +591,7 @@ async def test_single_callbacks_are_found_by_an_index(cost_of: CostOf) -> None:
     calls: list[tuple[Callable[[Database], Awaitable[object]], int]] = [
         (lambda db: callback_lists.list_page(db, "org_1", of_server), 6),
         (lambda db: callback_lists.get(db, "org_1", "cb_78"), 4),
-        (lambda db: callback_lists.body_of(db, "cb_78"), 1),
+        (lambda db: callback_lists.body_of(db, "cb_78"), 2),
         (lambda db: callback_lists.newest_attempts(db, "cb_78", 9), 1),
         (lambda db: outbox.oldest_given_up(db, "org_1", from_ms=5_000), 1),
     ]

@@ -6,7 +6,6 @@ import asyncio
 import lzma
 import zlib
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -145,22 +144,15 @@ async def test_block_that_an_earlier_version_stored_reads_the_same(db: Database)
     ]
 
 
-class CountedReads:
+class CountedReads(databases.DelegatingDatabase):
     """A database that counts the rows that are read from it."""
 
-    is_shared = False
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self.rows = 0
+    rows = 0
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        found = await self._db.read(sql, params)
+        found = await super().read(sql, params)
         self.rows += len(found)
         return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._db, name)
 
 
 async def test_page_of_a_large_log_reads_only_the_blocks_it_needs(db: Database) -> None:

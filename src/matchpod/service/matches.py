@@ -65,6 +65,7 @@ from matchpod.service.views.servers import (
     server_view,
 )
 from matchpod.storage import history, outbox, servers
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
@@ -113,6 +114,7 @@ class Matches:
         self._notify = notify
         self._metrics = metrics
         self._random_bytes = random_bytes
+        self._positions = ListPositions()
         self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
         self._audit = audit
@@ -171,7 +173,7 @@ class Matches:
     @unavailable_on_outage
     async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
         """The organization's servers, newest first."""
-        total, found = await list_matches(self._db, principal.org_id, query)
+        total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
         endings = await endings_of(self._db, [(row.id, row) for row in found])
         maps = await stored_maps(self._db, [row.id for row in found])
         return servers_page(query, total, tuple(zip(found, endings, strict=True)), maps)

@@ -3,6 +3,7 @@
 The order is newest first, rows that never started last, ties by id. The ids of a page come from an index that begins
 with the filters; only then are the rows read. The total comes from the counts; with a date filter, the partial days at
 both ends are counted in the index. Deep pages skip whole days by their counts; pages near the end are read backwards.
+A service remembers the counts for a while (`list_positions`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from matchpod.storage.history_counts import (
     skip_days,
     total_of_all_days,
 )
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.rows import from_row, read_all, read_number
 from matchpod.storage.servers import EndColumns
 
@@ -92,7 +94,12 @@ class PageRange(msgspec.Struct, frozen=True):
 
 
 async def list_maps(
-    db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
+    db: Database,
+    org_id: str,
+    query: ListQuery,
+    *,
+    deep_offset: int = DEEP_OFFSET,
+    positions: ListPositions | None = None,
 ) -> tuple[int, list[MapRow]]:
     """Return the number of maps that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
@@ -106,13 +113,19 @@ async def list_maps(
     total = await total_of(db, selection)
     if start >= total:
         return total, []
-    page, params = await page_of_ids(db, selection, PageRange.of(query.page, query.page_size, total), deep_offset)
+    in_list = PageRange.of(query.page, query.page_size, total)
+    page, params = await page_of_ids(db, selection, in_list, deep_offset=deep_offset, positions=positions)
     rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY {selection.newest_first}"
     return total, await read_all(db, MapRow, rest, params)
 
 
 async def list_series(
-    db: Database, org_id: str, query: ListQuery, *, deep_offset: int = DEEP_OFFSET
+    db: Database,
+    org_id: str,
+    query: ListQuery,
+    *,
+    deep_offset: int = DEEP_OFFSET,
+    positions: ListPositions | None = None,
 ) -> tuple[int, list[ListedSeries]]:
     """Return the number of series that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
@@ -125,7 +138,8 @@ async def list_series(
     total = await total_of(db, selection)
     if start >= total:
         return total, []
-    page, params = await page_of_ids(db, selection, PageRange.of(query.page, query.page_size, total), deep_offset)
+    in_list = PageRange.of(query.page, query.page_size, total)
+    page, params = await page_of_ids(db, selection, in_list, deep_offset=deep_offset, positions=positions)
     return total, await _read_series(db, page, params)
 
 
@@ -231,18 +245,27 @@ def _count_between(selection: Selection, lower: str, upper: str) -> str:
 
 
 async def page_of_ids(
-    db: Database, selection: Selection, page: PageRange, deep_offset: int
+    db: Database, selection: Selection, page: PageRange, *, deep_offset: int, positions: ListPositions | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """Return a query of the ids of a page, as `page_id`, in unspecified order."""
+    """Return a query of the ids of a page, as `page_id`, in unspecified order; `positions` make it faster if deep."""
     before_ms, offset, order = selection.before_ms, page.before, selection.newest_first
+    conditions, params = _conditions(selection)
     if offset > deep_offset >= page.after:
         offset, order = page.after, selection.oldest_first
     elif offset > deep_offset:
-        day, offset = skip_days(await _newest_days(db, selection), offset)
-        if day is not None:
-            day_ends_ms = (day + 1) * DAY_MS
-            before_ms = day_ends_ms if before_ms is None else min(before_ms, day_ends_ms)
-    conditions, params = _conditions(selection)
+        start = None
+        if positions is not None and not selection.has_dates:
+            start = await positions.find(
+                db, selection.key, page.after, table=selection.table, conditions=conditions, params=params
+            )
+        if start is not None:
+            offset, order = page.after - start.position, selection.oldest_first
+            conditions, params = f"{conditions} AND {start.condition}", {**params, **start.params}
+        else:
+            day, offset = skip_days(await _newest_days(db, selection), offset)
+            if day is not None:
+                day_ends_ms = (day + 1) * DAY_MS
+                before_ms = day_ends_ms if before_ms is None else min(before_ms, day_ends_ms)
     params |= {"page_size": page.size, "offset": offset}
     if selection.from_ms > 0:
         conditions += " AND sort_ms >= :from_ms"

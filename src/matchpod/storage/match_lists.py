@@ -19,6 +19,7 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Value
 from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
 from matchpod.storage.servers import ServerRow, ServerSummary
 
@@ -73,7 +74,12 @@ async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[Listed
 
 
 async def list_matches(
-    db: Database, org_id: str, query: MatchListQuery, *, deep_offset: int = DEEP_OFFSET
+    db: Database,
+    org_id: str,
+    query: MatchListQuery,
+    *,
+    deep_offset: int = DEEP_OFFSET,
+    positions: ListPositions | None = None,
 ) -> tuple[int, list[ServerSummary]]:
     """Return the number of servers that match the query, and those of the requested page."""
     if query.is_empty:
@@ -87,7 +93,9 @@ async def list_matches(
         return total, []
     page = PageRange.of(query.page, query.page_size, total)
     # Open servers are few, and not counted per day.
-    ids, params = await page_of_ids(db, selection, page, deep_offset if is_counted else total)
+    ids, params = await page_of_ids(
+        db, selection, page, deep_offset=deep_offset if is_counted else total, positions=positions
+    )
     rest = f"FROM servers JOIN ({ids}) AS page ON id = page_id ORDER BY created_at_ms DESC, id"
     return total, await read_all(db, ServerSummary, rest, params)
 

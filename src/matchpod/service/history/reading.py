@@ -37,6 +37,7 @@ from matchpod.service.views import match_lists
 from matchpod.service.views.endings import ending_of, endings_of
 from matchpod.storage import history, history_lists, map_events, servers
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
 
 _NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
@@ -49,6 +50,7 @@ class History:
         self._db = db
         self._live = live
         self._remote = remote
+        self._positions = ListPositions()
 
     # --- series ---------------------------------------------------------------------------------------------------
 
@@ -66,7 +68,7 @@ class History:
         return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
 
     async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
-        total, listed = await history_lists.list_series(self._db, principal.org_id, query)
+        total, listed = await history_lists.list_series(self._db, principal.org_id, query, positions=self._positions)
         endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
         return views.series_page(query, total, list(zip(listed, endings, strict=True)))
 
@@ -87,14 +89,15 @@ class History:
     @unavailable_on_outage
     async def matches(self, principal: Principal, query: MatchListQuery) -> match_lists.MatchesPage:
         """The organization's matches with their teams, maps and scores, newest first."""
-        return await match_lists.read_page(self._db, principal.org_id, query)
+        return await match_lists.read_page(self._db, principal.org_id, query, self._positions)
 
     # --- maps -----------------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
     async def maps(self, principal: Principal, query: ListQuery) -> views.MapsPage:
         """The organization's maps, newest first."""
-        return views.maps_page(query, *await history_lists.list_maps(self._db, principal.org_id, query))
+        total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
+        return views.maps_page(query, total, listed)
 
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:

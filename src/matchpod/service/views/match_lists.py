@@ -16,6 +16,7 @@ from matchpod.service.views.endings import Ending, endings_of
 from matchpod.service.views.match_summary import MatchMap, MatchSummary, match_map, summarize
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
+from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerSummary
 
@@ -51,9 +52,11 @@ class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[MatchItem, ...]
 
 
-async def read_page(db: Database, org_id: str, query: MatchListQuery) -> MatchesPage:
+async def read_page(
+    db: Database, org_id: str, query: MatchListQuery, positions: ListPositions | None = None
+) -> MatchesPage:
     """Return a page of the matches of an organization, newest first."""
-    total, found = await list_matches(db, org_id, query)
+    total, found = await list_matches(db, org_id, query, positions=positions)
     return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=await read_items(db, found))
 
 
