@@ -73,6 +73,8 @@ async def give_back(path: Path, *, pause_s: float = PAUSE_S) -> int:
             before, pages = pages, await asyncio.to_thread(read_pages, path)
             if pages.count >= before.count:
                 break  # others fill the file faster
+        if pages.count < first.count:
+            await asyncio.to_thread(_checkpoint, path)
     except sqlite3.Error as exc:
         raise DatabaseUnavailableError(f"SQLite: {exc}") from exc
     return (first.count - pages.count) * pages.size
@@ -88,6 +90,12 @@ def _step(path: Path, pages: int) -> None:
     with closing(_connect(path)) as connection:
         # Not `execute`: it would stop after the first page.
         connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
+def _checkpoint(path: Path) -> None:
+    """Move the write-ahead log to the file, which becomes smaller only then; nothing waits for it."""
+    with closing(_connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 # --- while no service runs ----------------------------------------------------------------------------------------

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from matchpod.adapters import sqlite_space
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
@@ -33,8 +36,9 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.streams.map_streams import Streams
 from matchpod.settings import load_settings
-from matchpod.storage import map_events, raw_log, servers, slots
+from matchpod.storage import map_events, raw_log, rows, servers, slots
 from matchpod.storage.migrate import migrate
+from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import DelegatingDatabase
 from tests.operations import new_readiness
@@ -82,7 +86,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
 AT_ONCE = Intervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
 
 
-def upkeep_of(deps: Deps, intervals: Intervals = INTERVALS) -> Upkeep:
+def upkeep_of(deps: Deps, intervals: Intervals = INTERVALS, file: Path | None = None) -> Upkeep:
     return Upkeep(
         deps,
         readiness=new_readiness(deps.db, deps.clock),
@@ -91,6 +95,7 @@ def upkeep_of(deps: Deps, intervals: Intervals = INTERVALS) -> Upkeep:
         ),
         retention=Retention(raw_log_days=30, event_days=60),
         sessions=sessions_of(deps),
+        give_back=None if file is None else partial(sqlite_space.give_back, file, pause_s=0),
         intervals=intervals,
     )
 
@@ -135,6 +140,37 @@ async def test_links_that_expired_are_deleted(deps: Deps) -> None:
 
 async def _entries(db: Database, server_id: str) -> int:
     return len(await raw_log.read_after(db, server_id, 0, limit=10))
+
+
+async def test_space_of_deleted_entries_is_returned_to_the_disk(
+    deps: Deps, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await deps.db.write(raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=bytes(4_000_000)))
+    before = sqlite_space.read_pages(tmp_path / "db")
+    with caplog.at_level(logging.INFO):
+        await upkeep_of(deps, file=tmp_path / "db").sweep()
+    assert sqlite_space.read_pages(tmp_path / "db").count < before.count / 2
+    assert "free space of the database returned to the disk" in caplog.text
+
+
+async def test_matches_that_ended_more_than_a_day_ago_are_compressed(
+    deps: Deps, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = b'{"winner":"team1"}' * 9
+    for name, days in (("srv_1", 2), ("srv_2", 0)):
+        outcome = OutcomeRow(
+            server_id=name,
+            kind="match_over",
+            at_ms=deps.clock.now_ms() - days * DAY_MS,
+            result=result,
+            callback_body=b"",
+        )
+        await deps.db.write([rows.insert("outcomes", outcome)])
+    with caplog.at_level(logging.INFO):
+        await upkeep_of(deps).sweep()
+    stored = await deps.db.read("SELECT result FROM outcomes ORDER BY server_id")
+    assert stored == [(zlib.compress(result, 9),), (result,)]
+    assert "ended matches compressed" in caplog.text
 
 
 async def test_old_entries_are_deleted(deps: Deps, caplog: pytest.LogCaptureFixture) -> None:
