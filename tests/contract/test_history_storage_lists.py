@@ -183,6 +183,16 @@ async def test_positions_are_read_once_a_minute(db: Database) -> None:
         assert counted.queries == queries, at_s
 
 
+async def test_positions_among_upcoming_maps_are_not_remembered(db: Database) -> None:
+    """They start in their order, so all positions change all the time."""
+    await store(db, [match_history(f"srv_{number}") for number in range(9)])
+    positions, query = ListPositions(step=1), ListQuery(status=MapStatus.UPCOMING, page=5, page_size=1)
+    for oldest, expected in (("srv_0", "srv_4"), ("srv_1", "srv_4"), ("srv_2", "srv_4")):
+        _, (row,) = await list_maps(db, ORG, query, deep_offset=0, positions=positions)
+        assert row.server_id == expected
+        await db.write(history.replace(match_history(oldest, [MapState(MapStatus.LIVE, NOON_MS)])))
+
+
 class CountedQueries(databases.DelegatingDatabase):
     """Counts the queries."""
 
