@@ -43,6 +43,8 @@ harness = databases.sqlite_harness
 GRAVITY = CvarSetting("sv_gravity", "200")
 OWNER = Principal(org_id="org_1", key_id="key_1", role=Role.OWNER, scopes=frozenset(Scope))
 NO_PATIENCE = Intervals(first_log_s=2.0)
+ON_DUST2 = msgspec.structs.replace(SETTINGS, maps=("de_dust2",))
+"""A match on the map that a static server has loaded already."""
 
 
 async def test_match_fails_if_no_server_starts_with_the_last_error_in_printable_characters(db: Database) -> None:
@@ -134,6 +136,32 @@ async def test_workshop_map_is_accepted_only_after_the_map_has_changed(db: Datab
             await world.until_phase(ServerPhase.RUNNING)
         else:
             assert (await world.outcome()).reason == CancelReason.SERVER_FAILED
+
+
+async def test_settings_are_sent_once_the_same_map_was_loaded_again(db: Database) -> None:
+    async with open_world(db) as world:
+        server = world.region.use_static_server()
+        server.is_paused = True  # its next frame does not come
+        world.start(intervals=Intervals(load_begins_s=600.0))
+        await world.create(scenario="no_show", game=ON_DUST2)
+
+        def asked() -> int:
+            return server.commands[position(server, "changelevel") :].count("status")
+
+        await world.until(lambda: "changelevel de_dust2" in server.commands and asked() > 3, "the load is awaited")
+        assert not any(command.startswith("logaddress_add_http") for command in server.commands)
+        server.is_paused = False
+        await world.until_phase(ServerPhase.RUNNING)
+
+
+async def test_load_that_shows_in_no_answer_is_awaited_for_a_fixed_time(db: Database) -> None:
+    async with open_world(db) as world:
+        server = world.region.use_static_server()
+        world.region.ignored_commands = {"status"}  # the only answer that tells two loads of a map apart
+        world.start()
+        await world.create(scenario="no_show", game=ON_DUST2)
+        await world.until_phase(ServerPhase.RUNNING)
+        assert server.commands[position(server, "changelevel") :].count("status") > 1
 
 
 async def test_process_that_lost_its_lease_does_not_mark_the_match_as_configured(db: Database) -> None:

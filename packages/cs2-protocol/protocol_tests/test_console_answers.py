@@ -25,6 +25,7 @@ from cs2_protocol.console_answers import (
     parse_cvar,
     parse_get5_status,
     parse_log_listeners,
+    parse_spawn_count,
     parse_status,
     parse_status_json,
     unknown_commands,
@@ -49,6 +50,18 @@ def test_status_of_a_server_with_bots_is_parsed(corpus: Path) -> None:
     players = parse_status((corpus / "status_1.41.2.8_bots_hibernating.txt").read_text())
     assert names(players) == ["Rebel", "Rock", "Ricksaw", "Commando", "Shamat"]
     assert all(player.is_bot for player in players)
+
+
+@pytest.mark.parametrize("file", ["status_1.41.2.8_bots_hibernating.txt", "status_1.41.8.1_empty.txt"])
+def test_count_of_map_loads_is_parsed(corpus: Path, file: str) -> None:
+    assert parse_spawn_count((corpus / file).read_text()) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["", "spawn    : x", "hostname : spawn    : 4", "---------players--------\nspawn    : 4"]
+)
+def test_count_of_map_loads_is_read_only_from_its_own_line(text: str) -> None:
+    assert parse_spawn_count(text) is None
 
 
 def test_status_of_an_empty_server_is_parsed(corpus: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -49,6 +50,18 @@ def test_posts_of_a_real_transcript_match_their_offsets(corpus: Path) -> None:
         assert each.game_map == "ar_pool_day"
         assert each.sent_ms is not None
         assert 0 < each.received_ms - each.sent_ms < 1_500
+
+
+def test_lines_of_a_real_map_load_come_in_one_post_a_second_after_it(corpus: Path) -> None:
+    recording = (corpus / "cs2-http-posts.txt").read_bytes()
+    loads = [each for each in read_posts(recording) if b" - Loading map " in each.body]
+    assert len(loads) == 12
+    for each in loads:
+        assert each.begin == 0
+        stamps = {line[:25] for line in each.body.splitlines() if b"Loading map " in line or b"Started:" in line}
+        assert len(stamps) == 1, "both lines are logged in the same tick"
+    ticks = [int(tick) for tick in re.findall(rb"X-LogBytes-BeginOffset=0; .*?X-Tick-Start=([0-9]+)", recording)]
+    assert min(ticks) > 64, "64 ticks are a second, and ticks count from the load"
 
 
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=4))

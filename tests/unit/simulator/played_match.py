@@ -9,6 +9,7 @@ import msgspec
 
 from cs2_protocol import console_commands
 from cs2_protocol.log_batches import read_post
+from cs2_simulator.agenda import TICKS_PER_S
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import FetchResult
@@ -152,17 +153,21 @@ class PlayedMatch:
         self.machine.boot()
         self.run_until(lambda: not self.machine.is_busy)
         self.execute(*match_commands.setup_commands(settings, map_name=settings.maps[0]))
-        self.run_until(lambda: not self.machine.is_busy)
+        self._wait_for_load()
         self.execute("log on", console_commands.log_address_command(LOG_URL))
         if match_commands.uses_plugin_match(settings):
             self.execute(
                 console_commands.load_match_command("http://127.0.0.1:9/match", header_name="X-Token", header_value="t")
             )
-            self.run_until(lambda: not self.machine.is_busy)
+            self._wait_for_load()
         elif settings.roster:
             self.execute(f'sim_players "{",".join(settings.roster)}"')
         self.apply_settings()
         self.execute(*match_commands.warmup_commands(settings))
+
+    def _wait_for_load(self) -> None:
+        self.machine.agenda.run_until(self.now_ms + 2000 // TICKS_PER_S)  # a load begins one frame after its command
+        self.run_until(lambda: not self.machine.is_busy)
 
     def apply_settings(self) -> None:
         number = self.reader.match.map_number

@@ -108,6 +108,7 @@ _ROW_BEFORE_NAME = re.compile(
     r"\s*(?P<user_id>[0-9]{1,10})\s+(?P<time>\S+)\s+[0-9]{1,10}\s+[0-9]{1,10}"
     r"\s+\S+\s+[0-9]{1,10}\s*(?:(?P<address>[^\s']+)\s+)?'"
 )
+_SPAWN_COUNT = re.compile(r"spawn {1,8}: ([0-9]{1,10})\s*")
 _PLAYERS_BEGIN = re.compile(r"-+players-+\s*")
 _PLAYERS_END = "#end"
 _NO_CHANNEL = "[NoChan]"
@@ -128,9 +129,15 @@ _UNKNOWN_COMMAND = re.compile(r"^[ \t]*Unknown command:? ['\"]?([^\s'\"!]+)", re
 
 def parse_status(text: str) -> tuple[StatusPlayer, ...]:
     """Return the players in the answer to `status`."""
-    lines = dropwhile(lambda line: not _PLAYERS_BEGIN.fullmatch(line), _lines(text, MAX_STATUS_LINES))
+    lines = dropwhile(_is_header, _lines(text, MAX_STATUS_LINES))
     rows = map(_status_row, takewhile(lambda line: not line.startswith(_PLAYERS_END), lines))
     return tuple(islice((row for row in rows if row is not None), MAX_CLIENTS))
+
+
+def parse_spawn_count(text: str) -> int | None:
+    """Return the number of the map load in the answer to `status`, which grows with every load: `spawn    : 3`."""
+    found = map(_SPAWN_COUNT.fullmatch, takewhile(_is_header, _lines(text, MAX_STATUS_LINES)))
+    return next((int(line[1]) for line in found if line is not None), None)
 
 
 def parse_status_json(text: str) -> StatusJson | None:
@@ -182,6 +189,10 @@ def unknown_commands(text: str) -> tuple[str, ...]:
 
 def _lines(text: str, limit: int) -> Iterator[str]:
     return (line.removesuffix("\r") for line in text.split("\n", limit)[:limit])
+
+
+def _is_header(line: str) -> bool:
+    return not _PLAYERS_BEGIN.fullmatch(line)
 
 
 def _status_row(line: str) -> StatusPlayer | None:

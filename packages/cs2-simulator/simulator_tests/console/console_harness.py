@@ -41,7 +41,7 @@ class RecordingGame(Game):
         self._calls = calls
         self.files: list[str] = []
 
-    def load_map(self, map_name: str) -> None:
+    def change_map(self, map_name: str) -> None:
         self._calls.append(f"load {map_name}")
 
     def start_warmup(self) -> None:

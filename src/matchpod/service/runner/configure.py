@@ -33,11 +33,10 @@ FIRST_POLL_S: Final = 0.01
 POLL_S: Final = 0.2
 """How often a server is polled until it is ready: soon at first, then less often, up to this."""
 
-LOAD_BEGINS_S: Final = 1.0
-"""Pause after a map change: the load begins one frame later, and until then the server answers with the old map."""
-
 PLUGIN_S: Final = 20.0
 """Time limit for the plugin to answer, and again to load its match: it fetches the match from us and may load a map."""
+
+_ASK_LOAD: Final = (console_commands.STATUS_JSON, console_commands.STATUS)
 
 MAX_SHOWN_CHARS: Final = 100
 """Most characters of a variable's value in an error: ours have fewer, and a server may answer anything."""
@@ -55,7 +54,7 @@ def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
     """True if `name` is the map with this number in the match.
 
     The server names a workshop map in a way we cannot predict, so any name is accepted for one. Whether it was loaded
-    is checked elsewhere: for the first map in `_load_map`, for later maps by the log.
+    is checked elsewhere: for the first map in `_wait_for_load`, for later maps by the log.
     """
     wanted = settings.maps[number - 1]
     return bool(name) and (name == wanted or wanted.startswith("workshop/"))
@@ -76,7 +75,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         await _finish(lease, deps, line)  # an earlier attempt was interrupted; the match may have begun since
         return
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
-    await _load_map(line, settings, is_fresh=is_fresh)
+    await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
     listeners = await _log_listeners(line)
     if was_loaded or url not in listeners:
         # Entries up to here are from a server that was replaced, or from an earlier attempt.
@@ -206,50 +205,76 @@ async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]
     return wrong
 
 
-async def wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -> None:
-    """Wait until the server reports the map with this number. The caller sets the timeout."""
-    while True:
-        with suppress(ConsoleLostError):
-            if is_map(settings, number, await current_map(line)):
-                return
-        await asyncio.sleep(POLL_S)
+class _Load(msgspec.Struct, frozen=True):
+    """Identifies a map load."""
+
+    map: str | None
+    spawn_count: int | None
+    """None if the server does not say."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> _Load:
+        """Parse the answers to `_ASK_LOAD`."""
+        status_json, status = texts
+        found = answers.parse_status_json(status_json)
+        return cls(found.map if found else None, answers.parse_spawn_count(status))
+
+    def differs(self, before: _Load) -> bool:
+        """True if this is certainly another load; the same map may have been loaded again."""
+        counts = (before.spawn_count, self.spawn_count)
+        return self.map != before.map or (None not in counts and counts[0] != counts[1])
 
 
-async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool) -> None:
+async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool, begins_s: float) -> None:
     *before, load = match_commands.setup_commands(settings, map_name=settings.maps[0])
     mode = console_commands.MODE_CVARS
-    found = await line.run_all((*mode, *before, *mode, console_commands.STATUS_JSON))
-    had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 1 : -1]))
-    status = answers.parse_status_json(found[-1])
-    previous = status.map if status else None
-    if is_fresh and had_mode == has_mode and is_map(settings, 1, previous):
+    found = await line.run_all((*mode, *before, *mode, *_ASK_LOAD))
+    had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 2 : -2]))
+    previous = _Load.of(found[-2:])
+    if is_fresh and had_mode == has_mode and is_map(settings, 1, previous.map):
         return  # the server was started with this map and mode
     with suppress(ConsoleLostError):
         await line.run(load)
-    if settings.maps[0].startswith("workshop/"):
-        await _wait_for_other_map(line, previous)
-    else:
-        await asyncio.sleep(LOAD_BEGINS_S)
-    await wait_for_map(line, settings, 1)
+    await _wait_for_load(line, settings, previous, begins_s=begins_s)
 
 
-async def _wait_for_other_map(line: ConsoleLine, previous: str | None) -> None:
-    """Wait until a load has begun: a server that is still downloading the map stays on the old one.
+async def _wait_for_load(line: ConsoleLine, settings: GameSettings, previous: _Load, *, begins_s: float) -> None:
+    """Wait until the first map was loaded after `previous`, across lost connections. The caller sets the timeout.
 
-    If the same map is loaded again, the name does not change, but the console connection is lost.
+    The console answers as soon as a load is over; in real logs, the first post follows more than a second later. A
+    server that downloads a workshop map stays on the old one for longer than `begins_s`. There a lost connection shows
+    that the load has begun, if neither the map nor the count has changed.
     """
-    with suppress(ConsoleLostError):
-        while await current_map(line) == previous:
-            await asyncio.sleep(POLL_S)
+    loop, is_workshop, was_lost = asyncio.get_running_loop(), settings.maps[0].startswith("workshop/"), False
+    begun_s = loop.time() + begins_s
+    for pause_s in _pauses():
+        try:
+            found = await line.ask_all(_ASK_LOAD, _Load.of)
+        except ConsoleLostError:
+            was_lost = True
+        else:
+            has_begun = found.differs(previous) or (was_lost if is_workshop else loop.time() >= begun_s)
+            if has_begun and is_map(settings, 1, found.map):
+                return
+        await asyncio.sleep(pause_s)
+
+
+async def _wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -> None:
+    """Wait until the server reports the map with this number. The caller sets the timeout."""
+    for pause_s in _pauses():
+        with suppress(ConsoleLostError):
+            if is_map(settings, number, await current_map(line)):
+                return
+        await asyncio.sleep(pause_s)
 
 
 async def wait_for_answer(line: ConsoleLine) -> None:
     """Wait until the server reports a map, across lost connections. The caller sets the timeout."""
-    while True:
+    for pause_s in _pauses():
         with suppress(ConsoleLostError):
             if await current_map(line):
                 return
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(pause_s)
 
 
 async def _is_registered(line: ConsoleLine, url: str) -> bool:
@@ -325,7 +350,7 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
 
 
 async def _prove(line: ConsoleLine, settings: GameSettings) -> None:
-    await wait_for_map(line, settings, 1)  # the plugin may have reloaded the map
+    await _wait_for_map(line, settings, 1)  # the plugin may have reloaded the map
     wrong = await wrong_settings(line, settings)
     if wrong:
         await apply_settings(line, settings)

@@ -42,8 +42,14 @@ class ConsoleLine:
 
     async def ask(self, command: str, parse: Callable[[str], _T], *, timeout_s: float = ANSWER_S) -> _T:
         """Run a command and parse its answer, in the turns of the folds: one that lies may take milliseconds."""
-        answer = await self.run(command, timeout_s=timeout_s)
-        return await self._turns.call(lambda: parse(answer))
+        return await self.ask_all((command,), lambda answers: parse(answers[0]), timeout_s=timeout_s)
+
+    async def ask_all(
+        self, commands: Sequence[str], parse: Callable[[Sequence[str]], _T], *, timeout_s: float = ANSWER_S
+    ) -> _T:
+        """Run commands without waiting for each answer, and parse all answers as `ask` does."""
+        answers = await self.run_all(commands, timeout_s=timeout_s)
+        return await self._turns.call(lambda: parse(answers))
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = ANSWER_S) -> list[str]:
         """Run commands in order without waiting for each answer; errors as of `run`."""

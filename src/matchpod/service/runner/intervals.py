@@ -40,6 +40,9 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """Time limit of one attempt at the speed of a real server: process start, map load and settings."""
     min_try_s: float = 60.0
     """Shortest time limit of an attempt, at any speed: processes start slowly on a busy machine."""
+    load_begins_s: float = 1.0
+    """A map load that shows in no answer of the server has begun after this time. It begins one frame after the
+    command, and until then the server answers with the old map; while it loads, it does not answer."""
     first_log_s: float = 15.0
     """Time limit for the first log post: it comes within a second, unless a DNS lookup delays it."""
 

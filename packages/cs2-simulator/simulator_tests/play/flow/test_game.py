@@ -46,6 +46,16 @@ def test_arena_is_busy_until_the_map_is_loaded() -> None:
     assert server.is_in(GamePhase.WARMUP)
 
 
+def test_map_change_begins_one_frame_after_its_command(server: PlayedServer) -> None:
+    number = server.arena.map_number
+    server.game.change_map("de_mirage")
+    assert (server.arena.is_busy, server.arena.map_name, server.arena.map_number) == (False, "de_nuke", number)
+    server.wait(0.02)
+    assert (server.arena.is_busy, server.arena.map_name, server.arena.map_number) == (True, "de_nuke", number + 1)
+    server.wait(60)
+    assert (server.arena.is_busy, server.arena.map_name) == (False, "de_mirage")
+
+
 def test_commands_do_nothing_while_a_map_loads() -> None:
     server = PlayedServer({"sim_scenario": "slow_map_load"})
     server.game.start_warmup()

@@ -43,7 +43,7 @@ def _load_workshop(parts: ServerParts, statement: ConsoleStatement) -> str:
 def _load(parts: ServerParts, name: str) -> str:
     # Restarted before the load, because the console does not respond while a map loads.
     parts.visitors.restart_countdown()
-    parts.game.load_map(name)
+    parts.game.change_map(name)
     return ""
 
 

@@ -10,7 +10,7 @@ from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import Connected, Disconnected, Entered, Suicide, SwitchedTeam
 from cs2_protocol.log_lines.player_token import player_token
 from cs2_protocol.log_lines.world_lines import WorldTriggered
-from cs2_simulator.agenda import Script
+from cs2_simulator.agenda import TICKS_PER_S, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import LOOP_DEACTIVATE
 from cs2_simulator.play.flow.ending import unassign_players
@@ -53,6 +53,7 @@ class Game(Watcher):
         self._requested_map = ""
         self._is_knife_next = False
         self._has_commenced = False
+        self._change = TaskSlot(arena.agenda)
         self._load = TaskSlot(arena.agenda)
         self._restart = TaskSlot(arena.agenda)
         self._follow_up = TaskSlot(arena.agenda)
@@ -84,9 +85,14 @@ class Game(Watcher):
 
     # --- maps ------------------------------------------------------------------------------------------------------
 
+    def change_map(self, map_name: str) -> None:
+        """Load a map in the next frame. Until then the console answers, with the old map, as on a real server."""
+        self._change.call_in(1000 // TICKS_PER_S, lambda: self.load_map(map_name))
+
     def load_map(self, map_name: str) -> None:
         """Leave the map and load another or the same one; a workshop map is requested by its id."""
         arena = self._arena
+        self._change.cancel()
         self._cancel_plans()
         self._warmup.stop()
         self.rounds.stop()
