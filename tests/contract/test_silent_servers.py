@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.core.views.attention import SILENT_MS, Situation, attention_of
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
+from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.intervals import Intervals
 from tests.contract import databases
@@ -24,9 +27,9 @@ STEP_MS = 100
 """How much faster time passes than on the wall: less than a delay that is excused."""
 
 
-async def start_servers(world: World) -> SilentServers:
+async def start_servers(world: World, limits: LossLimits = LIMITS) -> SilentServers:
     silent = world.start(intervals=QUICK).deps.regions.silent
-    silent.limits = LIMITS
+    silent.limits = limits
     for name in NAMES:
         await world.create(name, scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING, name)
@@ -47,6 +50,35 @@ async def test_matches_go_on_after_a_stall_of_their_host(db: Database) -> None:
             world.region.running[name].is_frozen = False
         await world.until(lambda: silent.count("eu") == 0, "all servers are heard again")
         assert silent.notice("eu") is None
+        assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
+
+
+def has_posted(live: LocalMatch, since_ms: int) -> bool:
+    return (live.fold.heard_ms or 0) >= since_ms
+
+
+async def pass_time(world: World, milliseconds: int) -> None:
+    over_ms = world.clock.now_ms() + milliseconds
+    await world.until(lambda: world.clock.now_ms() >= over_ms, "the time has passed", step_ms=STEP_MS)
+
+
+async def test_server_in_a_pause_is_not_lost_before_the_others_of_its_host_are_asked(db: Database) -> None:
+    """It was quiet when its host stalled, so it alone has been silent for long when it does not answer."""
+    async with open_world(db, speed=1.0) as world:
+        silent = await start_servers(world, LossLimits(silence_ms=30_000))
+        world.region.running["srv_1"].is_paused = True
+        await pass_time(world, 17_000)
+        played_ms = world.clock.now_ms()
+        for name in NAMES[1:]:
+            live = await world.until_driven(name)
+            world.region.running[name].execute("echo")  # it is logged
+            await world.until(partial(has_posted, live, played_ms), "its post has arrived")
+        for name in NAMES:
+            world.region.running[name].is_frozen = True
+        await world.until(lambda: silent.count("eu") == len(NAMES), "all are asked", step_ms=STEP_MS)
+        since_ms = [silent.since_ms(name) or 0 for name in NAMES]
+        assert min(since_ms[1:]) - since_ms[0] > 12_000
+        await pass_time(world, 25_000)
         assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
 
 

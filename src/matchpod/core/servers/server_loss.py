@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.views.result import iso_time
 
 QUIET_MS: Final = 4_000
-"""A server is quiet after this long without a sign of life: it logs console commands and answers them."""
+"""A server is quiet after this long without a sign of life. In play it posts its log more often than that."""
 
 SILENCE_MS: Final = 30_000
 """Default time without a sign of life after which a server is lost."""
@@ -23,10 +23,6 @@ SILENCE_MS: Final = 30_000
 TOGETHER_FACTOR: Final = 3
 """Servers that fell silent together are lost after this many times as long: the cause is their host, the network or
 this service, and stalls of a host usually end within a minute."""
-
-WINDOW_SHARE: Final = 3
-"""Two servers fell silent together if it happened within a third of the time after which one is lost (10 s). A server
-that is quiet anyway gives a sign of life every 5 s or so, so silences of one cause begin a few seconds apart."""
 
 NO_POSTS_MS: Final = 180_000
 """A server that answers is lost if no log post arrives within this time after its log address was registered again."""
@@ -63,8 +59,13 @@ class LossLimits(msgspec.Struct, frozen=True):
 
     @property
     def window_ms(self) -> int:
-        """How far apart the beginnings of silences of one cause may be."""
-        return self.silence_ms // WINDOW_SHARE
+        """How far apart the last signs of life of servers that fall silent for one cause may be.
+
+        A server in play posts every second. One in a long pause is asked only before the end of this time, so its last
+        sign of life may be nearly that much older. Two servers that are lost for different causes within this time only
+        get more time.
+        """
+        return self.silence_ms
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +100,10 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     since_ms: int
 
+    def is_near(self, other: Silence) -> bool:
+        """True if both servers may have fallen silent for the same cause."""
+        return self.region == other.region or self.host == other.host
+
 
 def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
     """Decide whether a server is alive or lost, or whether to wait."""
@@ -121,8 +126,7 @@ def find_together(one: Silence, others: Mapping[str, Silence], limits: LossLimit
     return [
         key
         for key, other in others.items()
-        if (other.region == one.region or other.host == one.host)
-        and abs(other.since_ms - one.since_ms) <= limits.window_ms
+        if other.is_near(one) and abs(other.since_ms - one.since_ms) <= limits.window_ms
     ]
 
 

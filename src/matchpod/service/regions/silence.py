@@ -31,6 +31,10 @@ class SilentServers:
             self._together[key] = max(self._together.get(key, 1), len(together))
         return self._together[server_id]
 
+    def has_near(self, silence: Silence) -> bool:
+        """True if a server of the same host or region is silent."""
+        return any(one.is_near(silence) for one in self._silences.values())
+
     def forget(self, server_id: str) -> None:
         """Record that a server gave a sign of life, or is no longer probed."""
         self._silences.pop(server_id, None)

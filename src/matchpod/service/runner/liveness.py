@@ -1,7 +1,8 @@
 """Liveness probe of the server of a running match: its process, its log posts and its console.
 
-While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than a freeze time, or if
-the players are in doubt. `core.server_loss` decides what follows.
+While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than a freeze time, if
+the players are in doubt, or if a server of the same host or region is silent: if both have the same cause, they get
+more time. `core.servers.server_loss` decides what follows.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ class LivenessProbe:
         if self._match.presence.is_doubtful and self._is_posting():
             # Without posts, the list may be that of a new process: its players would seem to have left.
             await self._record_presence()
-        if self._silent_ms() >= self._ask_after_ms:
+        ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms
+        if self._silent_ms() >= ask_after_ms:
             warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
                 await self._ask()
@@ -165,9 +167,12 @@ class LivenessProbe:
 
     def _report_silence(self) -> int:
         """Report the server as silent; return how many have fallen silent together."""
-        row, self._is_reported = self._lease.row, True
-        silence = Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
-        return self._silent.report(row.id, silence)
+        self._is_reported = True
+        return self._silent.report(self._lease.row.id, self._silence())
+
+    def _silence(self) -> Silence:
+        row = self._lease.row
+        return Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
 
     async def _record_presence(self) -> None:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
