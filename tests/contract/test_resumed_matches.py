@@ -12,6 +12,8 @@ from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoste
 from matchpod.cs2.match_commands import start_commands
 from matchpod.ports import Database
 from matchpod.service.match_log.fold import CATCH_UP_MS
+from matchpod.service.runner.intervals import Intervals
+from matchpod.storage import snapshots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, callback_fields, open_world, play_undisturbed
@@ -111,6 +113,46 @@ async def test_game_that_went_live_unnoticed_is_not_restarted(db: Database, game
         await handover.until_live(match)
         await handover.pass_catch_up()
         assert game is DUEL or not handover.is_requested()
+
+
+async def test_process_that_stops_saves_what_it_has_applied(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        await world.until(lambda: live.idle is not None, "all is applied")
+        assert await snapshots.load(db, "srv_1") is None, "no round was played"
+        world.region.is_paused = True
+        await process.end()
+        saved = await snapshots.load(db, "srv_1")
+        assert saved is not None
+        assert saved.seq == live.seq
+        world.region.is_paused = False
+        world.start("successor")
+        resumed = await world.until_driven()
+        assert resumed is not live
+        await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
+
+
+async def test_servers_of_many_resumed_matches_are_not_asked_at_once(db: Database) -> None:
+    names = ("srv_1", "srv_2", "srv_3")
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        for name in names:
+            await world.create(name, scenario="no_show")
+            await world.until_driven(name)
+        world.region.is_paused = True
+        await dead.kill()
+        for server in world.region.running.values():
+            server.commands.clear()
+        world.clock.ahead_ms += LEASE_MS
+        successor = world.start("successor", intervals=Intervals(put_off_s=600.0, max_put_off_s=600.0))
+        successor.db.is_shared = False  # otherwise the log may have been sent to another process
+        for name in names:
+            await world.until_driven(name)
+        asked = [server.commands for server in world.region.running.values()]
+        await world.until(lambda: any(map(len, asked)), "one is asked")
+        assert sum(map(bool, asked)) == 1, "the match that was resumed last"
 
 
 async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db: Database) -> None:

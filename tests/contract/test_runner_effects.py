@@ -108,6 +108,6 @@ async def test_unlisted_player_is_kicked_without_the_old_user_id_after_a_resume(
     async with open_step(db) as step:
         step.match.presence.turned_away[UNLISTED_PLAYER] = 3
         executor = step.executor()
-        executor.resume()
+        executor.resume(put_off_s=0.0)
         queued = [executor._queue.get_nowait() for _ in range(executor._queue.qsize())]
         assert queued == [effects.Resume(), KICK_BY_NAME]

@@ -91,6 +91,35 @@ async def test_other_work_runs_between_many_calls(db: Database) -> None:
     assert len(seen) > 5, "others ran between most of them"
 
 
+async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) -> None:
+    turns, done = FoldTurns(db), list[int]()
+
+    def step(number: int) -> bool:
+        time.sleep(TURN_S)
+        if number == 1:
+            raise RuntimeError("a bug")
+        done.append(number)
+        return True
+
+    folds = [asyncio.create_task(turns.run([number], step)) for number in range(6)]
+    await asyncio.sleep(0)  # the first has used the turn, and all others wait
+    folds[2].cancel()
+    async with asyncio.timeout(60):
+        results = await asyncio.gather(*folds, return_exceptions=True)
+    assert [type(result) for result in results[1:3]] == [RuntimeError, asyncio.CancelledError]
+    assert done == [0, 3, 4, 5]
+
+
+async def test_matches_that_are_being_resumed_are_counted(db: Database) -> None:
+    turns = FoldTurns(db)
+    async with turns.resuming("srv_1"), turns.resuming("srv_2"):
+        assert turns.resuming_count == 2
+    with pytest.raises(RuntimeError, match="a bug"):
+        async with turns.resuming("srv_1"):
+            raise RuntimeError("a bug")
+    assert turns.resuming_count == 0
+
+
 async def test_folds_with_many_entries_alternate(db: Database) -> None:
     turns, order = FoldTurns(db), ""
 

@@ -57,10 +57,10 @@ async def forget(db: Database, server_id: str, seq: int) -> None:
 
 async def begun_of(db: Database, server_id: str) -> set[int]:
     """The numbers of entries that were begun and never finished, and are not set aside; with RESUMING if it counts."""
-    rows = await db.read(
-        "SELECT seq FROM unfinished_entries WHERE server_id = :server_id AND kind IS NULL",
-        {"server_id": server_id},
-    )
+    begun, params = "FROM unfinished_entries WHERE server_id = :server_id AND kind IS NULL", {"server_id": server_id}
+    if await db.read_one(f"SELECT seq {begun} LIMIT 1", params) is None:
+        return set()  # nearly always, and every match that is resumed needs to know
+    rows = await db.read(f"SELECT seq {begun}", params)
     return {number for (number,) in msgspec.convert(rows, list[tuple[int]])}
 
 

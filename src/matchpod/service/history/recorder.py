@@ -145,7 +145,7 @@ class Recorder:
             # The previous runner stored the same items after our `begin`.
             self._stored = await map_events.last_seqs(self._db, self._row.id)
             pages = await self._write_new(build, items, now_ms)
-        except Exception:
+        except BaseException:  # also if it was cancelled: items that were stored after all are not stored twice
             self._fold.return_timeline(items)
             raise
         for page in pages:

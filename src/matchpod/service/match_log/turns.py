@@ -1,9 +1,10 @@
 """Apply entries in turns, so that a match with many entries slows down neither other matches nor the API.
 
 All folds of a process share one event loop. They may use it for a few milliseconds; then it belongs to others for as
-long. If others use it for longer at a time, folds may too: a flood of requests must not stop them. Which entry is being
-applied is recorded outside of the process: an entry during which the process died, that took seconds, or that could
-not be applied because of a bug, is counted, and set aside when that happened too often.
+long, or for a quarter of that while matches are resumed. If others use it for longer at a time, folds may too: a flood
+of requests must not stop them. Which entry is being applied is recorded outside of the process: an entry during which
+the process died, that took seconds, or that could not be applied because of a bug, is counted, and set aside when that
+happened too often.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Protocol, TypeVar
 
@@ -37,6 +39,10 @@ process that is blocked for long loses its leases."""
 MAX_BEGUN: Final = 3
 """How often an entry may be begun without being finished. A process can be killed by chance during the same entry, but
 hardly three times: an entry takes a millisecond."""
+
+RESUMING_SHARE: Final = 4
+"""While matches are resumed, folds use the loop for this many times as long as others: until a match is read again,
+nothing acts upon its log."""
 
 MAX_RESUMING: Final = 4
 """How many matches are resumed at a time with a shared database: if the process dies, these are suspected."""
@@ -89,6 +95,8 @@ class FoldTurns:
         self._begun = begun
         self._on_set_aside = on_set_aside
         self._resuming = asyncio.Semaphore(MAX_RESUMING)
+        self.resuming_count = 0
+        """How many matches are being resumed, or wait for that."""
         self._pauses = pauses
         self._slow_s = slow_s
         self._slow: list[tuple[str, int]] = []
@@ -98,21 +106,27 @@ class FoldTurns:
         self._stopped_s = time.monotonic()
         """When a fold last used the loop."""
         self._tickets = count()
-        self._waiting: dict[int, asyncio.Future[None]] = {}
-        """Folds that wait for the next turn, by ticket: those that have waited longest come first."""
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        """A heap of folds that wait for a turn, by ticket: those that have waited longest come first."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Begins the next turn."""
+        self._is_turn_over = False
 
     async def run(self, items: Iterable[_Item], step: Callable[[_Item], bool]) -> None:
         """Call `step`, such as applying an entry, for each item until it returns False."""
         rest = iter(items)
         item = next(rest, None)
         ticket = next(self._tickets)
-        while item is not None:
-            if not self.has_time():
-                await self._wait(ticket)
-                continue
-            while item is not None and self._is_on():
-                item = next(rest, None) if self._timed(step, item) else None
-            ticket = next(self._tickets)
+        try:
+            while item is not None:
+                if not self.has_time():
+                    await self._wait(ticket)
+                    continue
+                while item is not None and self._is_on():
+                    item = next(rest, None) if self._timed(step, item) else None
+                ticket = next(self._tickets)
+        finally:
+            self._pass_on()
         if self._slow:
             await self._count_slow()
 
@@ -139,6 +153,10 @@ class FoldTurns:
         self._left_s -= self._stopped_s - began_s
         return goes_on
 
+    @property
+    def _share(self) -> int:
+        return RESUMING_SHARE if self.resuming_count else 1
+
     def _is_on(self) -> bool:
         return self._left_s > 0 or not self._pauses
 
@@ -156,27 +174,46 @@ class FoldTurns:
     def has_time(self) -> bool:
         """True if a fold may use the loop now."""
         now_s = time.monotonic()
-        self._left_s = min(self._turn_s, self._left_s + now_s - self._stopped_s)
+        self._left_s = min(self._turn_s, self._left_s + (now_s - self._stopped_s) * self._share)
         self._stopped_s = now_s
         return self._is_on()
 
     async def _wait(self, ticket: int) -> None:
-        """Wait for the next turn. Who has waited longest gets it first; it may be over when the others are woken."""
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            pause_s = self._turn_s - self._left_s
-            loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
-        future = self._waiting[ticket] = loop.create_future()
+        """Wait for the next turn."""
+        if self._timer is None or not self._is_turn_over:
+            self._is_turn_over = True
+            self._plan((self._turn_s - self._left_s) / self._share)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (ticket, future))
         await future
 
+    def _plan(self, pause_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
+
     def _begin_turn(self, planned_s: float) -> None:
-        """Wake all folds that wait. The turn is as long as the others kept the loop busy, within limits."""
+        """Begin a turn. It is as long as the others kept the loop busy, within limits."""
+        self._timer, self._is_turn_over = None, False
         self._stopped_s = time.monotonic()
         self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
-        waiting, self._waiting = self._waiting, {}
-        for ticket in sorted(waiting):
-            if not waiting[ticket].done():
-                waiting[ticket].set_result(None)
+        self._wake_next()
+        if self._waiting:  # if the fold that was woken ends without passing the turn on, the next one begins later
+            self._plan(self._turn_s + self._turn_s / self._share)
+
+    def _pass_on(self) -> None:
+        """Wake the next fold if the turn lasts: waking all, most for nothing, would cost more than their entries."""
+        if self._waiting and self.has_time():
+            self._wake_next()
+
+    def _wake_next(self) -> None:
+        """Wake the fold that has waited longest."""
+        while self._waiting:
+            _, future = heappop(self._waiting)
+            if not future.done():
+                future.set_result(None)
+                return
 
     def apply(self, fold: Fold, entry: RawEntry) -> ReadResult:
         """Apply an entry to a match; EntryFailedError if that raises an error."""
@@ -227,15 +264,19 @@ class FoldTurns:
         The folder in which the current entry is recorded may be lost with the process: that of a container, for
         example. The next process then tries the entries one by one (`rehearsal`).
         """
-        if not self._db.is_shared:
-            yield
-            return
-        async with self._resuming:
-            await unfinished.count(self._db, server_id, RESUMING)
-            try:
+        self.resuming_count += 1
+        try:
+            if not self._db.is_shared:
                 yield
-            finally:
-                await asyncio.shield(self._resumed(server_id))
+                return
+            async with self._resuming:
+                await unfinished.count(self._db, server_id, RESUMING)
+                try:
+                    yield
+                finally:
+                    await asyncio.shield(self._resumed(server_id))
+        finally:
+            self.resuming_count -= 1
 
     async def _resumed(self, server_id: str) -> None:
         with suppress(DatabaseError):  # then the next process is more careful than it need be

@@ -169,18 +169,25 @@ async def register_log(line: ConsoleLine, url: str) -> bool:
     """Register our log address; True if it was not registered before."""
     if await _is_registered(line, url):
         return False
+    await _add_log_address(line, url)
+    return True
+
+
+async def redirect_log(line: ConsoleLine, url: str) -> None:
+    """Register our log address, and remove those of this match that point to other processes."""
+    listeners = await _log_listeners(line)
+    if url not in listeners:
+        await _add_log_address(line, url)
+    await _remove_others(line, listeners, url)
+
+
+async def _add_log_address(line: ConsoleLine, url: str) -> None:
     # The server may have been restarted. Its next post says so, but only if its log is on.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
     )
     if url not in answers.parse_log_listeners(listeners):
         raise ConfigurationError("the server rejected our log address", Failure.LOG_MISSING)
-    return True
-
-
-async def remove_other_log_addresses(line: ConsoleLine, url: str) -> None:
-    """Remove log addresses of this match that point to other processes; ours must be registered first."""
-    await _remove_others(line, await _log_listeners(line), url)
 
 
 async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) -> None:

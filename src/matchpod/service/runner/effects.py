@@ -99,6 +99,7 @@ class EffectExecutor:
         self._on_failed = on_failed
         self._region = region
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
+        self._put_off: asyncio.TimerHandle | None = None
         self._loads_asked = 0
         self._starts_refused = 0
         self._clock = deps.clock
@@ -114,9 +115,12 @@ class EffectExecutor:
             # The rules repeat an effect until it has happened.
             _log.warning("command queue full, command dropped", extra=self._about(command))
 
-    def resume(self) -> None:
-        """Queue what another process may not have finished."""
-        self.enqueue(Resume())
+    def resume(self, *, put_off_s: float) -> None:
+        """Queue what another process may not have finished; repeating settings can be put off."""
+        if put_off_s > 0:
+            self._put_off = asyncio.get_running_loop().call_later(put_off_s, self.enqueue, Resume())
+        else:
+            self.enqueue(Resume())
         if self._match.phase is MatchPhase.STARTING and match_commands.uses_plugin_match(self._settings):
             # MatchZy 0.8.15 ignores it in a match that has started. Without the plugin it would restart the game, so
             # there the rules request the start once the log has caught up.
@@ -127,6 +131,13 @@ class EffectExecutor:
 
     async def run(self) -> None:
         """Execute queued commands until cancelled, or until the server is at fault."""
+        try:
+            await self._run()
+        finally:
+            if self._put_off is not None:
+                self._put_off.cancel()
+
+    async def _run(self) -> None:
         while True:
             command = await self._queue.get()
             for attempt in range(TRIES):
@@ -163,13 +174,12 @@ class EffectExecutor:
                 assert_never(command)
 
     async def _redirect_log(self) -> None:
-        await configure.register_log(self._line, self._log_url)
-        await configure.remove_other_log_addresses(self._line, self._log_url)
-        await self._line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, self._shots_url))
+        await configure.redirect_log(self._line, self._log_url)
+        commands = [console_commands.set_command(match_commands.SHOTS_ADDRESS, self._shots_url)]
         if match_commands.uses_plugin_match(self._settings):
             url, token = self._report_address
-            for command in console_commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token):
-                await self._line.run(command)
+            commands += console_commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token)
+        await self._line.run_all(commands)
         await self._reapply_settings()
 
     async def _kick(self, kick: Kick) -> None:

@@ -56,6 +56,13 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     history_retry_ms: int = RETRY_MS
     """Pause after a bug kept the history from being written."""
 
+    put_off_s: float = 0.02
+    """How long a resumed match puts off its questions to the server for each match that is still to be resumed: reading
+    the logs comes first, and not all servers are asked at once. More than a match takes to be read."""
+    max_put_off_s: float = 5.0
+    """The longest such time: players who joined while no process drove the match must be known before deadlines fire
+    again (CATCH_UP_MS)."""
+
     # --- liveness probe ---
 
     probe_s: float = 2.5

@@ -98,9 +98,11 @@ class LivenessProbe:
         self._reregistered_ms = None
         self._seen_alive(at_ms)
 
-    async def run(self) -> None:
-        """Probe until the server is lost or at fault."""
+    async def run(self, *, put_off_s: float = 0.0) -> None:
+        """Probe until the server is lost or at fault; the first time after `put_off_s`."""
         try:
+            with self._excusing_delay(put_off_s):
+                await asyncio.sleep(put_off_s)
             while True:
                 if not self._is_posting() or self._match.presence.is_doubtful:  # a post shows that the server is alive
                     judged = await self._probe()

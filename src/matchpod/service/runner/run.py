@@ -64,7 +64,11 @@ async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> 
             stack.callback(deps.live.remove, live)
             runner = _Runner(lease, deps, region, live=live, line=line)
             await runner.begin(is_resumed=is_resumed)
-        await runner.run()
+        try:
+            await runner.run()
+        except asyncio.CancelledError:
+            await asyncio.shield(runner.save_for_next())
+            raise
 
 
 class _Runner:
@@ -81,6 +85,7 @@ class _Runner:
         self._is_snapshot_due = False
         self._wake_ms = NEVER_MS
         self._executes_effects = True
+        self._put_off_s = 0.0
         self._recorder = Recorder(
             lease.row,
             live.fold,
@@ -108,7 +113,7 @@ class _Runner:
         """Drive the match until it has ended."""
         try:
             async with asyncio.TaskGroup() as group:
-                probes = (self._liveness.run(), self._liveness.wait_for_fleet())
+                probes = (self._liveness.run(put_off_s=self._put_off_s), self._liveness.wait_for_fleet())
                 beside = [group.create_task(work) for work in (self._effects.run(), *probes)]
                 try:
                     await self._drive()
@@ -118,6 +123,15 @@ class _Runner:
         except BaseExceptionGroup as failed:
             raise _cause(failed) from failed
 
+    async def save_for_next(self) -> None:
+        """Write a snapshot for the process that drives the match next, which then has hardly anything to fold."""
+        if self._fold.is_over or self._live.error is not None:
+            return  # it may have ended already, or the fold is half changed
+        row = self._lease.row
+        snapshot = await self._deps.turns.call(lambda: snapshots.Snapshot(self._live.seq, self._fold.dump()))
+        with suppress(DatabaseError, LeaseLostError):  # then there is more to fold
+            await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
+
     async def _resume(self) -> None:
         """Apply stored entries without their effects: those were executed, or the rules will request them again."""
         await self._append(EntryKind.RESUMED)
@@ -125,7 +139,10 @@ class _Runner:
         await self._apply_stored()
         self._executes_effects = True
         if not self._fold.is_over:
-            self._effects.resume()
+            others = self._deps.turns.resuming_count - 1
+            self._put_off_s = min(others * self._intervals.put_off_s, self._intervals.max_put_off_s)
+            # The process that had the match may have had another address, so that no log arrives.
+            self._effects.resume(put_off_s=0.0 if self._deps.db.is_shared else self._put_off_s)
             _log.info("match resumed", extra=self._about(phase=self._match.phase.value))
 
     async def _drive(self) -> None:
@@ -249,6 +266,8 @@ class _Runner:
                 break
             await self._deps.turns.run(page, self.apply)
             count += len(page)
+            if len(page) < PAGE_ENTRIES and not (self._live.is_behind or self._deps.db.is_shared):
+                break
         return count
 
     def apply(self, entry: RawEntry) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+import pytest
 
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.views.timeline_items import PausedItem
@@ -99,6 +101,7 @@ class Recording:
         self.fold = Fold.begin(row, 1.0)
         self.written: list[Sequence[Statement]] = []
         self.stored_by_another = 0
+        self.is_cancelled = False
         self.entries = 0
         streams = Streams(db=self.db, live=LocalMatches(), metrics=Metrics(Registry()))
         self.recorder = Recorder(
@@ -110,6 +113,8 @@ class Recording:
             self.db.items, self.stored_by_another = self.stored_by_another, 0
             raise DuplicateError("an item with this number exists")
         self.written.append(statements)
+        if self.is_cancelled:
+            raise asyncio.CancelledError
 
     def apply(self, *lines: str) -> None:
         self.entries += 1
@@ -170,6 +175,17 @@ async def test_clock_that_was_set_back_does_not_delay_items() -> None:
     await recording.recorder.write(START_MS)
     recording.apply(*players_join())
     assert recording.recorder.due_ms(START_MS - 1) == 0
+
+
+async def test_items_of_a_cancelled_write_are_still_in_the_next_snapshot() -> None:
+    """The process stops: it saves the match, and cannot know whether the items were stored."""
+    recording = Recording()
+    await recording.recorder.begin()
+    recording.apply(*players_join())
+    before, recording.is_cancelled = recording.fold.dump(), True
+    with pytest.raises(asyncio.CancelledError):
+        await recording.recorder.write(START_MS)
+    assert recording.fold.dump() == before
 
 
 async def test_items_that_another_process_stored_meanwhile_are_not_stored_again() -> None:
