@@ -123,7 +123,7 @@ bench: $(READY) ## Run the benchmarks: log reading, API, history, streams, conso
 	@$(BIN)/python tests/bench/cadence.py $(AGAINST_OPTION)
 	@$(BIN)/python tests/bench/waiting.py $(AGAINST_OPTION)
 	@$(BIN)/python tests/bench/callback_latency.py $(AGAINST_OPTION)
-	@$(BIN)/python tests/bench/api.py
+	@$(BIN)/python tests/bench/api.py $(AGAINST_OPTION)
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/disk.py
 	@$(BIN)/python tests/bench/streams.py

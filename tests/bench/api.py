@@ -1,26 +1,29 @@
-"""Measure the requests per second of the API, compared with bare Starlette and Express 5. Part of `make bench`.
+"""Measure what requests of callers cost, compared with a bare ASGI application and Express 5. Part of `make bench`.
 
-The servers take turns on one core, and the load comes from another. Those that are not being measured are paused, so
-that none slows down another. Results are medians over the rounds. Express is skipped if Node is not installed. For each
-round of creating matches, Matchpod is restarted, so that it has one match to drive and not thousands.
+Requests are: get the server of a live match, with and without gzip, and create a match. The figure is CPU time of the
+server per request. Servers take turns on one core, the load comes from another; ratios are within a round, so what
+disturbs one round disturbs both sides. The bare application sends the bytes that Matchpod sent. Express is skipped if
+Node is not installed. To create matches, Matchpod is restarted in each round, so that it does not have thousands.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import contextlib
+import gzip
 import itertools
 import json
 import platform
 import shutil
-import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
+from typing import Protocol
 
 import uvloop
 
@@ -28,35 +31,41 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request
-from tests.bench.pinned_process import PinnedProcess, cores, free_port
-from tests.first_key import first_key
+from tests.bench.bare_api import CREATED, GZIP, PLAIN
+from tests.bench.cadence import play_fast, settings_of
+from tests.bench.checkouts import THIS, Checkout, Machine, add_argument, checkouts
+from tests.bench.http_load import CONNECTIONS, Load, run_load, send_request, whole_response
+from tests.bench.pinned_process import PinnedProcess, cores
+from tests.bench.stream_matches import REGION, Site
 
-ROUNDS = 5
+ROUNDS = 7
 ROUND_S = 1.0
-WARM_UP_S = 0.5
+WARM_UP_S = 2.0
 """Unmeasured load per server and route, while Node compiles hot code and all servers fill caches."""
 
-SETTLE_S = 1.5
-"""Time for Matchpod to allocate its only game server to the first match and to mark the others as pending."""
-
-SERVERS = 50
-"""Number of matches that are created beforehand; their servers are then requested in turn."""
-
+MATCHES = 5
+"""Live matches at the speed of real games, whose servers are requested in turn."""
+FAST_S = 12.0
+"""How long they are played faster first, so that there are rounds and statistics to show."""
+LIVE_S = 120.0
+QUIET_S = 0.25
+QUIET_SHARE = 0.1
+"""A service is done with what was created when it uses less of a core than this."""
+MAX_QUIET_S = 30.0
 START_S = 30.0
 NPM_S = 300
 """Timeout of `npm install`: the SQLite module of Node may have to be compiled."""
 
-REGION = "bench"
 OTHER_KEY = "mk_live_" + "b" * 43
-RCON_PASSWORD = "bench-password"
 EXPRESS_FOLDER = Path(__file__).parent / "express"
 
-BARE = "bare Starlette"
-MATCHPOD = "Matchpod"
+BARE = "bare ASGI on uvicorn"
 EXPRESS = "Express 5"
+EXPRESS_ALL_ROWS = "Express 5, same rows"
 GET = "get server"
+GET_GZIP = "get server, gzip"
 CREATE = "create match"
+ROUTES = (GET, GET_GZIP, CREATE)
 
 PLAYERS = [str(76561197960265728 + 1000 + number) for number in range(10)]
 MATCH = {
@@ -78,6 +87,7 @@ MATCH = {
         },
     },
 }
+MATCH_BODY = json.dumps(MATCH, separators=(",", ":")).encode()
 
 
 @dataclass
@@ -91,104 +101,170 @@ class Measurement:
     """CPU share of the load generator; near 1, the generator would be the bottleneck."""
 
 
-class Subject:
-    """A server under test, with its requests and measurements."""
+class Subject(Protocol):
+    """A server under test."""
 
-    def __init__(self, name: str, start: Callable[[], Running], *, is_restarted: bool = False) -> None:
-        self.name = name
-        self.measurements: dict[str, list[Measurement]] = {GET: [], CREATE: []}
-        self._start = start
-        self._is_restarted = is_restarted
-
-    async def start(self, servers: int) -> None:
-        """Start the process, create the matches whose servers are requested later, and pause the process."""
-        self.running = self._start()
-        create = _request("POST /api/v1/matches", self.running.key, json.dumps(MATCH, separators=(",", ":")).encode())
-        created = [json.loads(await send_request(self.running.port, create, b"201")) for _ in range(servers)]
-        reads = [_request(f"GET /api/v1/servers/{server['serverId']}", self.running.key) for server in created]
-        self._loads = {GET: Load(itertools.cycle(reads), b"200"), CREATE: Load(itertools.repeat(create), b"201")}
-        await asyncio.sleep(SETTLE_S if self._is_restarted else 0)
-        self.running.process.send(signal.SIGSTOP)
+    name: str
+    routes: tuple[str, ...]
 
     async def measure(self, route: str, seconds: float) -> Measurement:
-        """Measure for some seconds; the process is paused before and after."""
-        if self._is_restarted and route == CREATE:
-            self.running.end()
-            await self.start(servers=1)
-        process = self.running.process
-        process.send(signal.SIGCONT)
-        server_s, load_s = process.cpu_s(), process_time()
-        counted = await run_load(self.running.port, self._loads[route], seconds)
-        server_s, load_s = process.cpu_s() - server_s, process_time() - load_s
-        process.send(signal.SIGSTOP)
-        return Measurement(
-            counted.requests / counted.seconds, server_s / counted.answers * 1e6, load_s / counted.seconds
-        )
+        """Measure a route for some seconds."""
 
 
-class Running:
-    """A running server process and its API key."""
+@dataclass
+class Series:
+    """A server with its measurements."""
 
-    def __init__(self, process: PinnedProcess, key: str, *others: PinnedProcess) -> None:
+    subject: Subject
+    measurements: dict[str, list[Measurement]] = field(default_factory=lambda: {route: [] for route in ROUTES})
+
+
+class OtherServer:
+    """A server that is not Matchpod: one process, and the ids of servers that it knows."""
+
+    def __init__(self, name: str, process: PinnedProcess, routes: tuple[str, ...]) -> None:
+        self.name = name
         self.process = process
-        self.key = key
-        self._others = others
+        self.routes = routes
+        self._port = int(process.wait_for(r"(?:listening|running on).*http://127\.0\.0\.1:(\d+)", START_S))
 
-    @cached_property
-    def port(self) -> int:
-        """The port that the server listens on; waits until it does."""
-        return int(self.process.wait_for(r"(?:listening|running on).*http://127\.0\.0\.1:(\d+)", START_S))
+    async def measure(self, route: str, seconds: float) -> Measurement:
+        """Create some servers and request them, or create more."""
+        created = [json.loads(await send_request(self._port, _create(OTHER_KEY), b"201")) for _ in range(MATCHES)]
+        ids = [server["serverId"] for server in created]
+        return await _measure(self.process, self._port, _load(route, OTHER_KEY, ids), seconds)
+
+
+class Matchpod:
+    """The service of a checkout with live matches. It is started anew for each measurement of creations."""
+
+    routes: tuple[str, ...] = ROUTES
+
+    def __init__(self, checkout: Checkout, folder: Path) -> None:
+        self.name = "Matchpod" if checkout.label == "this" else f"Matchpod, {checkout.label}"
+        self._checkout = checkout
+        self._folder = folder
+        self._ids: list[str] = []
+
+    async def start(self) -> None:
+        """Start the service and bring some matches to play."""
+        self._site = self._begin(MATCHES)
+        created = [await self._site.create_with(settings_of(number + 1)) for number in range(MATCHES)]
+        self._ids = [one["serverId"] for one in created]
+        async with asyncio.timeout(LIVE_S):
+            running = [await self._site.running_server(server_id) for server_id in self._ids]
+            while (await self._site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < MATCHES:
+                await asyncio.sleep(0.5)
+        await asyncio.gather(*(play_fast(server["port"], FAST_S) for server in running))
+
+    async def record(self, folder: Path) -> None:
+        """Write the responses that the bare application sends, and the live view that Express sends."""
+        server_id, key, port = self._ids[0], self._site.key, self._site.port
+        for name, accept in ((PLAIN, ""), (GZIP, "gzip")):
+            response = await whole_response(port, _get(server_id, key, accept), b"200")
+            (folder / name).write_bytes(response)
+        body = (folder / PLAIN).read_bytes().partition(b"\r\n\r\n")[2]
+        packed = (folder / GZIP).read_bytes().partition(b"\r\n\r\n")[2]
+        print(f"the response has {len(body):,} bytes, {len(packed):,} with gzip", file=sys.stderr)
+        if json.loads(gzip.decompress(packed))["serverId"] != json.loads(body)["serverId"]:
+            raise RuntimeError("the compressed response differs")
+        (folder / "live.json").write_bytes(body)
+        with self._fresh() as site:
+            (folder / CREATED).write_bytes(await whole_response(site.port, _create(site.key), b"201"))
+
+    async def measure(self, route: str, seconds: float) -> Measurement:
+        """Request the servers of live matches in turn, or create matches with a new service."""
+        if route != CREATE:
+            load = _load(route, self._site.key, self._ids)
+            return await _measure(self._site.service, self._site.port, load, seconds)
+        with self._fresh() as site:
+            await site.create_with(settings_of(1))  # takes the only game server
+            await _quiet(site.service)
+            return await _measure(site.service, site.port, _load(route, site.key, ()), seconds)
 
     def end(self) -> None:
-        """Stop the process and its helper processes."""
-        for process in (self.process, *self._others):
-            process.end()
+        """Stop the service and its farm."""
+        self._site.end()
+
+    @contextlib.contextmanager
+    def _fresh(self) -> Iterator[Site]:
+        """A service with one game server, on a new database."""
+        site = self._begin(1)
+        try:
+            yield site
+        finally:
+            site.end()
+
+    def _begin(self, servers: int) -> Site:
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        environment = {"MATCHPOD_PENDING_S": "86400"}
+        site = Site(folder, servers, speed=1.0, checkout=self._checkout, environment=environment)
+        try:
+            site.begin()
+        except RuntimeError:
+            site.end()
+            raise
+        return site
 
 
-def _request(line: str, key: str, body: bytes = b"") -> bytes:
+def _create(key: str) -> bytes:
+    return _request("POST /api/v1/matches", key, MATCH_BODY)
+
+
+def _get(server_id: str, key: str, accept: str) -> bytes:
+    return _request(f"GET /api/v1/servers/{server_id}", key, accept=accept)
+
+
+def _request(line: str, key: str, body: bytes = b"", *, accept: str = "") -> bytes:
     head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n"
+    if accept:
+        head += f"Accept-Encoding: {accept}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body
 
 
-def start_bare(folder: Path) -> Running:
-    """Start the server with constant responses."""
-    process = PinnedProcess([sys.executable, str(Path(__file__).with_name("bare_api.py"))], folder / "bare.log")
-    return Running(process, OTHER_KEY)
+def _load(route: str, key: str, ids: Sequence[str]) -> Load:
+    if route == CREATE:
+        return Load(itertools.repeat(_create(key)), b"201")
+    accept = "gzip, deflate" if route == GET_GZIP else ""
+    return Load(itertools.cycle([_get(server_id, key, accept) for server_id in ids]), b"200")
 
 
-def start_matchpod(folder: Path) -> Running:
-    """Start the service on SQLite. It has one game server, so all matches but one are pending, for up to a day."""
-    own, game_port = Path(tempfile.mkdtemp(dir=folder)), free_port()
-    # No players connect to this game server, so it uses almost no CPU.
-    arguments = f"simulate -port {game_port} +map de_inferno +rcon_password {RCON_PASSWORD} --scenario no_show"
-    command = [sys.executable, "-m", "matchpod"]
-    game_server = PinnedProcess([*command, *arguments.split()], own / "game_server.log", on=cores()[1:])
-    region = (
-        f'[[regions]]\ncode = "{REGION}"\n[regions.fleet]\nkind = "static"\n'
-        f'servers = [{{ address = "127.0.0.1:{game_port}", rcon_password = "{RCON_PASSWORD}" }}]\n'
-    )
-    (own / "matchpod.toml").write_text(region)
-    settings = {"MATCHPOD_DATA_DIR": str(own), "MATCHPOD_PORT": "0", "MATCHPOD_PENDING_S": "86400"}
-    process = PinnedProcess([*command, "serve"], own / "matchpod.log", environment=settings)
-    running = Running(process, "", game_server)
-    try:
-        process.wait_for("listening", START_S)
-        running.key = first_key(own) or ""
-        game_server.wait_for(r"listening on 127\.0\.0\.1", START_S)
-    except RuntimeError:
-        running.end()
-        raise
-    return running
+async def _measure(process: PinnedProcess, port: int, load: Load, seconds: float) -> Measurement:
+    """Measure the CPU time of a load, with all that the server still does about it afterwards."""
+    server_s, load_s = process.cpu_s(), process_time()
+    counted = await run_load(port, load, seconds)
+    load_s = process_time() - load_s
+    await _quiet(process)
+    server_s = process.cpu_s() - server_s
+    return Measurement(counted.requests / counted.seconds, server_s / counted.answers * 1e6, load_s / counted.seconds)
 
 
-def start_express(folder: Path) -> Running:
-    """Start the server with the same two routes in Node."""
-    settings = {"NODE_ENV": "production", "BENCH_KEY": OTHER_KEY, "BENCH_REGION": REGION}
-    settings["BENCH_FOLDER"] = str(folder)
+async def _quiet(process: PinnedProcess) -> None:
+    """Wait until a process has done what it was given."""
+    async with asyncio.timeout(MAX_QUIET_S):
+        while True:
+            before_s = process.cpu_s()
+            await asyncio.sleep(QUIET_S)
+            if process.cpu_s() - before_s < QUIET_SHARE * QUIET_S:
+                return
+
+
+def start_bare(folder: Path) -> OtherServer:
+    """Start the application that sends recorded responses."""
+    command = [sys.executable, "-m", "tests.bench.bare_api"]
+    process = PinnedProcess(command, folder / "bare.log", environment={"BENCH_ANSWERS": str(folder)}, cwd=THIS)
+    return OtherServer(BARE, process, ROUTES)
+
+
+def start_express(folder: Path, name: str, rows: str) -> OtherServer:
+    """Start the server with the same routes in Node; `rows` are those of a creation, one or all."""
+    settings = {"NODE_ENV": "production", "BENCH_KEY": OTHER_KEY, "BENCH_REGION": REGION, "BENCH_ROWS": rows}
+    settings |= {"BENCH_FOLDER": tempfile.mkdtemp(dir=folder), "BENCH_LIVE": str(folder / "live.json")}
     command = ["node", str(EXPRESS_FOLDER / "server.mjs")]
-    return Running(PinnedProcess(command, folder / "express.log", environment=settings), OTHER_KEY)
+    process = PinnedProcess(command, folder / f"express-{rows}.log", environment=settings)
+    return OtherServer(name, process, ROUTES if rows == "one" else (CREATE,))
 
 
 def has_express(folder: Path) -> bool:
@@ -197,7 +273,7 @@ def has_express(folder: Path) -> bool:
     if shutil.which("node") is None or npm is None:
         print("Express skipped: Node is not installed", file=sys.stderr)
         return False
-    if (EXPRESS_FOLDER / "node_modules" / "express").is_dir():
+    if all((EXPRESS_FOLDER / "node_modules" / name).is_dir() for name in ("express", "compression")):
         return True
     print("installing Express, which may take minutes", file=sys.stderr)
     install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"]
@@ -208,72 +284,91 @@ def has_express(folder: Path) -> bool:
     return False
 
 
-async def measure(subjects: list[Subject]) -> None:
-    """Measure all rounds of one route, then of the other."""
-    for route in (GET, CREATE):
-        for subject in subjects:
-            await subject.measure(route, WARM_UP_S)
-        for _ in range(ROUNDS):
-            for subject in subjects:
-                subject.measurements[route].append(await subject.measure(route, ROUND_S))
-
-
-async def run(subjects: list[Subject]) -> None:
-    """Start all servers, measure them, and stop those that were started."""
-    started: list[Subject] = []
+async def run(folder: Path, compared: Sequence[Checkout], rounds: int) -> list[Series]:
+    """Start all servers, measure them in turns, and stop those that were started."""
+    services: list[Matchpod] = []
+    others: list[OtherServer] = []
     try:
-        for subject in subjects:
-            await subject.start(SERVERS)
-            started.append(subject)
-        await measure(subjects)
+        for checkout in compared:
+            (folder / checkout.label).mkdir()
+            service = Matchpod(checkout, folder / checkout.label)
+            await service.start()
+            services.append(service)
+        await services[-1].record(folder)
+        others.append(start_bare(folder))
+        if has_express(folder):
+            others.append(start_express(folder, EXPRESS, "one"))
+            others.append(start_express(folder, EXPRESS_ALL_ROWS, "all"))
+            print(f"{EXPRESS}: {others[-1].process.wait_for(r'(node .*)', START_S)}", file=sys.stderr)
+        tested: list[Subject] = [others[0], *services, *others[1:]]
+        subjects = [Series(one) for one in tested]
+        for route in ROUTES:
+            await _measure_route([one for one in subjects if route in one.subject.routes], route, rounds)
     finally:
-        for subject in started:
-            subject.running.end()
+        for service in services:
+            service.end()
+        for other in others:
+            other.process.end()
+    return subjects
 
 
-def print_figures(subjects: list[Subject]) -> None:
+async def _measure_route(subjects: Sequence[Series], route: str, rounds: int) -> None:
+    for one in subjects:
+        await one.subject.measure(route, WARM_UP_S)
+    for _ in range(rounds):
+        for one in subjects:
+            one.measurements[route].append(await one.subject.measure(route, ROUND_S))
+
+
+def print_figures(subjects: Sequence[Series]) -> None:
     """Print the results, one section per route."""
-    print(f"\napi: {CONNECTIONS} connections, {ROUNDS} rounds of {ROUND_S:g} s; Python {platform.python_version()}")
-    for subject in subjects:
-        if subject.name == EXPRESS:
-            print(f"{EXPRESS}: {subject.running.process.wait_for(r'(node .*)', START_S)}")
-    print(
-        f"{'':24}{'requests/s':>12}{'slowest-fastest':>18}{'speed, bare = 1':>17}{'us of CPU':>11}{'CPU, bare = 1':>15}"
-    )
-    for route in (GET, CREATE):
+    print(f"{'':26}{'us of CPU':>11}{'least-most':>14}{'requests/s':>12}{'bare = 1':>10}{'Express = 1':>13}")
+    for route in ROUTES:
         print(route)
-        for subject in subjects:
-            _print_row(subject, subjects[0], route)
-    shares = [one.load_share for subject in subjects for route in (GET, CREATE) for one in subject.measurements[route]]
+        for one in subjects:
+            if one.measurements[route]:
+                _print_row(one, subjects, route)
+    shares = [one.load_share for each in subjects for route in ROUTES for one in each.measurements[route]]
     print(f"the load generator used up to {max(shares):.0%} of its core")
 
 
-def _print_row(subject: Subject, bare: Subject, route: str) -> None:
-    measurements = subject.measurements[route]
-    pairs = list(zip(measurements, bare.measurements[route], strict=True))
-    speeds = [one.requests_per_s for one in measurements]
-    speed, cpu_us = statistics.median(speeds), statistics.median(one.cpu_us for one in measurements)
-    speed_ratio = statistics.median(one.requests_per_s / other.requests_per_s for one, other in pairs)
-    cpu_ratio = statistics.median(one.cpu_us / other.cpu_us for one, other in pairs)
-    spread, name = f"{min(speeds):,.0f}-{max(speeds):,.0f}", f"  {subject.name}"
-    print(f"{name:24}{speed:>12,.0f}{spread:>18}{speed_ratio:>17.2f}{cpu_us:>11,.0f}{cpu_ratio:>15.1f}")
+def _print_row(one: Series, subjects: Sequence[Series], route: str) -> None:
+    costs = [each.cpu_us for each in one.measurements[route]]
+    speed = statistics.median(each.requests_per_s for each in one.measurements[route])
+    spread = f"{min(costs):,.0f}-{max(costs):,.0f}"
+    ratios = [_speed_ratio(one, subjects, route, name) for name in (BARE, EXPRESS)]
+    print(
+        f"  {one.subject.name:24}{statistics.median(costs):>11,.0f}{spread:>14}{speed:>12,.0f}"
+        f"{ratios[0]:>10}{ratios[1]:>13}"
+    )
+
+
+def _speed_ratio(one: Series, subjects: Sequence[Series], route: str, name: str) -> str:
+    """How many requests it answers in the CPU time in which the other answers one."""
+    other = next((each for each in subjects if each.subject.name == name), None)
+    if other is None:
+        return ""
+    pairs = zip(other.measurements[route], one.measurements[route], strict=True)
+    return f"{statistics.median(theirs.cpu_us / ours.cpu_us for theirs, ours in pairs):.2f}"
 
 
 def main() -> None:
     """Run the benchmark and print the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_argument(parser)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args()
     if len(cores()) < 2:
         print("API benchmark skipped: the load generator needs its own core", file=sys.stderr)
         return
+    machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        folder = Path(name)
-        subjects = [
-            Subject(BARE, lambda: start_bare(folder)),
-            Subject(MATCHPOD, lambda: start_matchpod(folder), is_restarted=True),
-        ]
-        if has_express(folder):
-            subjects.append(Subject(EXPRESS, lambda: start_express(folder)))
-        uvloop.run(run(subjects))
-        print_figures(subjects)
+        subjects = uvloop.run(run(Path(name), checkouts(given.against), given.rounds))
+    print(
+        f"\napi: {CONNECTIONS} connections, {given.rounds} rounds of {ROUND_S:g} s, {MATCHES} live matches; "
+        f"Python {platform.python_version()}\n{machine.text()}"
+    )
+    print_figures(subjects)
 
 
 if __name__ == "__main__":

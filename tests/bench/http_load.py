@@ -20,6 +20,8 @@ RESPONSE_S = 20.0
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
+
 
 @dataclass(frozen=True)
 class Load:
@@ -66,6 +68,7 @@ class _Client(asyncio.Protocol):
             return
         self._tally.answers += 1
         self._tally.last = answer
+        self._tally.last_whole = data
         if self._tally.is_open:
             self._transport.write(next(self._load.requests))
         else:
@@ -84,6 +87,7 @@ class _Tally:
     def __init__(self, connections: int) -> None:
         self.answers = 0
         self.last = b""
+        self.last_whole = b""
         self.is_open = True
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unfinished = connections
@@ -99,13 +103,15 @@ class _Tally:
 
 
 def _complete_body(data: bytes) -> bytes | None:
-    """Return the body of a response if it is complete, else None."""
+    """Return the body of a response if it is complete, else None; one in chunks is returned with their sizes."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
     length = _LENGTH.search(data, 0, end)
     if length is None:
-        raise ValueError("response without a content length")
+        if _CHUNKED.search(data, 0, end) is None:
+            raise ValueError("response without a content length")
+        return data[end + 4 :] if data.endswith(b"0\r\n\r\n") else None
     body = data[end + 4 :]
     return body if len(body) >= int(length[1]) else None
 
@@ -126,10 +132,19 @@ async def run_load(port: int, load: Load, seconds: float, *, connections: int = 
 
 async def send_request(port: int, request: bytes, status: bytes) -> bytes:
     """Send one request and return the body of the response."""
+    return (await _send(port, request, status)).last
+
+
+async def whole_response(port: int, request: bytes, status: bytes) -> bytes:
+    """Send one request and return the response with its head."""
+    return (await _send(port, request, status)).last_whole
+
+
+async def _send(port: int, request: bytes, status: bytes) -> _Tally:
     tally = _Tally(1)
     tally.is_open = False
     client = _Client(Load(iter([request]), status), tally)
     await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", port)
     async with asyncio.timeout(RESPONSE_S):
         await tally.done
-    return tally.last
+    return tally

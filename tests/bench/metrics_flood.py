@@ -22,9 +22,10 @@ if __name__ == "__main__":
     # Run as a script: make `tests` importable from the checkout.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.bench.api import Running, start_matchpod
+from tests.bench.checkouts import checkouts
 from tests.bench.http_load import Load, run_load, send_request
 from tests.bench.pinned_process import cores
+from tests.bench.stream_matches import Site
 
 CONNECTIONS = 8
 PAUSE_S = 0.01
@@ -38,7 +39,7 @@ def _request(path: str, key: str = "") -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}\r\n".encode()
 
 
-async def measure(running: Running, seconds: float) -> list[float]:
+async def measure(running: Site, seconds: float) -> list[float]:
     """Return the latencies in milliseconds of requests to the API, one after the other on one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
     request, took = _request("/api/v1/servers", running.key), []
@@ -61,7 +62,7 @@ def _print(name: str, took: Sequence[float], flood: float | None = None) -> None
     print(f"{name:28}{p50:>10.2f}{p99:>10.2f}{len(took):>10}{rate}")
 
 
-async def run(running: Running, seconds: float) -> None:
+async def run(running: Site, seconds: float) -> None:
     """Measure before and during both floods, and print the results."""
     paths = ("/api/v1/regions", "/api/v1/servers", "/api/v1/cs2/matches", "/api/v1/cs2/series", "/api/v1/audit")
     for number in range(WARM_UP):
@@ -88,8 +89,10 @@ def main() -> None:
         print("metrics flood skipped: the flood needs its own core", file=sys.stderr)
         return
     with tempfile.TemporaryDirectory() as folder:
-        running = start_matchpod(Path(folder))
+        (checkout,) = checkouts(None)
+        running = Site(Path(folder), 1, speed=1.0, checkout=checkout)
         try:
+            running.begin()
             uvloop.run(run(running, seconds))
         finally:
             running.end()

@@ -1,10 +1,15 @@
-// The two benchmark routes as a typical Node service: Express 5, a key looked up by its hash, one SQLite table.
+// The benchmark routes as a typical Node service: Express 5, a key looked up by its hash, SQLite, and the live view of a
+// match as an object in memory that is encoded and compressed for each request.
 //
-// As durable as ours: WAL, and a commit is on disk before the response. It does less: no encrypted secrets, no idempotency
-// keys, and nothing acts on the new row. If no SQLite module can be loaded, it keeps the rows in memory and prints that.
+// As durable as ours: WAL, and a commit is on disk before the response. With BENCH_ROWS=one a creation writes one row
+// without encryption. With BENCH_ROWS=all it writes in a transaction what is needed to list series and maps and to stream
+// events, with indexes, and encrypts the secrets. Nothing acts on the new row, and there are no idempotency keys and
+// counts. If no SQLite module can be loaded, it keeps the rows in memory and prints that.
 
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createCipheriv, createHash, randomBytes, randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import compression from "compression";
 import express from "express";
 
 const KEY_HASHES = new Map([[sha256(process.env.BENCH_KEY), { org: "org_bench", scopes: ["servers:read", "servers:write"] }]]);
@@ -41,6 +46,54 @@ async function openDatabase(path) {
   return null;
 }
 
+const LIVE_FIELDS = ["phase", "match", "deadline", "round", "sides", "roster", "lastHeardAt", "connect"];
+const SECRETS = ["callback_auth", "rcon_password", "log_token", "report_token"];
+const VAULT_KEY = randomBytes(32);
+const WRITES_ALL = process.env.BENCH_ROWS === "all";
+const TABLES = [
+  "CREATE INDEX servers_newest ON servers (org_id, created_at_ms DESC, id)",
+  "CREATE INDEX servers_by_status ON servers (org_id, status, created_at_ms DESC, id)",
+  "CREATE INDEX servers_by_external_id ON servers (external_match_id, org_id)",
+  "CREATE UNIQUE INDEX servers_by_log_token ON servers (log_token)",
+  "CREATE TABLE series (id TEXT PRIMARY KEY, server_id, org_id, format, team1_name, team2_name, status, created_at_ms)",
+  "CREATE INDEX series_newest ON series (org_id, created_at_ms DESC, id)",
+  "CREATE INDEX series_of_server ON series (server_id)",
+  "CREATE TABLE maps (id TEXT PRIMARY KEY, series_id, server_id, org_id, map_number, map_name, team1_name, team2_name, status, created_at_ms)",
+  "CREATE INDEX maps_newest ON maps (org_id, created_at_ms DESC, id)",
+  "CREATE INDEX maps_by_name ON maps (org_id, map_name, created_at_ms DESC, id)",
+  "CREATE INDEX maps_of_server ON maps (server_id, map_number)",
+  "CREATE TABLE events (seq INTEGER PRIMARY KEY, org_id, at_ms, line)",
+];
+
+function seal(secret) {
+  if (secret == null) return null;
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv("aes-256-gcm", VAULT_KEY, nonce);
+  return Buffer.concat([nonce, cipher.update(secret, "utf8"), cipher.final(), cipher.getAuthTag()]);
+}
+
+function insertAll(database, insert) {
+  for (const statement of TABLES) database.exec(statement);
+  const addSeries = database.prepare("INSERT INTO series VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  const addMap = database.prepare("INSERT INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const addEvent = database.prepare("INSERT INTO events VALUES (NULL, ?, ?, ?)");
+  const begin = database.prepare("BEGIN IMMEDIATE");
+  const commit = database.prepare("COMMIT");
+  return (row, settings) => {
+    const { id, org_id: org, created_at_ms: at } = row;
+    const names = ["team1", "team2"].map((team) => settings.teams?.[team]?.name ?? "Team");
+    const seriesId = randomUUID();
+    const sealed = { ...row };
+    for (const name of SECRETS) sealed[name] = seal(row[name]);
+    begin.run();
+    insert.run(...COLUMNS.map((column) => sealed[column]));
+    addSeries.run(seriesId, id, org, settings.seriesFormat ?? "bo1", ...names, "upcoming", at);
+    [settings.map, ...(settings.maps ?? [])].forEach((map, number) => addMap.run(randomUUID(), seriesId, id, org, number + 1, map, ...names, "upcoming", at));
+    addEvent.run(org, at, JSON.stringify({ type: "match_created", serverId: id, externalMatchId: row.external_match_id, region: row.region }));
+    commit.run();
+  };
+}
+
 async function openServers(folder) {
   const opened = await openDatabase(join(folder, "express.sqlite3"));
   if (opened === null) {
@@ -55,7 +108,7 @@ async function openServers(folder) {
   return {
     kind: name === "DatabaseSync" ? "node:sqlite" : "better-sqlite3",
     find: (id) => select.get(id),
-    add: (row) => insert.run(...COLUMNS.map((column) => row[column])),
+    add: WRITES_ALL ? insertAll(database, insert) : (row) => insert.run(...COLUMNS.map((column) => row[column])),
   };
 }
 
@@ -165,8 +218,11 @@ function requireScope(scope) {
   };
 }
 
+const recorded = JSON.parse(readFileSync(process.env.BENCH_LIVE, "utf8"));
+const live = Object.fromEntries(LIVE_FIELDS.map((name) => [name, recorded[name]]));
 const servers = await openServers(process.env.BENCH_FOLDER);
 const app = express();
+app.use(compression());
 // Matchpod sends neither header.
 app.disable("x-powered-by");
 app.disable("etag");
@@ -175,14 +231,14 @@ app.get("/api/v1/servers/:id", requireScope("servers:read"), (request, response)
   const row = servers.find(request.params.id);
   if (!row) return sendError(response, 404, "NOT_FOUND", "There is no such server.");
   if (row.org_id !== request.principal.org) return sendError(response, 403, "FORBIDDEN", "The server belongs to another organization.");
-  response.json({ ...viewOf(row), match: null });
+  response.json({ ...viewOf(row), ...live });
 });
 
 app.post("/api/v1/matches", requireScope("servers:write"), express.json({ limit: 262_144 }), (request, response) => {
   const faults = faultsOf(request.body);
   if (faults.length) return sendError(response, 400, "INVALID_PARAMS", "The body is invalid.", faults);
   const row = rowOf(request.body, request.principal.org);
-  servers.add(row);
+  servers.add(row, request.body.gameSettings);
   response.status(201).json(viewOf(row));
 });
 
