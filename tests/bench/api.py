@@ -284,7 +284,9 @@ def has_express(folder: Path) -> bool:
     return False
 
 
-async def run(folder: Path, compared: Sequence[Checkout], rounds: int) -> list[Series]:
+async def run(
+    folder: Path, compared: Sequence[Checkout], *, rounds: int, routes: Sequence[str] = ROUTES
+) -> list[Series]:
     """Start all servers, measure them in turns, and stop those that were started."""
     services: list[Matchpod] = []
     others: list[OtherServer] = []
@@ -302,7 +304,7 @@ async def run(folder: Path, compared: Sequence[Checkout], rounds: int) -> list[S
             print(f"{EXPRESS}: {others[-1].process.wait_for(r'(node .*)', START_S)}", file=sys.stderr)
         tested: list[Subject] = [others[0], *services, *others[1:]]
         subjects = [Series(one) for one in tested]
-        for route in ROUTES:
+        for route in routes:
             await _measure_route([one for one in subjects if route in one.subject.routes], route, rounds)
     finally:
         for service in services:
@@ -324,7 +326,8 @@ def print_figures(subjects: Sequence[Series]) -> None:
     """Print the results, one section per route."""
     print(f"{'':26}{'us of CPU':>11}{'least-most':>14}{'requests/s':>12}{'bare = 1':>10}{'Express = 1':>13}")
     for route in ROUTES:
-        print(route)
+        if subjects[0].measurements[route]:
+            print(route)
         for one in subjects:
             if one.measurements[route]:
                 _print_row(one, subjects, route)
@@ -357,13 +360,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--route", choices=ROUTES, action="append", help="measure only this; may be repeated")
     given = parser.parse_args()
     if len(cores()) < 2:
         print("API benchmark skipped: the load generator needs its own core", file=sys.stderr)
         return
     machine = Machine()
     with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        subjects = uvloop.run(run(Path(name), checkouts(given.against), given.rounds))
+        measured = run(Path(name), checkouts(given.against), rounds=given.rounds, routes=given.route or ROUTES)
+        subjects = uvloop.run(measured)
     print(
         f"\napi: {CONNECTIONS} connections, {given.rounds} rounds of {ROUND_S:g} s, {MATCHES} live matches; "
         f"Python {platform.python_version()}\n{machine.text()}"

@@ -146,6 +146,17 @@ class SqliteDatabase:
             raise _translated(exc) from exc
         return rows[0] if rows else None
 
+    def version(self) -> int | None:
+        """Return a number that differs after each commit, also of other programs; None if the file cannot be read.
+
+        It takes a third of the time of a query.
+        """
+        try:
+            version: int = self._loop_reader.execute("PRAGMA data_version").fetchone()[0]
+        except _ERRORS:
+            return None
+        return version
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Run the statements as one transaction; it is on the disk when this returns."""
         job = _Job(statements)

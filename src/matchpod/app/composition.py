@@ -18,6 +18,7 @@ from matchpod.adapters.fleets.process import PASSWORD_PLACEHOLDER, ProcessFleet,
 from matchpod.adapters.fleets.server_user import find_user
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
@@ -391,6 +392,7 @@ def _compose_matches(
 
     return Matches(
         db=resources.db,
+        db_version=resources.db.version if isinstance(resources.db, SqliteDatabase) else None,
         clock=resources.clock,
         vault=resources.vault,
         regions=deps.regions,

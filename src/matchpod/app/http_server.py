@@ -19,7 +19,7 @@ from matchpod.web.http.admission import ConnectionLimits, Excess, Seat
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connection import ApiConnection
 from matchpod.web.http.connections import Connections, Patience
-from matchpod.web.http.direct import DirectRoute
+from matchpod.web.http.direct import DirectRoute, ReadRoute
 
 BACKLOG: Final = 2048
 """Connections waiting to be accepted: a thousand game servers may post at the same moment."""
@@ -50,8 +50,10 @@ class HttpServer:
         patience: Patience = DEFAULT_PATIENCE,
         accept_pause_s: float = ACCEPT_PAUSE_S,
         direct: DirectRoute | None = None,
+        reads: ReadRoute | None = None,
     ) -> None:
-        self.connections = Connections(app, limits, metrics or ConnectionMetrics(Registry()), patience, direct=direct)
+        metrics = metrics or ConnectionMetrics(Registry())
+        self.connections = Connections(app, limits, metrics, patience, direct=direct, reads=reads)
         self._accept_pause_s = accept_pause_s
         self._on_listening = on_listening
         self._stopping = asyncio.Event()

@@ -202,6 +202,7 @@ class ServiceProcess:
             limits=limits,
             metrics=service.connection_metrics,
             direct=service.web.log_posts,
+            reads=service.web.server_reads,
         )
         self._servers = {self._http: bound}
         if ops is not None and service.ops is not None:

@@ -41,17 +41,20 @@ from matchpod.service.access.quotas import Quotas
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
+from matchpod.service.common.at_once import result_at_once
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.tokens import new_tokens, token_columns
+from matchpod.service.match_log.fold import LiveState
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams import organization_events
+from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
 from matchpod.service.views.match_summary import has_ended
@@ -80,11 +83,15 @@ LIVE_RETRY_S: Final = 30
 
 _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
+_encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
 
 class Matches:
-    """The matches of all organizations; each organization can access only its own."""
+    """The matches of all organizations; each organization can access only its own.
+
+    `db_version` returns a number that differs after each change of the database, or None if it is not known at once.
+    """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
@@ -102,6 +109,7 @@ class Matches:
         quotas: Quotas,
         disk: DiskSpace,
         installation: str,
+        db_version: Callable[[], int | None] | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._db = db
@@ -119,6 +127,8 @@ class Matches:
         self._installation = installation
         self._audit = audit
         self._disk = disk
+        self._encoded = EncodedServers()
+        self._db_version = db_version
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
         self._creations = None
@@ -154,14 +164,53 @@ class Matches:
         """The server, with the live view of its match while it is running."""
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, found, "server")
-        state = None
-        if row.status is ServerStatus.RUNNING:
-            live = self._live.get(row.id)
-            with logged_if_failed(row.id):
-                if live is not None:
-                    state = live.state()
-                else:
-                    state = await self._remote.state(await self._own_row(principal, server_id))
+        return await self._view(principal, row, await self._state(principal, row))
+
+    @unavailable_on_outage
+    async def get_encoded(self, principal: Principal, server_id: str) -> EncodedServer:
+        """The same as JSON, which is kept until the row or the state of the match changes."""
+        columns = await servers.summary_columns(self._db, server_id) if read_server_id(server_id) else None
+        row = require_own(principal, None if columns is None else servers.to_summary(columns), "server")
+        state, shows_passwords = await self._state(principal, row), principal.may_create
+        found = self._encoded.find(row.id, columns or (), state, shows_passwords=shows_passwords)
+        if found is not None:
+            return found
+        body = _encode(await self._view(principal, row, state))
+        encoded = EncodedServer(org_id=row.org_id, columns=columns or (), state=state, body=body)
+        # How a match was canceled is partly in other rows, and a state that could not be shown may be the next time.
+        if row.reason is None and (state is not None or row.status is not ServerStatus.RUNNING):
+            self._encoded.keep(row.id, encoded, shows_passwords=shows_passwords)
+        return encoded
+
+    def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
+        """The same without waiting, if it is kept and current; otherwise None: then `get_encoded` has to look."""
+        kept = self._encoded.latest(server_id, shows_passwords=principal.may_create)
+        version = None if kept is None or self._db_version is None else self._db_version()
+        if kept is None or version is None or kept.org_id != principal.org_id:
+            return None
+        try:
+            if kept.version != version:  # something was written, perhaps this row
+                if result_at_once(servers.summary_columns(self._db, server_id)) != kept.columns:
+                    return None
+                kept.version = version
+            live = self._live.get(server_id)
+            is_current = kept.state is None or (live is not None and live.state() is kept.state)
+        except Exception:  # noqa: BLE001 - `get_encoded` reports it
+            return None
+        return kept if is_current else None
+
+    async def _state(self, principal: Principal, row: ServerSummary) -> LiveState | None:
+        """The state of a running match; None if it is not running, or if its state cannot be shown."""
+        if row.status is not ServerStatus.RUNNING:
+            return None
+        live = self._live.get(row.id)
+        with logged_if_failed(row.id):
+            if live is not None:
+                return live.state()
+            return await self._remote.state(await self._own_row(principal, row.id))
+        return None
+
+    async def _view(self, principal: Principal, row: ServerSummary, state: LiveState | None) -> ServerView:
         return server_view(
             row,
             rcon_password=self._rcon_password(principal, row),

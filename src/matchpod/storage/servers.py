@@ -16,7 +16,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database, NothingChangedError, Statement, Value
+from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
 
 LEASE_MS: Final = 50_000
@@ -115,6 +115,7 @@ class TooManyLiveError(Exception):
     """The organization has as many live matches as it may have: no server was created."""
 
 
+_SUMMARY: Final = f"SELECT {rows.column_list(ServerSummary)} FROM servers WHERE id = :id"
 _CHANGEABLE: Final = frozenset(ServerRow.__struct_fields__) - {"id", "fence"}
 _HAS_FEWER_LIVE: Final = (
     "NOT EXISTS (SELECT 1 FROM servers"
@@ -201,7 +202,18 @@ async def get(db: Database, server_id: str) -> ServerRow | None:
 
 async def summary(db: Database, server_id: str) -> ServerSummary | None:
     """Return the summary of the server with this id, of any organization."""
-    return await rows.read_first(db, ServerSummary, "FROM servers WHERE id = :id", {"id": server_id})
+    found = await summary_columns(db, server_id)
+    return None if found is None else to_summary(found)
+
+
+async def summary_columns(db: Database, server_id: str) -> Row | None:
+    """Return the columns of a summary. Two reads of an unchanged server are equal, and comparing them is cheap."""
+    return await db.read_one(_SUMMARY, {"id": server_id})
+
+
+def to_summary(columns: Row) -> ServerSummary:
+    """Convert columns that `summary_columns` returned."""
+    return rows.from_row(ServerSummary, columns)
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:

@@ -23,13 +23,13 @@ from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
-from matchpod.web.handlers.matches import OK_BODY
+from matchpod.web.handlers.matches import OK_BODY, get_server
 from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.compression import compress
-from matchpod.web.http.direct import DirectRoute
+from matchpod.web.http.direct import DirectRoute, ReadRoute
 from matchpod.web.http.errors import InternalServerError, error_response
 from matchpod.web.http.parted_responses import begin, send_parts
 from matchpod.web.http.responses import Header, PartedResponse, Response
@@ -39,6 +39,7 @@ from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.query_strings import check_names
 from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS
+from matchpod.web.server_reads import ServerReads
 from matchpod.web.services import Services
 
 UNKNOWN_ROUTE = "unknown"
@@ -119,12 +120,32 @@ class Application:
         self._metrics = metrics
         self._stream_pace = stream_pace
         self._stream_access = StreamAccess(stream_pace.check_s)
+        self._get_server = next((one for one in endpoints if one.handler is get_server), None)
 
     @property
     def log_posts(self) -> DirectRoute:
         """Log posts, which are answered without a task and a request id: they are most of all requests."""
         prefix = LOGS_PATH.partition("{")[0].encode()
         return DirectRoute(prefix=prefix, take=self._take_log, response=OK_BODY)
+
+    @property
+    def server_reads(self) -> ReadRoute | None:
+        """Polls of a server, which are most requests of callers; None if this application has no such endpoint."""
+        endpoint = self._get_server
+        if endpoint is None:
+            return None
+        reads = ServerReads(
+            self._site.services,
+            endpoint,
+            limiter=self._limiter,
+            cors=self._cors,
+            new_request_id=lambda: new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES)),
+            record=lambda started, request_id: self._record(
+                endpoint.path, endpoint.method, 200, started=started, request_id=request_id
+            ),
+            monotonic=self._monotonic,
+        )
+        return ReadRoute(prefix=endpoint.path.partition("{")[0].encode(), read=reads.read)
 
     def _take_log(self, token: str, headers: Sequence[Header], body: bytes, answer: Callable[[bool], None]) -> bool:
         services = self._site.services

@@ -124,6 +124,10 @@ class FailingDatabase(DelegatingDatabase):
         self._fail()
         return await super().read(sql, params)
 
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        self._fail()
+        return await self._db.read_one(sql, params)
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         self._fail()
         return await super().write(statements)
@@ -163,7 +167,9 @@ class Site:
         self.runner = asyncio.Runner(loop_factory=loop_factory)
         self.clock = ManualClock()
         create_migrated(path)
-        self.db = FailingDatabase(self.run(SqliteDatabase.open(path)))
+        self.sqlite = self.run(SqliteDatabase.open(path))
+        self.db = FailingDatabase(self.sqlite)
+        self.live = LocalMatches()
         self.random_bytes = CountingBytes()
         self.vault = KeyFileVault.from_text("A" * 43 + "=")
         self.metrics = Registry()
@@ -193,12 +199,13 @@ class Site:
             ],
             self.db,
         )
-        live, metrics = LocalMatches(), Metrics(self.metrics)
+        live, metrics = self.live, Metrics(self.metrics)
         audit = Audit(db=self.db, clock=self.clock, random_bytes=CountingBytes())
         streams = Streams(db=self.db, live=live, metrics=metrics, max_of_org=self.max_streams, pace=self.poll_pace)
         remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
         matches = Matches(
             db=self.db,
+            db_version=self.sqlite.version,
             clock=self.clock,
             vault=self.vault,
             regions=regions,

@@ -1,4 +1,7 @@
-"""Requests that are answered without the application: in order, once, and only if nothing about them is unusual."""
+"""Requests that are answered without the application: in order, once, and only if nothing about them is unusual.
+
+Which reads are answered at once is tested in test_server_reads.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import ApiConnection
 from matchpod.web.http.connections import Connections
-from matchpod.web.http.direct import Answer, DirectRoute
+from matchpod.web.http.direct import Answer, DirectRoute, ReadRoute
 
 POST = b"POST /posts/abc HTTP/1.1\r\nHost: x\r\nX-Offset: 7\r\nContent-Length: 4\r\n\r\nline"
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+READ = b"GET /reads/abc HTTP/1.1\r\nHost: x\r\nX-Kind: y\r\n\r\n"
 
 
 class Transport(asyncio.Transport):
@@ -27,6 +31,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.sent = b""
         self.is_closed = False
+        self.is_aborted = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.sent += bytes(data)
@@ -36,6 +41,9 @@ class Transport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.is_closed
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -67,8 +75,14 @@ class Posts:
         self.transport = Transport()
         route = DirectRoute(prefix=b"/posts/", take=self.take, response=b"direct")
         self.connections = Connections(
-            self._app, DEFAULT_LIMITS, ConnectionMetrics(Registry()), DEFAULT_PATIENCE, direct=route
+            self._app,
+            DEFAULT_LIMITS,
+            ConnectionMetrics(Registry()),
+            DEFAULT_PATIENCE,
+            direct=route,
+            reads=ReadRoute(prefix=b"/reads/", read=self.read),
         )
+        self.reads: list[tuple[str, dict[bytes, bytes]]] = []
         seat = self.connections.admit("127.0.0.1")
         assert seat is not None
         self.connection = ApiConnection(self.connections, seat)
@@ -80,6 +94,12 @@ class Posts:
             self.taken.append((rest, dict(headers), body))
             self.answers.append(answer)
         return self._takes
+
+    def read(self, rest: str, headers: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, ...] | None:
+        if not self._takes:
+            return None
+        self.reads.append((rest, dict(headers)))
+        return b"\r\ncontent-length: 6\r\n\r\n", b"direct"
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         size = len(await read_body(scope, receive, 1_000_000))
@@ -186,3 +206,72 @@ async def test_stopping_server_answers_first() -> None:
     posts.connection.connection_lost(None)
     await closing
     assert posts.transport.bodies == [b"direct"]
+
+
+async def test_reads_are_answered_at_once_on_a_connection_that_stays_open() -> None:
+    posts = Posts()
+    for number in (1, 2):
+        posts.connection.data_received(READ)
+        assert posts.transport.bodies == [b"direct"] * number
+    assert posts.transport.sent.startswith(b"HTTP/1.1 200 OK\r\ndate: ")
+    assert not posts.connections.tasks
+    assert posts.reads[0] == ("abc", {b"host": b"x", b"x-kind": b"y"})
+    posts.connections.close_idle(1)
+    assert posts.transport.is_aborted
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(READ.replace(b"GET", b"HEAD"), id="another method"),
+        pytest.param(READ.replace(b"/reads/", b"/other/"), id="another path"),
+        pytest.param(READ.replace(b"1.1", b"1.0"), id="an old version of HTTP"),
+        pytest.param(READ.replace(b"X-Kind: y", b"Connection: close"), id="a last request"),
+        pytest.param(READ.replace(b"X-Kind: y", b"Content-Length: 4") + b"body", id="a body"),
+    ],
+)
+async def test_application_answers_an_unusual_read(request_bytes: bytes) -> None:
+    posts = Posts()
+    posts.connection.data_received(request_bytes)
+    await posts.finish_tasks()
+    assert posts.transport.sent
+    assert not posts.reads
+
+
+async def test_read_that_cannot_be_answered_at_once_goes_to_the_application() -> None:
+    posts = Posts(takes=False)
+    posts.connection.data_received(READ)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app GET /reads/abc 0"]
+
+
+async def test_application_answers_if_a_read_fails(caplog: pytest.LogCaptureFixture) -> None:
+    posts = Posts()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    posts.connections.reads = ReadRoute(prefix=b"/reads/", read=fail)
+    posts.connection.data_received(READ)
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app GET /reads/abc 0"]
+    assert [record.message for record in caplog.records] == ["direct request failed"]
+
+
+async def test_reads_behind_another_wait_for_their_turn_and_are_answered_in_order() -> None:
+    posts = Posts()
+    posts.connection.data_received(READ + GET + READ)
+    assert posts.transport.bodies == [b"direct"]
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"direct", b"app GET /x 0", b"app GET /reads/abc 0"]
+
+
+async def test_client_that_does_not_read_gets_no_more_at_once() -> None:
+    posts = Posts()
+    posts.connection.pause_writing()
+    posts.connection.data_received(READ)
+    await asyncio.sleep(0)
+    assert not posts.transport.sent
+    posts.connection.resume_writing()
+    await posts.finish_tasks()
+    assert posts.transport.bodies == [b"app GET /reads/abc 0"]

@@ -72,6 +72,8 @@ MAX_OVERLAP_S: Final = 30 * DAY_S
 """Longest time that the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
+_BEARER: Final = b"Bearer "
+"""How nearly all headers begin; the scheme may be written in other ways."""
 _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 
 _log = logging.getLogger(__name__)
@@ -150,6 +152,16 @@ class Access:
                 raise UnauthorizedError(KEY_INVALID)
             cached = await self._cache_key(key, now_ms)
         return cached.principal
+
+    def known(self, authorization: bytes) -> Principal | None:
+        """Return the principal of a key that is cached; None if `authenticate` has to look."""
+        key = authorization[len(_BEARER) :]
+        cached = self._cache.get(hashlib.sha256(key).hexdigest()) if authorization.startswith(_BEARER) else None
+        if cached is None:
+            return None
+        now_ms = self._clock.now_ms()
+        is_current = now_ms - cached.looked_up_at_ms < CACHE_MS and not is_past(cached.expires_at_ms, now_ms)
+        return cached.principal if is_current else None
 
     @unavailable_on_outage
     async def active_keys(self, key_ids: Sequence[str]) -> set[str]:

@@ -35,7 +35,8 @@ async def create(site: Site, call: Call) -> Response:
 
 async def get_server(site: Site, call: Call) -> Response:
     """Get a server with its live match."""
-    return private_json(await site.services.matches.get(call.caller, call.params[0]))
+    encoded = await site.services.matches.get_encoded(call.caller, call.params[0])
+    return Response(encoded.body, headers=NO_STORE, packable=encoded)
 
 
 async def list_servers(site: Site, call: Call) -> Response:

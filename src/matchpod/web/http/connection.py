@@ -34,6 +34,7 @@ MAX_PIPELINED: Final = 32
 
 _INVALID: Final = "This is not a valid HTTP request."
 _TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
+_OK_DATE: Final = b"HTTP/1.1 200 OK\r\ndate: "
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 _log = logging.getLogger(__name__)
@@ -59,6 +60,10 @@ class ApiConnection(asyncio.Protocol):
         """Bytes received since the parser last completed part of a request: what it may have to keep."""
         self._direct_body: bytes | None = None
         """What has arrived of the body of a request that may be answered directly."""
+        self._is_read = False
+        """True if the request is a GET that may be answered at once."""
+        self._may_read = True
+        """False once one was, until more data arrives: others are served in between."""
         self._newest: Exchange | None = None
         """The exchange that received data belongs to."""
         self._current: Exchange | DirectExchange | None = None
@@ -102,6 +107,7 @@ class ApiConnection(asyncio.Protocol):
         """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
         if self._drops_data or self.transport.is_closing():
             return
+        self._may_read = True
         if self._current is None and self._unparsed_bytes == 0:
             self._deadline_s = self._loop.time() + self._patience.head_s  # the first bytes of a request
         try:
@@ -154,18 +160,20 @@ class ApiConnection(asyncio.Protocol):
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
-        direct = self._shared.direct
-        if direct is not None and self._head.url.startswith(direct.prefix) and self._may_be_direct(version):
-            self._direct_body = b""
+        direct, reads, url = self._shared.direct, self._shared.reads, self._head.url
+        if direct is not None and url.startswith(direct.prefix) and self._may_be_direct(version, b"POST"):
+            self._direct_body, self._is_read = b"", False
+        elif reads is not None and url.startswith(reads.prefix) and self._may_be_direct(version, b"GET"):
+            self._direct_body, self._is_read = b"", True
         else:
             self._begin_exchange()
 
-    def _may_be_direct(self, version: str) -> bool:
+    def _may_be_direct(self, version: str, method: bytes) -> bool:
         parser = self._parser
         return (
             self._current is None
             and version == "1.1"
-            and parser.get_method() == b"POST"
+            and parser.get_method() == method
             and parser.should_keep_alive()
             and not parser.should_upgrade()
             and not self._head.expects_continue
@@ -200,8 +208,13 @@ class ApiConnection(asyncio.Protocol):
         """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
-            self._take(self._direct_body)
-        elif self._newest is not None:
+            if not self._is_read:
+                self._take(self._direct_body)
+                return
+            if self._answer_read():
+                return
+            self._begin_exchange()
+        if self._newest is not None:
             self._newest.complete_body()
             if self._newest.is_response_complete:
                 self._finish(self._newest)
@@ -227,6 +240,26 @@ class ApiConnection(asyncio.Protocol):
         }
 
     # --- exchanges ------------------------------------------------------------------------------------------------
+
+    def _answer_read(self) -> bool:
+        """Answer a GET at once; False if the application has to: it is an unusual one, or the client does not read."""
+        reads, head = self._shared.reads, self._head
+        is_usual = self.seat.is_ordinary and self._may_read and self._can_write.is_set() and not self._direct_body
+        if reads is None or not is_usual or self.transport.is_closing():
+            return False
+        try:
+            parts = reads.read(head.url[len(reads.prefix) :].decode("latin-1"), head.headers)
+        except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
+            _log.exception("direct request failed")
+            return False
+        if parts is None:
+            return False
+        self._direct_body, self._newest, self._may_read = None, None, False
+        self._shared.set_busy(self)
+        self._shared.set_idle(self)
+        self._deadline_s = self._loop.time() + self._patience.head_s
+        self.write(b"".join((_OK_DATE, self._shared.date(), *parts)))
+        return True
 
     def _take(self, body: bytes) -> None:
         """Answer a request directly, if it is a usual one."""

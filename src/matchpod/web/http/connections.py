@@ -21,7 +21,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.service.common.metrics import ConnectionMetrics
 from matchpod.web.http.admission import Admission, ConnectionLimits, Excess, Seat, address_group, is_priority
 from matchpod.web.http.asgi import Application
-from matchpod.web.http.direct import DirectRoute
+from matchpod.web.http.direct import DirectRoute, ReadRoute
 
 RETRY_AFTER_S: Final = 5
 """When a rejected client may try again: most requests are answered within this time."""
@@ -82,10 +82,12 @@ class Connections:
         patience: Patience,
         *,
         direct: DirectRoute | None = None,
+        reads: ReadRoute | None = None,
     ) -> None:
         self.app = app
         self.patience = patience
         self.direct = direct
+        self.reads = reads
         self._direct_exchanges = 0
         self._all_answered = asyncio.Event()
         self._all_answered.set()

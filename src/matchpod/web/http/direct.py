@@ -1,4 +1,4 @@
-"""Requests that are answered without the application: frequent, small and all alike, such as log posts.
+"""Requests that are answered without the application: frequent, small and all alike, such as log posts and polls.
 
 They need neither an ASGI scope nor a task, which cost more than the work itself. Whatever is unusual about one takes
 the way of all other requests.
@@ -29,6 +29,20 @@ class DirectRoute(msgspec.Struct, frozen=True, kw_only=True):
     take: Take
     response: bytes
     """The body of the response, in JSON."""
+
+
+Read = Callable[[str, Sequence[tuple[bytes, bytes]]], tuple[bytes, ...] | None]
+"""Returns the parts of the response to a GET after its date; None if the application has to answer it.
+
+Its arguments are the rest of the path, with the query string, and the headers.
+"""
+
+
+class ReadRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """The GET requests below a path that `read` may answer at once, with status 200."""
+
+    prefix: bytes
+    read: Read
 
 
 class DirectExchange:

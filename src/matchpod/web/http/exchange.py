@@ -47,7 +47,12 @@ class Carrier(Protocol):
 def format_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Format the status line and the headers."""
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-    return b"%b%b\r\n" % (line, b"".join([b"%b: %b\r\n" % header for header in headers]))
+    return b"%b%b\r\n" % (line, format_headers(headers))
+
+
+def format_headers(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Format the headers, each with its line end."""
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 class Exchange:

@@ -34,7 +34,7 @@ async def send_parts(response: PartedResponse, scope: Scope, send: Send, *, more
     """
     parts: AsyncIterator[bytes] = response.parts
     headers = [(b"content-type", response.content_type), *response.headers, *more_headers, VARY]
-    if accepts_gzip(scope):
+    if accepts_gzip(scope["headers"]):
         parts = compress_parts(parts)
         headers.append(ENCODING)
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -16,6 +16,12 @@ CONNECTION: Final = "matchpod.connection"
 Header = tuple[bytes, bytes]
 
 
+class Packable(Protocol):
+    """A body that is kept, with its compressed form once that was needed."""
+
+    packed: bytes | None
+
+
 class Response(msgspec.Struct, frozen=True):
     """A complete response; length and request id are added when it is sent."""
 
@@ -25,6 +31,8 @@ class Response(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...] = ()
     is_shared: bool = False
     """True if many requests get this same body: its compressed form is kept."""
+    packable: Packable | None = None
+    """Where the compressed form of a body is kept that is only for some callers."""
 
 
 class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):

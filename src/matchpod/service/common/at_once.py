@@ -1,0 +1,23 @@
+"""Run a coroutine that does not have to wait, without a task."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class WouldWaitError(Exception):
+    """The coroutine has to wait for something."""
+
+
+def result_at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what the coroutine returns; WouldWaitError if it waits, which ends it."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: _T = done.value
+        return result
+    work.close()
+    raise WouldWaitError

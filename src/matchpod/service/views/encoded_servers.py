@@ -1,0 +1,62 @@
+"""Keep the JSON of servers that were requested, so that an answer that did not change is not built again.
+
+An answer depends on the columns of the row, on the state of the match and on whether the caller sees passwords, and on
+nothing else: it is used only if all three are the same. Whose server it is has to be checked by the caller of `find`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Row
+from matchpod.service.match_log.fold import LiveState
+
+MAX_KEPT: Final = 1_000
+"""Answers that are kept, some 5 KB each. The one that was built longest ago is dropped first."""
+
+
+class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
+    """The JSON of a server, and what it was built from."""
+
+    org_id: str
+    columns: Row
+    state: LiveState | None
+    """None unless the match is running."""
+    body: bytes
+    packed: bytes | None = None
+    """The compressed body, set when it is needed for the first time."""
+    version: int | None = None
+    """The version of the database in which the columns were last seen."""
+
+
+class EncodedServers:
+    """The latest answer for each server, for callers who see passwords and for those who do not."""
+
+    def __init__(self, max_kept: int = MAX_KEPT) -> None:
+        self._max_kept = max_kept
+        self._kept: OrderedDict[tuple[str, bool], EncodedServer] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def latest(self, server_id: str, *, shows_passwords: bool) -> EncodedServer | None:
+        """Return the latest answer, which may be outdated."""
+        return self._kept.get((server_id, shows_passwords))
+
+    def find(
+        self, server_id: str, columns: Row, state: LiveState | None, *, shows_passwords: bool
+    ) -> EncodedServer | None:
+        """Return the latest answer if nothing that it depends on has changed."""
+        kept = self._kept.get((server_id, shows_passwords))
+        return kept if kept is not None and kept.state is state and kept.columns == columns else None
+
+    def keep(self, server_id: str, encoded: EncodedServer, *, shows_passwords: bool) -> None:
+        """Keep an answer in place of the one before."""
+        key = (server_id, shows_passwords)
+        self._kept[key] = encoded
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._max_kept:
+            self._kept.popitem(last=False)
