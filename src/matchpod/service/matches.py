@@ -139,14 +139,15 @@ class Matches:
     async def create(self, principal: Principal, body: bytes, idempotency_key: str | None) -> ServerView:
         """Create a match, or return the one created with the same idempotency key and body within the last day."""
         _check_idempotency_key(idempotency_key)
-        decoded, body_hash = _read_json(body)
+        decoded = decode_json(body)
         now_ms = self._clock.now_ms()
         used = None
         if idempotency_key is not None:
+            body_hash = _hash_of(decoded)
             used = Idempotency(org_id=principal.org_id, key=idempotency_key, body_hash=body_hash, created_at_ms=now_ms)
         earlier = await self._earlier(used) if used is not None else None
         # Before validation: a repeated request gets its match even if the region was switched off since.
-        if earlier is not None and earlier[0] == body_hash:
+        if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._created(principal, earlier[1])
         request = await self._read_request(decoded)
         if earlier is not None:
@@ -156,8 +157,7 @@ class Matches:
     @unavailable_on_outage
     async def check(self, body: bytes) -> None:
         """Raise InvalidParamsError with all faults if `create` would reject the body; create nothing."""
-        decoded, _ = _read_json(body)
-        await self._read_request(decoded)
+        await self._read_request(decode_json(body))
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
@@ -379,14 +379,13 @@ def _check_idempotency_key(key: str | None) -> None:
         raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
 
 
-def _read_json(body: bytes) -> tuple[object, str]:
-    """Decode the body; also return a hash that does not depend on whitespace and key order."""
-    decoded = decode_json(body)
+def _hash_of(decoded: object) -> str:
+    """Return a hash of a body that does not depend on whitespace and key order."""
     try:
         canonical = msgspec.json.encode(decoded, order="deterministic")
     except (ValueError, RecursionError) as exc:
         raise InvalidParamsError(NOT_JSON) from exc
-    return decoded, hashlib.sha256(canonical).hexdigest()
+    return hashlib.sha256(canonical).hexdigest()
 
 
 def _conflict() -> IdempotencyConflictError:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -117,6 +119,9 @@ class MatchHistory(msgspec.Struct, frozen=True):
     rounds: tuple[MapRounds, ...] = ()
 
 
+MAX_INSERTS: Final = 64
+"""Texts of insertions that are kept, for each table and number of rows: most matches have one, three or five maps."""
+
 SERIES_AND_END: Final = ", ".join(
     [f"series.{name}" for name in SeriesRow.__struct_fields__]
     + [f"servers.{name}" for name in EndColumns.__struct_fields__]
@@ -193,14 +198,22 @@ def _insert(history: MatchHistory, *, upsert: bool) -> list[Statement]:
 
 def _insert_rows(table: str, values: Sequence[msgspec.Struct], key: str | None) -> Statement:
     """Insert all rows in one statement: every statement costs a round trip. `key` is the upsert's conflict column."""
-    fields = values[0].__struct_fields__
-    tuples = ", ".join(f"({', '.join(f':{name}_{number}' for name in fields)})" for number in range(len(values)))
-    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {tuples}"
+    sql, names = _insert_sql(table, type(values[0]), len(values), key)
+    params = chain.from_iterable([rows.to_params(value).values() for value in values])
+    return Statement(sql, dict(zip(names, params, strict=True)))
+
+
+@lru_cache(MAX_INSERTS)
+def _insert_sql(table: str, struct: type[msgspec.Struct], count: int, key: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return the text and the parameters of an insertion of some rows."""
+    fields = struct.__struct_fields__
+    tuples = [[f"{name}_{number}" for name in fields] for number in range(count)]
+    listed = ", ".join(f"({', '.join(f':{name}' for name in names)})" for names in tuples)
+    sql = f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}"
     if key is not None:
         changes = ", ".join(f"{name} = excluded.{name}" for name in fields if name not in _NEVER_CHANGED)
         sql += f" ON CONFLICT ({key}) DO UPDATE SET {changes}"
-    params = [rows.to_params(value) for value in values]
-    return Statement(sql, {f"{name}_{number}": row[name] for number, row in enumerate(params) for name in fields})
+    return sql, tuple(chain.from_iterable(tuples))
 
 
 def _update(table: str, row: MapRow | SeriesRow) -> Statement:

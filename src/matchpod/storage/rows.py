@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from itertools import repeat
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from matchpod.ports import Database, NothingChangedError, Parameter, Row, Statement, Value
+
+_PLAIN: Final = frozenset((str, int, float, bytes, type(None)))
+"""The types of most values, which every driver supports."""
 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
@@ -54,8 +57,7 @@ async def write_if_changed(db: Database, change: Statement, *also: Statement) ->
 
 def insert(table: str, value: msgspec.Struct) -> Statement:
     """Insert a row; DuplicateError if its key exists."""
-    parameters = ", ".join(f":{name}" for name in value.__struct_fields__)
-    return Statement(f"INSERT INTO {table} ({column_list(type(value))}) VALUES ({parameters})", to_params(value))
+    return Statement(_insert_sql(table, type(value)), to_params(value))
 
 
 def parameter_list(name: str, values: Sequence[str]) -> tuple[str, dict[str, Value]]:
@@ -67,6 +69,12 @@ def parameter_list(name: str, values: Sequence[str]) -> tuple[str, dict[str, Val
     padded = [*known, *repeat(known[-1], (1 << (len(known) - 1).bit_length()) - len(known))]
     params: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(padded)}
     return f"({', '.join(f':{parameter}' for parameter in params)})", params
+
+
+@cache
+def _insert_sql(table: str, struct: type[msgspec.Struct]) -> str:
+    parameters = ", ".join(f":{name}" for name in struct.__struct_fields__)
+    return f"INSERT INTO {table} ({column_list(struct)}) VALUES ({parameters})"
 
 
 @cache
@@ -100,12 +108,12 @@ def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tupl
 
 def to_params(value: msgspec.Struct) -> dict[str, Value]:
     """Return the values of all columns."""
-    return {name: _column(getattr(value, name)) for name in value.__struct_fields__}
+    return plain(asdict(value))
 
 
 def plain(params: Mapping[str, Value]) -> dict[str, Value]:
     """Convert booleans and enums, which a database driver may not support, to plain values."""
-    return {name: _column(value) for name, value in params.items()}
+    return {name: value if type(value) in _PLAIN else _column(value) for name, value in params.items()}
 
 
 def _column(value: Value | tuple[str, ...]) -> Value:

@@ -58,17 +58,19 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
         if not isinstance(value, list | tuple):
             faults.add(Fault(FaultCode.NOT_STRINGS, path=path))
             return None
-        items = ((path / at, item.read(one, path / at, faults)) for at, one in enumerate(value))
-        return tuple((place, found) for place, found in items if found is not None)
+        places = [path / at for at in range(len(value))]
+        items = [(place, item.read(one, place, faults)) for place, one in zip(places, value, strict=True)]
+        return tuple([(place, found) for place, found in items if found is not None])
 
     return FieldRule({"type": "array", "items": item.schema, **schema}, read)
 
 
 def choice(values: type[E]) -> FieldRule[E]:
     """A member of an enum."""
+    members = {member.value: member for member in values}
 
     def read(value: object, path: FieldPath, faults: Faults) -> E | None:
-        member = next((member for member in values if member.value == value), None)
+        member = members.get(value) if isinstance(value, str) else None
         if member is None:
             faults.add(not_a_choice(values).at(path))
         return member

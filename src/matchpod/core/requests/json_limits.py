@@ -20,6 +20,7 @@ MAX_DIGITS: Final = 400
 
 # A string without its end matches to the end of the body: otherwise every quote in it would be searched that far.
 _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
+_LONG_NUMBER: Final = re.compile(rb"[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
 _SEPARATORS: Final = frozenset(b",[{")
 _TOKENS_OF_ITEM: Final = 3
 """A separator, a name and a value. A body with more tokens than that is malformed."""
@@ -58,7 +59,10 @@ def json_size_fault(body: bytes) -> str | None:
 
     Malformed JSON is not a fault here: decoding it stops at the first mistake.
     """
-    if len(body) <= MAX_ITEMS:  # most bodies
+    if len(body) <= MAX_ITEMS:
+        return None
+    # Most bodies, counted with what is inside of strings.
+    if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_ITEMS and _LONG_NUMBER.search(body) is None:
         return None
     items = 0
     for number, token in enumerate(_TOKEN.finditer(body)):
