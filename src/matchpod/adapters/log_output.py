@@ -14,6 +14,7 @@ import re
 import time
 import traceback
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, TextIO
 
 from matchpod.core.requests.secret_names import HIDDEN, is_secret_name
@@ -35,6 +36,11 @@ _NAMED: Final = re.compile(r"""\b(?P<name>\w{1,128}+)["']?(?:\s?[=:]\s?|\s(?=["'
 """The beginning of `name=value`, `name: value` and `name "value"`, with any quotes; `name value` is ordinary text."""
 _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\]]*+""", re.DOTALL)
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
+
+_PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
+"""Text in which neither pattern can match: words, without what separates a name from its value or parts of a path."""
+_MAX_NAMES: Final = 512
+"""Names of fields of which it is kept whether they mean a secret: they are ours."""
 
 Plain = str | int | float | bool | None
 
@@ -109,7 +115,12 @@ def escape_unprintable(text: str) -> str:
 
 def _utc(seconds: float, form: str) -> str:
     whole = math.floor(seconds)
-    return f"{time.strftime(form, time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}"
+    return f"{_whole_seconds(whole, form)}.{int((seconds - whole) * 1000):03d}"
+
+
+@lru_cache(1)
+def _whole_seconds(seconds: int, form: str) -> str:
+    return time.strftime(form, time.gmtime(seconds))
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -122,7 +133,10 @@ def _message(record: logging.LogRecord) -> str:
 def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     for name, value in vars(record).items():
         if name not in _STANDARD:
-            yield str(name), HIDDEN if value is not None and is_secret_name(str(name)) else value
+            yield str(name), HIDDEN if value is not None and _is_secret_field(str(name)) else value
+
+
+_is_secret_field: Final = lru_cache(_MAX_NAMES)(is_secret_name)
 
 
 def _traceback(record: logging.LogRecord) -> str:
@@ -182,6 +196,8 @@ def _shown(text: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
+    if _PLAIN_TEXT.fullmatch(text) and "bearer" not in text.lower():  # most values
+        return text
     text = _TOKEN.sub(rf"\g<before>{HIDDEN}", text)
     parts, end = [], 0
     for named in _NAMED.finditer(text):
