@@ -80,7 +80,7 @@ async def test_a_server_whose_row_is_locked_delays_the_others_for_a_moment_only(
                 await append_group(db, group(("srv_1", b"probe")))
             except RowLockedError:
                 is_locked.set()
-        writer = LogWriter(db, LocalMatches(), FoldTurns(db), distance_s=lambda _: 0.0)
+        writer = LogWriter(db, LocalMatches(), FoldTurns(db), distance_of=lambda _: 0.0)
         for name in ("srv_0", "srv_1", "srv_2"):
 
             def done(result: object, name: str = name) -> None:

@@ -149,7 +149,7 @@ class LogWriter:
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._next_tick_s() or len(self._waiting) >= MAX_GROUP:
             self._tick_s = now_s
-            group, self._waiting = self._waiting[: MAX_GROUP], self._waiting[MAX_GROUP :]
+            group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
             self._urgent.intersection_update(one.server_id for one in self._waiting)
         else:
             group = [one for one in self._waiting if one.server_id in self._urgent]
