@@ -12,6 +12,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -131,9 +132,8 @@ class Matches:
         self._db_version = db_version
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
-        self._creations = None
-        if per_minute is not None:
-            self._creations = RateLimiter(per_minute, self._now_s, owner="this organization", unit="new matches")
+        limiter = partial(RateLimiter, monotonic=self._now_s, owner="this organization", unit="new matches")
+        self._creations = None if per_minute is None else limiter(per_minute)
 
     @unavailable_on_outage
     async def create(self, principal: Principal, body: bytes, idempotency_key: str | None) -> ServerView:
