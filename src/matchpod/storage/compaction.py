@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from itertools import takewhile
+from typing import Final, TypeVar
 
 import msgspec
 
-from matchpod.ports import Database, Statement, Value
+from matchpod.ports import Database, Statement
 from matchpod.storage.history import MapStats
 from matchpod.storage.packed import cut_result, is_packed, lacks_result, pack, unpack
-from matchpod.storage.rows import parameter_list, read_all, read_number, write_one
+from matchpod.storage.rows import parameter_list, read_all, write_one
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 PAGE_MATCHES: Final = 20
 """Matches per transaction: few enough that other writers hardly wait."""
+COUNTED_MATCHES: Final = 1_000
 PAUSE_S: Final = 0.1
 """Between two transactions of a running service, whose matches come first."""
 
@@ -27,17 +29,15 @@ _COMPACTED_TO: Final = "compacted_to"
 _COMPACTED_FROM_MS: Final = "compacted_from_ms"
 """Names in the table `installation`: the last match that was compacted, and when compaction may begin."""
 
-# Ids of servers sort by time. Matches up to the first one that ended lately are due, the rest on another day.
-# A time in the future, after the clock was set back, does not count as lately.
-_DUE: Final = (
-    "FROM outcomes WHERE server_id > :after_id AND server_id < COALESCE(("
-    " SELECT lately.server_id FROM outcomes AS lately WHERE lately.server_id > :after_id"
-    " AND lately.at_ms >= :before_ms AND lately.at_ms <= :now_ms ORDER BY lately.server_id LIMIT 1), '~')"
-)
+
+class _End(msgspec.Struct, frozen=True):
+    server_id: str
+    at_ms: int
 
 
 class _Outcome(msgspec.Struct, frozen=True):
     server_id: str
+    at_ms: int
     result: bytes | None
     callback_body: bytes
 
@@ -48,20 +48,19 @@ class _Callback(msgspec.Struct, frozen=True):
     body: bytes
 
 
+_E = TypeVar("_E", _End, _Outcome)
+
+
 async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
     """Compact the matches that are due, and return how many; some may have nothing to compact."""
     if not await _may_begin(db, now_ms):
         return 0
-    count = 0
-    while outcomes := await read_all(
-        db,
-        _Outcome,
-        f"{_DUE} ORDER BY server_id LIMIT :limit",
-        {**await _due_params(db, now_ms), "limit": PAGE_MATCHES},
-    ):
+    count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
+    while outcomes := await _read_due(db, _Outcome, after_id, now_ms, limit=PAGE_MATCHES):
+        after_id = outcomes[-1].server_id
         callbacks, stats = await _read_rows(db, [one.server_id for one in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
-        await db.write([*changes, _set(_COMPACTED_TO, outcomes[-1].server_id)])
+        await db.write([*changes, _set(_COMPACTED_TO, after_id)])
         count += len(outcomes)
         await asyncio.sleep(pause_s)
     return count
@@ -72,7 +71,20 @@ async def count_due(db: Database, now_ms: int) -> int:
     from_ms = await _value(db, _COMPACTED_FROM_MS)
     if db.is_shared and (from_ms is None or now_ms < int(from_ms)):
         return 0
-    return await read_number(db, f"SELECT COUNT(*) {_DUE}", await _due_params(db, now_ms))
+    count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
+    while ends := await _read_due(db, _End, after_id, now_ms, limit=COUNTED_MATCHES):
+        count, after_id = count + len(ends), ends[-1].server_id
+    return count
+
+
+async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, *, limit: int) -> list[_E]:
+    """Return the next matches up to the first one that ended lately: that and later ones are due on another day.
+
+    Ids of servers sort by time. A time in the future, after the clock was set back, does not count as lately.
+    """
+    rest = "FROM outcomes WHERE server_id > :after_id ORDER BY server_id LIMIT :limit"
+    found = await read_all(db, struct, rest, {"after_id": after_id, "limit": limit})
+    return list(takewhile(lambda one: not now_ms - DAY_MS <= one.at_ms <= now_ms, found))
 
 
 async def compact_stats(db: Database, server_id: str) -> None:
@@ -89,10 +101,6 @@ async def _may_begin(db: Database, now_ms: int) -> bool:
     insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
     await write_one(db, insert, {"name": _COMPACTED_FROM_MS, "value": str(now_ms + DAY_MS)})
     return now_ms >= int(await _value(db, _COMPACTED_FROM_MS) or 0)
-
-
-async def _due_params(db: Database, now_ms: int) -> dict[str, Value]:
-    return {"after_id": await _value(db, _COMPACTED_TO) or "", "before_ms": now_ms - DAY_MS, "now_ms": now_ms}
 
 
 async def _value(db: Database, name: str) -> str | None:
