@@ -135,7 +135,10 @@ def parse_status(text: str) -> tuple[StatusPlayer, ...]:
 
 
 def parse_spawn_count(text: str) -> int | None:
-    """Return the number of the map load in the answer to `status`, which grows with every load: `spawn    : 3`."""
+    """Return the spawn count in the answer to `status`: `spawn    : 3`.
+
+    It is taken to differ after each map load. Real answers have 1 and 3, but none is from before and after a load.
+    """
     found = map(_SPAWN_COUNT.fullmatch, takewhile(_is_header, _lines(text, MAX_STATUS_LINES)))
     return next((int(line[1]) for line in found if line is not None), None)
 
