@@ -510,6 +510,25 @@ async def test_match_of_another_process_is_read_from_its_stored_log(world: World
     assert [player["name"] for player in shown["match"]["players"]] == ["Ann"]
 
 
+@databases.on_both
+async def test_encoded_server_is_kept_until_its_row_or_its_log_changes(world: World) -> None:
+    server_id = (await world.create()).server_id
+    line = b'09/21/2026 - 13:34:00.000 - "Ann<3><[U:1:39734273]><>" entered the game\n'
+    entry = raw_log.append(server_id, EntryKind.LOG, received_ms=NOW_MS, headers=b"{}", body=line)
+    bodies = set()
+    for change in (None, world.start(server_id), world.db.write(entry), world.end(server_id, result=b"{}")):
+        if change is not None:
+            await change
+        encoded = await world.matches.get_encoded(OWNER, server_id)
+        assert encoded.body == msgspec.json.encode(await world.matches.get(OWNER, server_id))
+        assert await world.matches.get_encoded(OWNER, server_id) is encoded
+        assert (await world.matches.get_encoded(READER, server_id)).body == msgspec.json.encode(
+            await world.matches.get(READER, server_id)
+        )
+        bodies.add(encoded.body)
+    assert len(bodies) == 4
+
+
 async def test_ended_server_keeps_its_address_and_has_no_match(world: World) -> None:
     server_id = (await world.create()).server_id
     await world.start(server_id)
