@@ -53,7 +53,7 @@ async def check_nothing() -> None:
 async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, SetClock]:
     """A heartbeat that has been regular for long enough to judge others."""
     clock = SetClock()
-    heartbeat = Heartbeat(db, clock, owner)
+    heartbeat = Heartbeat(db, clock, owner, monotonic_s=lambda: clock.ms / 1000)
     await heartbeat.beat(check_nothing)
     heartbeat._steady_since_ms -= STEADY_MS
     return heartbeat, clock

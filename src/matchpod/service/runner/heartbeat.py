@@ -6,6 +6,8 @@ for a shorter time stops to act: `is_confirmed`. Once it can again, it first che
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -26,23 +28,32 @@ STEP_MS: Final = 1_000
 class Heartbeat:
     """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
 
-    def __init__(self, db: Database, clock: Clock, owner: str, *, max_matches: int | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        owner: str,
+        *,
+        max_matches: int | None = None,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._db = db
-        self._max_matches = max_matches
         self._clock = clock
         self._owner = owner
-        self._until_ms = 0
-        self._steady_since_ms = 0
-        self._ahead_ms = 0
+        self._max_matches = max_matches
+        self._monotonic_s = monotonic_s
+        self._until_ms = -math.inf
+        self._steady_since_ms = math.inf
+        self._ahead_ms = 0.0
         """How far the clock of the database is ahead of ours."""
 
     def is_confirmed(self) -> bool:
         """True if no other process can have ended our leases."""
-        return not self._db.is_postgres or self._clock.now_ms() < self._until_ms
+        return not self._db.is_postgres or self._now_ms() < self._until_ms
 
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
         """Store a heartbeat; True if it is the first one, or late: then `check_leases` is called before it counts."""
-        sent_ms = self._clock.now_ms()
+        sent_ms = self._now_ms()
         is_late = sent_ms >= self._until_ms
         ahead_ms = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches) - sent_ms
         if is_late:
@@ -55,10 +66,9 @@ class Heartbeat:
 
     async def end_dead_leases(self) -> bool:
         """End the leases of processes that are dead or frozen, and announce that; True if there were any."""
-        now_ms = self._clock.now_ms()
-        if not self.is_confirmed() or now_ms - self._steady_since_ms < STEADY_MS:
+        if not self.is_confirmed() or self._now_ms() - self._steady_since_ms < STEADY_MS:
             return False
-        if not await heartbeats.end_dead_leases(self._db, now_ms):
+        if not await heartbeats.end_dead_leases(self._db, self._clock.now_ms()):
             return False
         await announce_due(self._db)
         return True
@@ -71,7 +81,10 @@ class Heartbeat:
 
     async def end(self) -> None:
         """Delete the heartbeat, once this process has released its matches: others acquire them now."""
-        self._until_ms = 0
+        self._until_ms = -math.inf
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)
             await announce_due(self._db)
+
+    def _now_ms(self) -> float:
+        return self._monotonic_s() * 1000
