@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections.abc import Sequence
 
 import msgspec
@@ -204,7 +205,7 @@ async def delete_history(db: Database, world: World) -> None:
     """Change a match to what a version without history would have stored."""
     row, snapshot = await world.row(), await snapshots.load(db, "srv_1")
     assert snapshot is not None
-    _, state = msgspec.msgpack.decode(snapshot.state)
+    _, state = msgspec.msgpack.decode(zlib.decompress(snapshot.state))
     del state["reader"]["timeline"]
     old = Snapshot(snapshot.seq, msgspec.msgpack.encode(state))
     tables = ("maps", "series", "map_events", "history_counts")

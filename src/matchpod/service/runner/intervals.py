@@ -21,6 +21,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """Pause between two renewals of the leases in a shared database; two may fail before a lease expires."""
     beat_s: float = 1.0
     """Pause between two heartbeats of this process."""
+    dead_s: float = 0.5
+    """How often this process looks for others whose heartbeat is too old."""
     watch_s: float = 1.0
     """How often all matches of this process are compared with a shared database, in one query: another process may have
     ended or acquired a match, or stored entries of its log."""

@@ -109,6 +109,8 @@ class Supervisor:
                 if self._deps.db.is_postgres:
                     pause = partial(asyncio.sleep, self._intervals.beat_s)
                     group.create_task(self._loop("beat", self._beat, pause, retry_s=0))
+                    pause = partial(asyncio.sleep, self._intervals.dead_s)
+                    group.create_task(self._loop("dead", self._end_dead_leases, pause))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():
@@ -240,10 +242,12 @@ class Supervisor:
         self._woken.set()
 
     async def _beat(self) -> None:
-        """Prove that this process is alive, and end the leases of those that are not."""
-        if self._is_draining:
-            return
-        if await self._heartbeat.beat(self._watch) or await self._heartbeat.end_dead_leases():
+        """Prove that this process is alive."""
+        if not self._is_draining and await self._heartbeat.beat(self._watch):
+            self._woken.set()
+
+    async def _end_dead_leases(self) -> None:
+        if await self._heartbeat.end_dead_leases():
             self._woken.set()
 
     async def _renew(self) -> None:
