@@ -94,6 +94,8 @@ class SqliteDatabase:
         self._busy_s = busy_s
         self._writer = _connect(path, busy_s)
         self._writer.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # Otherwise pages that a savepoint may have to restore are written to a temporary file.
+        self._writer.execute("PRAGMA temp_store = MEMORY")
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._accepting = threading.Lock()
         self._is_closed = False
@@ -324,8 +326,6 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            # Otherwise pages that a savepoint may have to restore are written to a temporary file.
-            connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error:
             connection.close()
             raise
