@@ -1,7 +1,7 @@
 """Measure what a match costs the service at the speed of real games. Part of `make bench`.
 
-A hundred simulated servers play at speed 1 in one process on one core, one service process on another. When all matches
-are live, each is played faster for a while, so that they are in different rounds and phases. Then the CPU time of the
+Simulated servers play at speed 1 in one process on one core, one service process on another: first a hundred, then up
+to a thousand, to show how the cost of one match changes with their number. When all matches are live, each is played faster for a while, so that they are in different rounds and phases. Then the CPU time of the
 service is measured for a minute of ordinary play; posts, lines and bytes are read from its database. A farm at 30 times
 speed would hide the cost of a post, because it puts many lines into one.
 
@@ -38,11 +38,12 @@ if __name__ == "__main__":
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.settings.values import DATABASE_FILE
 from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts
+from tests.bench.growth_plot import growth_svg
 from tests.bench.history_databases import running_postgres
 from tests.bench.pinned_process import cores
 from tests.bench.stream_matches import ACCOUNT_ZERO, RCON_PASSWORD, Site, game_settings
 
-SERVERS = 100
+SERVERS = (100, 300, 500, 1_000)
 SECONDS = 60.0
 PARTS = 6
 """The minute is measured in parts, to show how much they differ."""
@@ -52,7 +53,9 @@ FAST_S = (2.0, 30.0)
 """How long each match is played faster: 16 s to 4 minutes of game time."""
 SETTLE_S = 10.0
 LIVE_S = 300.0
+"""Time for all matches to go live, and as much again for every 500 of them."""
 QUIET_S = 5
+PLOTTED = "CPU of the service per match-hour, s"
 CALL_S = 0.05
 """Pause between two requests of the caller beside the matches."""
 
@@ -140,11 +143,11 @@ def settings_of(number: int) -> dict[str, object]:
 async def bring_to_play(site: Site, servers: int) -> str:
     """Create all matches, wait until they are live, and spread their phases; return the id of a server."""
     created = [await site.create_with(settings_of(number)) for number in range(servers)]
-    async with asyncio.timeout(LIVE_S):
+    async with asyncio.timeout(LIVE_S * (1 + servers / 500)):
         running = [await site.running_server(one["serverId"]) for one in created]
         while (await site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < servers:
             await asyncio.sleep(1)
-    rng = random.Random(SERVERS)
+    rng = random.Random(servers)
     await asyncio.gather(*(play_fast(server["port"], rng.uniform(*FAST_S)) for server in running))
     return str(created[0]["serverId"])
 
@@ -270,7 +273,7 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     hours = sum(one.seconds for one in parts) / 3600 * servers
     cpu_s, posts = sum(one.cpu_s for one in parts), sum(one.posts for one in parts)
     return {
-        "CPU of the service per match-hour, s": cpu_s / hours,
+        PLOTTED: cpu_s / hours,
         "CPU of PostgreSQL per match-hour, s": sum(one.database_s for one in parts) / hours,
         "CPU per log post, us": cpu_s / posts * 1e6,
         "log posts per match-hour": posts / hours,
@@ -286,31 +289,50 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
     }
 
 
+def measured(given: argparse.Namespace, compared: Sequence[tuple[str, Checkout, bool]], servers: int) -> list[Subject]:
+    """Measure services with a number of servers, and print the figures."""
+    machine = Machine()
+    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+        subjects = uvloop.run(measure(Path(name), compared, servers=servers, seconds=given.seconds))
+    print(
+        f"\nreal cadence: {servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}; "
+        f"Python {platform.python_version()}\n{machine.text()}"
+    )
+    print_figures(subjects, servers)
+    return subjects
+
+
+def counts(text: str) -> list[int]:
+    """Read numbers of servers."""
+    return [int(one) for one in text.split(",")]
+
+
 def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
-    parser.add_argument("--servers", type=int, default=SERVERS)
+    parser.add_argument("--servers", type=counts, default=SERVERS, help="one or more numbers, such as 100,300")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--database", choices=("sqlite", "postgres", "both"), default="sqlite")
+    parser.add_argument("--plot", type=Path, help="write the growth with the number of servers to this SVG file")
     given = parser.parse_args()
     if len(cores()) < 2:
         print("benchmark at real cadence skipped: the farm needs its own core", file=sys.stderr)
         return
-    machine = Machine()
-    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
-        databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
-        compared = [
-            (f"{one.label}-{database}" if given.database == "both" else one.label, one, database == "postgres")
-            for one in checkouts(given.against)
-            for database in databases
-        ]
-        subjects = uvloop.run(measure(Path(name), compared, servers=given.servers, seconds=given.seconds))
-    print(
-        f"\nreal cadence: {given.servers} servers at speed 1 for {given.seconds:g} s, database: {given.database}; "
-        f"Python {platform.python_version()}\n{machine.text()}"
-    )
-    print_figures(subjects, given.servers)
+    databases = ("sqlite", "postgres") if given.database == "both" else (given.database,)
+    compared = [
+        (f"{one.label}-{database}" if given.database == "both" else one.label, one, database == "postgres")
+        for one in checkouts(given.against)
+        for database in databases
+    ]
+    grown = {servers: measured(given, compared, servers) for servers in given.servers}
+    if given.plot is not None:
+        lines = {
+            label: [(servers, figures(grown[servers][index], servers)[PLOTTED]) for servers in given.servers]
+            for index, (label, *_) in enumerate(compared)
+        }
+        given.plot.write_text(growth_svg(PLOTTED, lines))
+        print(f"plot written to {given.plot}")
 
 
 if __name__ == "__main__":
