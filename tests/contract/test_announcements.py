@@ -48,9 +48,10 @@ async def test_entry_that_another_process_stored_is_found_without_an_announcemen
 
 @databases.on_both
 async def test_entry_that_another_process_stored_is_announced(db: Database) -> None:
+    if not db.is_postgres:
+        pytest.skip("SQLite has no announcements: one process uses the file")
     async with open_world(db) as world:
-        is_applied = await is_applied_by_driver(world, Intervals(watch_s=NEVER_S))
-        assert is_applied is db.is_postgres, "SQLite has no announcements"
+        assert await is_applied_by_driver(world, Intervals(watch_s=NEVER_S))
 
 
 async def test_idle_match_costs_no_query_of_its_own(db: Database) -> None:

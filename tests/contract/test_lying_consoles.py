@@ -75,9 +75,10 @@ async def test_running_match_fails_if_its_server_lies(db: Database, scenario: st
 async def test_match_that_is_over_ends_as_usual_although_its_server_lies_at_the_end(db: Database) -> None:
     async with open_world(db) as world:
         world.region.use_static_server()
-        world.region.faulty_commands = {"status"}
         world.start()
         await world.create()
+        await world.until_phase(ServerPhase.RUNNING)
+        world.region.faulty_commands = {"status"}
         outcome = await world.outcome()
         assert (outcome.kind, outcome.reason) == ("match_over", None)
         assert world.region.faults_asked == ["status"]

@@ -344,8 +344,10 @@ async def claim_due(
     skip = " FOR UPDATE SKIP LOCKED" if db.is_postgres else ""  # another process is claiming those
     claimed = await rows.write_one(
         db,
-        "UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
-        f" WHERE id IN (SELECT id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit{skip}) AND {is_due}"
+        # Not `id IN (SELECT …)`: PostgreSQL may run such a query once per row, and then claims more than `limit`.
+        f"WITH due AS (SELECT id AS due_id FROM servers WHERE {is_due} ORDER BY next_at_ms, id LIMIT :limit{skip})"
+        " UPDATE servers SET lease_owner = :owner, lease_until_ms = :until_ms, fence = fence + 1"
+        f" FROM due WHERE id = due_id AND {is_due}"
         f" RETURNING {rows.column_list(ServerRow)}",
         {"owner": owner, "now_ms": now_ms, "until_ms": now_ms + lease_ms, "limit": limit},
     )
