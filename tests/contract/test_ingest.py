@@ -97,7 +97,14 @@ class CountingDatabase(databases.DelegatingDatabase):
 class World:
     """The use case under test with its dependencies; this process drives the match `srv_1`."""
 
-    def __init__(self, db: Database, *, quota_bytes: int | None = None, limits: IngestLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        quota_bytes: int | None = None,
+        limits: IngestLimits = DEFAULT_LIMITS,
+        tick_s: float = 0.0,
+    ) -> None:
         self.db = CountingDatabase(db)
         self.clock = ManualClock()
         self.metrics = Metrics(Registry())
@@ -110,7 +117,7 @@ class World:
             clock=self.clock,
             vault=VAULT,
             live=matches,
-            log_writer=LogWriter(self.db, matches, turns),
+            log_writer=LogWriter(self.db, matches, turns, distance_of=lambda _: tick_s),
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
             regions=Regions([], db),
@@ -274,6 +281,18 @@ async def test_sender_over_its_rate_is_told_to_send_again(db: Database) -> None:
     assert len(await world.stored()) == 1
     assert world.metrics.log_refused.value("too_fast") == 1
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED, "another token has its own budget"
+
+
+async def test_many_reports_at_once_do_not_wait_for_ticks(db: Database) -> None:
+    """A plugin sends a report once: none may be told to come again later."""
+    await servers.create(db, server(), idempotency=None)
+    world = World(db, tick_s=3_600.0)
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    async with asyncio.timeout(10):
+        receipts = await asyncio.gather(
+            *(world.ingest.store_report("report-srv_1", REPORT) for _ in range(MAX_AT_ONCE * 5))
+        )
+    assert set(receipts) == {Receipt.STORED}
 
 
 async def test_report_over_the_size_limit_is_rejected(world: World) -> None:

@@ -20,7 +20,8 @@ MAX_DIGITS: Final = 400
 
 # A string without its end matches to the end of the body: otherwise every quote in it would be searched that far.
 _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
-_LONG_NUMBER: Final = re.compile(rb"[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
+# Searched from the start of each run only: otherwise every character of a long run would be one.
+_LONG_NUMBER: Final = re.compile(rb"(?<![0-9.eE+-])[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
 _SEPARATORS: Final = frozenset(b",[{")
 _TOKENS_OF_ITEM: Final = 3
 """A separator, a name and a value. A body with more tokens than that is malformed."""

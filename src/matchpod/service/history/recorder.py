@@ -140,11 +140,12 @@ class Recorder:
             await self._align()
         items = self._fold.drain_timeline()
         try:
-            pages = await self._write_new(build, items, now_ms)
-        except DuplicateError:
-            # The previous runner stored the same items after our `begin`.
-            self._stored = await map_events.last_seqs(self._db, self._row.id)
-            pages = await self._write_new(build, items, now_ms)
+            try:
+                pages = await self._write_new(build, items, now_ms)
+            except DuplicateError:
+                # The previous runner stored the same items after our `begin`.
+                self._stored = await map_events.last_seqs(self._db, self._row.id)
+                pages = await self._write_new(build, items, now_ms)
         except BaseException:  # also if it was cancelled: items that were stored after all are not stored twice
             self._fold.return_timeline(items)
             raise

@@ -299,7 +299,9 @@ class Ingest:
             if kind is EntryKind.SHOTS:
                 _check_shots(report)
             redacted = redact_report(report, sender.secrets)
-            await self._append(sender, [NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)])
+            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)
+            # A plugin sends a report once: when all of its turns are taken, nothing waits for the next tick.
+            await self._append(sender, [entry], may_wait=not budget.turns.locked())
         self._metrics.reports.inc(kind)
         return Receipt.STORED
 
@@ -334,9 +336,9 @@ class Ingest:
         ]
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
-    async def _append(self, sender: _Sender, new: Sequence[NewEntry]) -> None:
+    async def _append(self, sender: _Sender, new: Sequence[NewEntry], *, may_wait: bool = True) -> None:
         """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
-        stored = await self._log_writer.append(sender.server_id, new, may_wait=True)
+        stored = await self._log_writer.append(sender.server_id, new, may_wait=may_wait)
         if self._is_over_quota(stored):
             about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
             _log.warning("match exceeds its log quota", extra=about)

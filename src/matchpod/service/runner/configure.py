@@ -229,7 +229,8 @@ class _Load(msgspec.Struct, frozen=True):
     def differs(self, before: _Load) -> bool:
         """True if this is certainly another load; the same map may have been loaded again."""
         counts = (before.spawn_count, self.spawn_count)
-        return self.map != before.map or (None not in counts and counts[0] != counts[1])
+        is_other_map = before.map is not None and self.map != before.map
+        return is_other_map or (None not in counts and counts[0] != counts[1])
 
 
 async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool, begins_s: float) -> None:

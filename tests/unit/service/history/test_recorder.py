@@ -177,11 +177,13 @@ async def test_clock_that_was_set_back_does_not_delay_items() -> None:
     assert recording.recorder.due_ms(START_MS - 1) == 0
 
 
-async def test_items_of_a_cancelled_write_are_still_in_the_next_snapshot() -> None:
+@pytest.mark.parametrize("stored_by_another", [0, 3])
+async def test_items_of_a_cancelled_write_are_still_in_the_next_snapshot(stored_by_another: int) -> None:
     """The process stops: it saves the match, and cannot know whether the items were stored."""
     recording = Recording()
     await recording.recorder.begin()
     recording.apply(*players_join())
+    recording.stored_by_another = stored_by_another
     before, recording.is_cancelled = recording.fold.dump(), True
     with pytest.raises(asyncio.CancelledError):
         await recording.recorder.write(START_MS)
