@@ -83,9 +83,11 @@ def test_keyboard_reaches_menu_and_cards_in_this_order_and_can_skip_the_menu(pag
     reached = []
     for _ in range(25):
         page.keyboard.press("Tab")
-        reached.append(page.evaluate(f"document.activeElement.closest('{', '.join(PARTS)}')?.dataset.part ?? ''"))
-    assert list(dict.fromkeys(part for part in reached if part)) == list(PARTS)
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        part = page.evaluate(f"document.activeElement.closest('{', '.join(PARTS)}')?.dataset.part ?? ''")
+        if part:  # with few cards, focus leaves the page before
+            reached.append(part)
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert list(dict.fromkeys(reached)) == list(PARTS)
     skip.focus()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()

@@ -232,5 +232,7 @@ def _start_postgres(config: pytest.Config) -> str:
     assert "?" in url, "the URL must name the socket file in its query"
     # Tests kill processes, never the machine: nothing is lost without it, and some disks take seconds for it.
     server.psql("ALTER SYSTEM SET fsync = off")
+    # Otherwise the plans of queries depend on what it has just done. Tests that need statistics run ANALYZE.
+    server.psql("ALTER SYSTEM SET autovacuum = off")
     server.psql("SELECT pg_reload_conf()")
     return url
