@@ -9,7 +9,6 @@ driving the matches.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -58,10 +57,6 @@ times above, with callbacks delivered during the grace period."""
 OPEN_FILES: Final = 65_536
 """Limit on open files: far more than one process has connections; lowered to what the system allows."""
 
-GC_THRESHOLDS: Final = (10_000, 20, 20)
-"""How many new objects start a search for unreachable ones. Matches make few of those: with Python's usual numbers the
-searches take a twentieth of the CPU time."""
-
 OPS_LIMITS: Final = ConnectionLimits(total=32)
 """Connections of the port for probes and metrics, for a few probes and scrapers; from the open files kept for other
 purposes."""
@@ -86,7 +81,6 @@ def run_service(
     limits = connection_limits(settings, _allow_open_files())
     warn_of_denied_callbacks(settings)
     try:
-        gc.set_threshold(*GC_THRESHOLDS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(settings, limits, announce, command=command, is_restored=is_restored))
     except DatabaseError as exc:
@@ -252,7 +246,6 @@ class ServiceProcess:
 
     def _on_listening(self) -> None:
         self._service.readiness.mark_ready()
-        gc.freeze()  # what exists now stays: it need not be searched for garbage
         _log.info("listening", extra={"url": self._url})
 
     async def _stop(self, http: Collection[asyncio.Task[None]]) -> None:
