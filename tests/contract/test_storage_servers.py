@@ -244,6 +244,18 @@ async def test_times_of_a_clock_that_was_set_back_are_repaired_and_valid_leases_
     assert {row.id for row in claimed} == {"srv_1", "srv_2", "srv_3"} - {kept.id}
 
 
+@pytest.mark.parametrize(("ahead_ms", "is_kept"), [(30_000, True), (59_000, True), (61_000, False)])
+async def test_lease_of_a_process_whose_clock_is_somewhat_ahead_is_kept(
+    db: Database, ahead_ms: int, is_kept: bool
+) -> None:
+    await create(db, server(next_at_ms=0))
+    await servers.claim_due(db, owner="ahead", now_ms=1_000 + ahead_ms, limit=1)
+    await servers.repair_times(db, 1_000)
+    row = await servers.get(db, "srv_1")
+    assert row is not None
+    assert row.lease_owner == ("ahead" if is_kept else None)
+
+
 def test_only_changeable_columns_are_accepted() -> None:
     for column in ("id", "colour", "slot = 1; --"):
         with pytest.raises(ValueError, match="unknown or read-only columns"):

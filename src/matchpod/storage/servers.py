@@ -30,7 +30,9 @@ HANDOVER_MS: Final = 12_000
 """After this time a lease holder has noticed that the match was ended through another process, and has stopped. Earlier
 versions need up to 10 s."""
 LATEST_RETRY_MS: Final = 60_000
-"""No retry of a server or a callback is due later than this, and no lease is longer."""
+"""No retry of a server or a callback is due later than this."""
+LATEST_LEASE_MS: Final = LEASE_MS + 60_000
+"""No lease of a process whose clock is at most a minute ahead ends later than this."""
 LATEST_REPEAT_MS: Final = 15 * 60_000
 """No repeat of a callback is due later than this, however often processes died while they sent it."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
@@ -381,12 +383,17 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 async def repair_times(db: Database, now_ms: int) -> None:
     """Make due what is due later than any retry, and end leases that are longer than any: the clock was set back."""
-    params = {"now_ms": now_ms, "latest_ms": now_ms + LATEST_RETRY_MS, "latest_repeat_ms": now_ms + LATEST_REPEAT_MS}
+    params = {
+        "now_ms": now_ms,
+        "latest_ms": now_ms + LATEST_RETRY_MS,
+        "latest_lease_ms": now_ms + LATEST_LEASE_MS,
+        "latest_repeat_ms": now_ms + LATEST_REPEAT_MS,
+    }
     is_no_repeat = " AND (unrecorded <= 1 OR next_at_ms > :latest_repeat_ms)"
     for table, condition in (("servers", ""), ("callbacks", is_no_repeat)):
         drop = (
             f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL"
-            " WHERE lease_owner IS NOT NULL AND lease_until_ms > :latest_ms"
+            " WHERE lease_owner IS NOT NULL AND lease_until_ms > :latest_lease_ms"
         )
         await rows.write_one(db, drop, params)
         wake = f"UPDATE {table} SET next_at_ms = :now_ms WHERE next_at_ms > :latest_ms{condition}"
