@@ -15,7 +15,8 @@ from matchpod.ports import Database, Row, Statement
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import replay
-from matchpod.service.match_log.turns import MAX_BEGUN, MAX_TURN_S, TURN_S, FoldTurns
+from matchpod.service.match_log.turns import MAX_BEGUN, MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
+from matchpod.service.runner.heartbeat import CONFIRMED_MS
 from matchpod.storage import raw_log, servers, unfinished
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
@@ -231,6 +232,10 @@ async def test_slow_entry_counts_as_not_finished(db: Database) -> None:
         await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
     (row,) = await unfinished.of_server(db, "srv_1")
     assert row.seq == 1
+
+
+def test_entry_is_counted_as_slow_before_it_costs_a_process_its_matches() -> None:
+    assert SLOW_S * 1_000 < CONFIRMED_MS
 
 
 class SlowDatabase(databases.DelegatingDatabase):

@@ -32,9 +32,9 @@ TURN_S: Final = 0.004
 MAX_TURN_S: Final = 0.05
 """Longest turn, if others use the loop for this long at a time."""
 
-SLOW_S: Final = 5.0
-"""CPU time for one entry that counts as not finished: the largest one takes less than a tenth of a second, and a
-process that is blocked for long loses its leases."""
+SLOW_S: Final = 2.0
+"""CPU time for one entry that counts as not finished: the largest one takes less than a tenth of a second, and with
+PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
 MAX_BEGUN: Final = 3
 """How often an entry may be begun without being finished. A process can be killed by chance during the same entry, but
