@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement
-from matchpod.service.runner.heartbeat import CONFIRMED_MS, STEADY_MS, Heartbeat
+from matchpod.service.runner.heartbeat import CONFIRMED_MS, FRESH_MS, STEADY_MS, Heartbeat
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import heartbeats, servers
@@ -53,7 +54,7 @@ async def check_nothing() -> None:
 async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, SetClock]:
     """A heartbeat that has been regular for long enough to judge others."""
     clock = SetClock()
-    heartbeat = Heartbeat(db, clock, owner, monotonic_s=lambda: clock.ms / 1000)
+    heartbeat = Heartbeat(db, clock, owner, monotonic_s=lambda: time.monotonic() + clock.ms / 1000)
     await heartbeat.beat(check_nothing)
     heartbeat._steady_since_ms -= STEADY_MS
     return heartbeat, clock
@@ -112,6 +113,44 @@ async def test_clock_of_the_database_that_was_set_ends_no_lease(db: Database) ->
     clock.ms += 1_000
     heartbeat._ahead_ms -= 3_600_000  # as if it had been set by an hour since the last heartbeat
     await heartbeat.beat(check_nothing)
+    await heartbeat.end_dead_leases()
+    assert ("other",) in await db.read("SELECT owner FROM heartbeats")
+
+
+@on_postgres
+async def test_no_lease_is_ended_if_the_clock_of_the_database_was_set_since_the_last_heartbeat(db: Database) -> None:
+    heartbeat, _ = await steady(db)
+    await heartbeats.beat(db, "other")
+    await age(db, "other", 3_600_000)
+    heartbeat._ahead_ms -= 3_600_000
+    await heartbeat.end_dead_leases()
+    assert ("other",) in await db.read("SELECT owner FROM heartbeats")
+
+
+@on_postgres
+async def test_no_lease_is_ended_by_a_statement_that_runs_after_a_stall_of_the_database(db: Database) -> None:
+    """It was sent before, when the own heartbeat was confirmed."""
+
+    class StallingDatabase(DelegatingDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            if "WITH dead" in statements[0].sql:
+                await asyncio.sleep(DEAD_MS / 1_000)
+            return await super().write(statements)
+
+    heartbeat, _ = await steady(StallingDatabase(db))
+    await heartbeats.beat(db, "other")
+    await heartbeat.end_dead_leases()
+    assert ("other",) in await db.read("SELECT owner FROM heartbeats")
+
+
+@on_postgres
+async def test_no_lease_is_ended_while_the_database_does_not_answer_the_own_heartbeat(db: Database) -> None:
+    heartbeat, clock = await steady(db)
+    await heartbeats.beat(db, "other")
+    await age(db, "other", DEAD_MS + 1)
+    clock.ms += FRESH_MS
+    heartbeat._ahead_ms -= FRESH_MS
+    assert heartbeat.is_confirmed()
     await heartbeat.end_dead_leases()
     assert ("other",) in await db.read("SELECT owner FROM heartbeats")
 

@@ -18,6 +18,9 @@ from matchpod.storage.rows import write_one
 DEAD_MS: Final = 3_500
 """Age at which a heartbeat is too old: three were missed. With the time until this is noticed and the match is read, it
 is driven again in less than 5 s."""
+DELAY_MS: Final = 500
+"""How much later than expected the database may judge heartbeats, by its clock. Later than that, it has stalled or its
+clock was set: all heartbeats are old, and their writers must get the chance to write the next one."""
 
 
 async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> int:
@@ -43,17 +46,19 @@ async def loads(db: Database) -> dict[str, ReplicaLoad]:
     }
 
 
-async def end_dead_leases(db: Database, now_ms: int) -> list[str]:
+async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> list[str]:
     """End the leases of processes whose heartbeat is too old; return their servers, which are due now.
 
-    A heartbeat that such a process writes meanwhile waits for this, so the process then sees what it has lost.
+    `expected_ms` is what the clock of the database should show now: if this runs later, it ends none. A heartbeat that
+    such a process writes meanwhile waits for this, so the process then sees what it has lost.
     """
     freed = await write_one(
         db,
-        f"WITH dead AS (DELETE FROM heartbeats WHERE at_ms < {DATABASE_MS} - {DEAD_MS} RETURNING owner)"
+        f"WITH dead AS (DELETE FROM heartbeats WHERE at_ms < {DATABASE_MS} - {DEAD_MS}"
+        f" AND {DATABASE_MS} < CAST(:expected_ms AS BIGINT) + {DELAY_MS} RETURNING owner)"
         " UPDATE servers SET lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1,"
         " next_at_ms = GREATEST(next_at_ms, :now_ms) WHERE lease_owner IN (SELECT owner FROM dead) RETURNING id",
-        {"now_ms": now_ms},
+        {"now_ms": now_ms, "expected_ms": expected_ms},
     )
     return [id_ for (id_,) in msgspec.convert(freed, list[tuple[str]])]
 

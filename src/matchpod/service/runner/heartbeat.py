@@ -21,6 +21,9 @@ CONFIRMED_MS: Final = DEAD_MS - 500
 STEADY_MS: Final = DEAD_MS + 1_000
 """How long this process must have had a heartbeat before it ends leases of others: after an outage of the database all
 are late, and each must get the chance to write the next one."""
+FRESH_MS: Final = 2_000
+"""Heartbeats of others are judged only until this long after the last own one was sent: if the database does not answer
+any longer, theirs are not stored either."""
 STEP_MS: Final = 1_000
 """A difference between the clocks of database and process that changes by more than this: one of them was set."""
 
@@ -42,6 +45,8 @@ class Heartbeat:
         self._owner = owner
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
+        self._sent_ms = -math.inf
+        """When the last heartbeat that was stored was sent."""
         self._until_ms = -math.inf
         self._steady_since_ms = math.inf
         self._ahead_ms = 0.0
@@ -61,14 +66,17 @@ class Heartbeat:
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
             self._steady_since_ms = sent_ms
         self._ahead_ms = ahead_ms
+        self._sent_ms = sent_ms
         self._until_ms = sent_ms + CONFIRMED_MS
         return is_late
 
     async def end_dead_leases(self) -> bool:
         """End the leases of processes that are dead or frozen, and announce that; True if there were any."""
-        if not self.is_confirmed() or self._now_ms() - self._steady_since_ms < STEADY_MS:
+        now_ms = self._now_ms()
+        if now_ms - self._sent_ms >= FRESH_MS or now_ms - self._steady_since_ms < STEADY_MS:
             return False
-        if not await heartbeats.end_dead_leases(self._db, self._clock.now_ms()):
+        expected_ms = round(now_ms + self._ahead_ms)
+        if not await heartbeats.end_dead_leases(self._db, self._clock.now_ms(), expected_ms=expected_ms):
             return False
         await announce_due(self._db)
         return True
@@ -81,7 +89,7 @@ class Heartbeat:
 
     async def end(self) -> None:
         """Delete the heartbeat, once this process has released its matches: others acquire them now."""
-        self._until_ms = -math.inf
+        self._sent_ms = self._until_ms = -math.inf
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)
             await announce_due(self._db)
