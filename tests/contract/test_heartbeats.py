@@ -177,6 +177,33 @@ async def test_unconfirmed_process_acts_no_longer_and_checks_its_leases_before_i
 
 
 @on_postgres
+async def test_process_whose_heartbeat_was_deleted_checks_its_leases_at_its_next_one(db: Database) -> None:
+    """Its own clock may have stood still meanwhile."""
+    heartbeat, _ = await steady(db)
+    await heartbeats.end(db, "me")
+    assert heartbeat.is_confirmed()
+    checks: list[bool] = []
+
+    async def check_leases() -> None:
+        checks.append(heartbeat.is_confirmed())
+
+    assert await heartbeat.beat(check_leases)
+    assert checks == [False]
+    assert heartbeat.is_confirmed()
+
+
+@on_postgres
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no boot time clock")
+async def test_process_is_not_confirmed_after_a_suspend(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The monotonic clock stands still meanwhile."""
+    heartbeat, read_clock = Heartbeat(db, SetClock(), "me"), time.clock_gettime
+    await heartbeat.beat(check_nothing)
+    assert heartbeat.is_confirmed()
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: read_clock(clock) + 60 * (clock == time.CLOCK_BOOTTIME))
+    assert not heartbeat.is_confirmed()
+
+
+@on_postgres
 async def test_heartbeat_that_cannot_be_stored_does_not_count(db: Database) -> None:
     class BrokenDatabase(DelegatingDatabase):
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:

@@ -23,15 +23,19 @@ DELAY_MS: Final = 500
 clock was set: all heartbeats are old, and their writers must get the chance to write the next one."""
 
 
-async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> int:
-    """Store a heartbeat, and how many matches the process may drive; return the time of the database."""
+async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> tuple[int, bool]:
+    """Store a heartbeat, and how many matches the process may drive.
+
+    Return the time of the database, and whether there was no row: it is the first one, or others deleted the row.
+    """
     (row,) = await write_one(
         db,
         f"INSERT INTO heartbeats (owner, at_ms, max_matches) VALUES (:owner, {DATABASE_MS}, :max_matches)"
-        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms, max_matches = excluded.max_matches RETURNING at_ms",
+        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms, max_matches = excluded.max_matches"
+        " RETURNING at_ms, xmax = 0",
         {"owner": owner, "max_matches": max_matches},
     )
-    return msgspec.convert(row[0], int)
+    return msgspec.convert(row, tuple[int, bool])
 
 
 async def loads(db: Database) -> dict[str, ReplicaLoad]:

@@ -28,6 +28,11 @@ STEP_MS: Final = 1_000
 """A difference between the clocks of database and process that changes by more than this: one of them was set."""
 
 
+def _since_boot_s() -> float:
+    """Seconds since boot, including time in suspend if the system supports it: others go on meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class Heartbeat:
     """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
 
@@ -38,7 +43,7 @@ class Heartbeat:
         owner: str,
         *,
         max_matches: int | None = None,
-        monotonic_s: Callable[[], float] = time.monotonic,
+        monotonic_s: Callable[[], float] = _since_boot_s,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -57,11 +62,15 @@ class Heartbeat:
         return not self._db.is_postgres or self._now_ms() < self._until_ms
 
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
-        """Store a heartbeat; True if it is the first one, or late: then `check_leases` is called before it counts."""
+        """Store a heartbeat; True if it is the first one, or others may have ended our leases before it: then
+        `check_leases` is called before it counts.
+        """
         sent_ms = self._now_ms()
-        is_late = sent_ms >= self._until_ms
-        ahead_ms = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches) - sent_ms
+        at_ms, is_new = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches)
+        ahead_ms = at_ms - sent_ms
+        is_late = is_new or sent_ms >= self._until_ms
         if is_late:
+            self._until_ms = -math.inf
             await check_leases()
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
             self._steady_since_ms = sent_ms
