@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from matchpod.ports import Database, DatabaseUnavailableError, RowLockedError, Statement
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, RowLockedError, Statement
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log
-from matchpod.storage.entry_groups import NewRow, append_group
+from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, NewRow, append_group
 from tests.contract import databases
-from tests.contract.databases import Replicas
+from tests.contract.databases import DelegatingDatabase, Replicas
 
 harness = databases.harness
 
@@ -60,38 +60,97 @@ async def test_processes_append_to_the_same_servers_without_gaps_or_deadlocks(re
             assert [body for _, body in stored if body[:1] == mark] == [b"%s%d" % (mark, n) for n in range(10)]
 
 
-async def test_a_server_whose_row_is_locked_delays_the_others_for_a_moment_only(replicas: Replicas) -> None:
+async def test_servers_whose_rows_are_locked_delay_the_others_for_a_moment_only(replicas: Replicas) -> None:
     db, other = replicas
     if not db.is_postgres:
         pytest.skip("a SQLite file has one writer")
-    await append_group(db, group(("srv_1", b"before")))
-    told: dict[str, object] = {}
-    all_told, is_locked = asyncio.Event(), asyncio.Event()
+    names = [f"srv_{number:02}" for number in range(20)]
+    locked, free = names[:10], names[10:]
+    await append_group(db, group(*((name, b"before") for name in locked)))
+    told: dict[str, list[object]] = {name: [] for name in names}
+    order: list[str] = []
+    all_told = asyncio.Event()
 
     async def hold() -> None:
-        """Lock the row as a frozen process does, until the test has ended."""
-        lock = Statement("UPDATE raw_log_heads SET seq = seq WHERE server_id = 'srv_1'")
+        """Lock the rows as a frozen process does, until the test has ended."""
+        lock = Statement("UPDATE raw_log_heads SET seq = seq")
         await other.write([lock, Statement("SELECT pg_sleep(60)")])
 
     holding = asyncio.create_task(hold())
     try:
-        while not is_locked.is_set():
+        is_locked = False
+        while not is_locked:
             try:
-                await append_group(db, group(("srv_1", b"probe")))
+                await append_group(db, group((locked[0], b"probe")), lock_ms=100)
             except RowLockedError:
-                is_locked.set()
+                is_locked = True
         writer = LogWriter(db, LocalMatches(), FoldTurns(db), distance_of=lambda _: 0.0)
-        for name in ("srv_0", "srv_1", "srv_2"):
+        for name in [free[0], *locked, *locked, *names[11:]]:
 
             def done(result: object, name: str = name) -> None:
-                told[name] = result
-                if len(told) == 3:
+                told[name].append(result)
+                order.append(name)
+                if len(order) == 30:
                     all_told.set()
 
             writer.add(name, (NewEntry(kind=EntryKind.LOG, received_ms=1, body=b"late"),), done)
-        await asyncio.wait_for(all_told.wait(), 40)
+        began_s = asyncio.get_running_loop().time()
+        await asyncio.wait_for(all_told.wait(), 60)
+        took_s = asyncio.get_running_loop().time() - began_s
     finally:
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
-    assert (told["srv_0"], told["srv_2"]) == (4, 4)
-    assert isinstance(told["srv_1"], DatabaseUnavailableError)
+    assert all(told[name] == [4] for name in free)
+    assert all(isinstance(result, RowLockedError) for name in locked for result in told[name])
+    least_s = (LOCK_MS + len(locked) * LOCK_ALONE_MS) / 1_000
+    assert least_s <= took_s < least_s + 10, "the second post of a server does not wait: that would be 40 s"
+
+
+async def test_post_that_can_be_stored_is_answered_while_others_wait_for_a_locked_row(replicas: Replicas) -> None:
+    events: list[str] = []
+
+    class LockedDatabase(DelegatingDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            names = {str(name) for one in statements for name in _servers_of(one)}
+            if "srv_locked" in names:
+                events.append("waits" if len(names) == 1 else "group")
+                raise RowLockedError("locked")
+            return await super().write(statements)
+
+    writer = LogWriter(LockedDatabase(replicas[0]), LocalMatches(), FoldTurns(replicas[0]), distance_of=lambda _: 0.0)
+    all_told = asyncio.Event()
+
+    def done(result: int | DatabaseError) -> None:
+        events.append("locked" if isinstance(result, DatabaseError) else "stored")
+        if len(events) == 6:
+            all_told.set()
+
+    for name in ("srv_1", "srv_locked", "srv_locked", "srv_2"):
+        writer.add(name, (NewEntry(kind=EntryKind.LOG, received_ms=1, body=b"line"),), done)
+    await asyncio.wait_for(all_told.wait(), 60)
+    assert events == ["group", "stored", "waits", "locked", "locked", "stored"]
+
+
+async def test_no_post_waits_for_a_shared_database_that_became_unavailable_meanwhile(replicas: Replicas) -> None:
+    if not replicas[0].is_shared:
+        pytest.skip("another database fails at once")
+    attempts: list[int] = []
+
+    class FailingDatabase(DelegatingDatabase):
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            attempts.append(len(statements))
+            raise RowLockedError("locked") if len(attempts) == 1 else DatabaseUnavailableError("gone")
+
+    writer = LogWriter(FailingDatabase(replicas[0]), LocalMatches(), FoldTurns(replicas[0]), distance_of=lambda _: 0.0)
+    entry = NewEntry(kind=EntryKind.LOG, received_ms=1, body=b"line")
+    results = await asyncio.gather(
+        *(writer.append(f"srv_{number}", (entry,)) for number in range(3)), return_exceptions=True
+    )
+    assert [str(result) for result in results] == ["gone"] * 3
+    assert len(attempts) == 2
+
+
+def _servers_of(statement: Statement) -> Sequence[object]:
+    """Return the servers whose entries a statement stores."""
+    together = statement.params.get("server_ids")
+    return together if isinstance(together, list) else [statement.params["server_id"]]

@@ -17,6 +17,8 @@ from matchpod.storage.rows import write_one
 LOCK_MS: Final = 2_000
 """How long a group waits for a server's row that another transaction has locked; that of a frozen process, for example,
 which PostgreSQL ends after 15 s."""
+LOCK_ALONE_MS: Final = 250
+"""The same for a single entry of a group that waited in vain: the other matches wait meanwhile."""
 ANNOUNCED_TOGETHER: Final = 100
 """Servers per announcement: PostgreSQL allows 8,000 bytes."""
 
@@ -24,7 +26,7 @@ ANNOUNCED_TOGETHER: Final = 100
 # and in one order processes do not wait for each other in a circle.
 _APPEND: Final = f"""
 WITH lock_limit AS MATERIALIZED (
-    SELECT set_config('lock_timeout', '{LOCK_MS}', true) AS value
+    SELECT set_config('lock_timeout', :lock_ms, true) AS value
 ), new AS MATERIALIZED (
     SELECT * FROM unnest(
         CAST(:server_ids AS TEXT[]), CAST(:kinds AS TEXT[]), CAST(:received_ms AS BIGINT[]),
@@ -58,10 +60,13 @@ NewRow = tuple[str, str, int, bytes, bytes]
 """An entry to be stored: its server, kind, time of receipt, headers and body."""
 
 
-async def append_group(db: Database, group: Sequence[NewRow], announced: Collection[str] = ()) -> list[tuple[int, int]]:
+async def append_group(
+    db: Database, group: Sequence[NewRow], announced: Collection[str] = (), *, lock_ms: int = LOCK_MS
+) -> list[tuple[int, int]]:
     """Store entries in order; return for each its number, and the bytes that its server has stored so far.
 
     `announced` are the servers whose entries are announced to other processes, which may drive their matches.
+    RowLockedError if another transaction keeps a server's row locked for `lock_ms`.
     """
     if not group:
         return []
@@ -70,7 +75,7 @@ async def append_group(db: Database, group: Sequence[NewRow], announced: Collect
         return [msgspec.convert(rows[0], tuple[int, int]) for rows in appended[::2]]
     names = ("server_ids", "kinds", "received_ms", "headers", "bodies")
     columns = dict(zip(names, map(list, zip(*group, strict=True)), strict=True))
-    rows = await write_one(db, _APPEND, {**columns, "announced": list(announced)})
+    rows = await write_one(db, _APPEND, {**columns, "announced": list(announced), "lock_ms": str(lock_ms)})
     newest = {server_id: (seq, size) for server_id, seq, size in msgspec.convert(rows, list[tuple[str, int, int]])}
     numbers = []
     for server_id, *_, body in reversed(group):

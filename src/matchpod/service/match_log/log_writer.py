@@ -21,7 +21,7 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Ro
 from matchpod.service.match_log.entries import NewEntry, stored_entry
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.storage.entry_groups import append_group
+from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
 from matchpod.storage.raw_log import RawEntry
 
 FEW_MATCHES: Final = 32
@@ -138,7 +138,7 @@ class LogWriter:
     async def _write(self) -> None:
         try:
             while group := self._next_group():
-                self._finish(await self._try_commit(group))
+                await self._store(group)
         finally:
             self._writing = None
             if self._waiting:
@@ -157,28 +157,54 @@ class LogWriter:
             self._urgent.clear()
         return group
 
-    async def _try_commit(self, group: Sequence[_Waiting]) -> list[_Result]:
-        try:
-            return await self._commit(group)
-        except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers need a result
-            _log.exception("log writer failed")
-            return [(one, DatabaseError(f"{type(exc).__name__}: {exc}")) for one in group]
-
-    async def _commit(self, group: Sequence[_Waiting]) -> list[_Result]:
+    async def _store(self, group: Sequence[_Waiting]) -> None:
         """Commit a group. If that fails, each alone: one may be at fault, and on a full disk small ones may still fit.
 
         Not if a shared database is unavailable: each would wait for it.
         """
+        result = await self._try_commit(group, LOCK_MS)
+        if not isinstance(result, DatabaseError):
+            self._finish(result)
+        elif len(group) == 1 or self._is_unavailable(result):
+            self._finish([(one, result) for one in group])
+        else:
+            await self._store_each(group)
+
+    async def _store_each(self, group: Sequence[_Waiting]) -> None:
+        """Commit one after the other, and answer each at once. For a row that is locked only the first one waits."""
+        locked: dict[str, RowLockedError] = {}
+        for number, one in enumerate(group):
+            result = locked.get(one.server_id) or await self._try_commit([one], LOCK_ALONE_MS)
+            if not isinstance(result, DatabaseError):
+                self._finish(result)
+                continue
+            if self._is_unavailable(result):
+                self._finish([(left, result) for left in group[number:]])
+                return
+            if isinstance(result, RowLockedError):
+                locked[one.server_id] = result
+            self._finish([(one, result)])
+
+    def _is_unavailable(self, error: DatabaseError) -> bool:
+        """True if each further attempt would wait for a shared database."""
+        is_unavailable = isinstance(error, DatabaseUnavailableError) and not isinstance(error, RowLockedError)
+        return self._db.is_shared and is_unavailable
+
+    async def _try_commit(self, group: Sequence[_Waiting], lock_ms: int) -> list[_Result] | DatabaseError:
+        try:
+            return await self._commit(group, lock_ms)
+        except DatabaseError as exc:
+            return exc
+        except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers need a result
+            _log.exception("log writer failed")
+            return DatabaseError(f"{type(exc).__name__}: {exc}")
+
+    async def _commit(self, group: Sequence[_Waiting], lock_ms: int) -> list[_Result]:
         rows = [
             (one.server_id, new.kind, new.received_ms, new.headers, new.body) for one in group for new in one.entries
         ]
-        try:
-            numbers = iter(await append_group(self._db, rows, announced=self._driven_elsewhere(group)))
-        except DatabaseError as exc:
-            is_unavailable = isinstance(exc, DatabaseUnavailableError) and not isinstance(exc, RowLockedError)
-            if len(group) > 1 and not (self._db.is_shared and is_unavailable):
-                return [result for one in group for result in await self._commit([one])]
-            return [(one, exc) for one in group]
+        announced = self._driven_elsewhere(group)
+        numbers = iter(await append_group(self._db, rows, announced, lock_ms=lock_ms))
         results: list[_Result] = []
         for one in group:
             stored, total = [], 0
