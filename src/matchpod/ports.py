@@ -28,12 +28,14 @@ class Statement(msgspec.Struct, frozen=True):
 
     `must_change`: if it changes (or returns) no row, the whole transaction is rolled back with NothingChangedError.
     `is_long`: its transaction may take as long as it needs, such as a migration of a large table.
+    `is_urgent`: with PostgreSQL, its transaction does not wait for others of this process, and soon times out.
     """
 
     sql: str
     params: Mapping[str, Parameter] = {}
     must_change: bool = False
     is_long: bool = False
+    is_urgent: bool = False
 
 
 class DatabaseError(Exception):

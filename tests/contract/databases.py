@@ -34,7 +34,7 @@ from matchpod.storage.schema import MIGRATIONS
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
 
-PATIENT = PostgresLimits(operation_s=120.0)
+PATIENT = PostgresLimits(operation_s=120.0, urgent_s=10.0)
 """So that a test does not fail while its machine is overloaded."""
 
 Replicas = tuple[Database, Database]

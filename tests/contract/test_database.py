@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from matchpod.adapters.postgres import PostgresDatabase, PostgresLimits
+from matchpod.adapters.postgres import CONNECTIONS, PostgresDatabase, PostgresLimits
 from matchpod.adapters.sql_text import number_parameters
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import (
@@ -308,6 +309,43 @@ async def test_hanging_postgres_is_unavailable_after_the_time_limit_and_recovers
         while True:
             with suppress(DatabaseUnavailableError):  # the machine may be busy
                 await db.write([Statement("DELETE FROM notes")])
+                break
+    await db.close()
+
+
+async def test_urgent_write_does_not_wait_for_other_transactions_of_the_process(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(urgent_s=HUNG_S))
+    await db.write([TABLE])
+    busy = [asyncio.create_task(db.write([Statement("SELECT pg_sleep(60)", is_long=True)])) for _ in range(CONNECTIONS)]
+    try:
+        await asyncio.sleep(1)  # all connections are in use
+        await db.write([msgspec.structs.replace(insert_note(1), is_urgent=True)])
+        assert not any(task.done() for task in busy)
+    finally:
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
+    assert await note_ids(db) == [1]
+    await db.close()
+
+
+async def test_urgent_write_fails_after_a_short_time_and_the_next_has_a_new_connection(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=120.0, urgent_s=2.0))
+    await db.write([TABLE])
+    who = Statement("SELECT pg_backend_pid()", is_urgent=True)
+    ((before,),) = await db.write([who])
+    assert [[before]] == await db.write([who]), "it is kept"
+    started_s = time.monotonic()
+    with pytest.raises(DatabaseUnavailableError):
+        await db.write([Statement("SELECT pg_sleep(60)", is_urgent=True)])
+    assert time.monotonic() - started_s < HUNG_S
+    ((after,),) = await db.write([who])
+    assert after != before
+    await db.read("SELECT pg_terminate_backend(CAST(:pid AS INT))", {"pid": after[0]})
+    async with asyncio.timeout(HUNG_S):
+        while True:
+            with suppress(DatabaseUnavailableError):  # the loss may not be known yet
+                await db.write([who])
                 break
     await db.close()
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from matchpod.adapters.postgres import CONNECTIONS
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement
 from matchpod.service.runner.heartbeat import CONFIRMED_MS, FRESH_MS, STEADY_MS, Heartbeat
@@ -190,6 +191,50 @@ async def test_process_whose_heartbeat_was_deleted_checks_its_leases_at_its_next
     assert await heartbeat.beat(check_leases)
     assert checks == [False]
     assert heartbeat.is_confirmed()
+
+
+@on_postgres
+async def test_leases_are_checked_after_a_heartbeat_whose_answer_was_lost(db: Database) -> None:
+    """It may have been the one that found no row."""
+
+    class ForgetfulDatabase(DelegatingDatabase):
+        is_forgetful = False
+
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            results = await super().write(statements)
+            if self.is_forgetful:
+                raise DatabaseUnavailableError("the connection was lost")
+            return results
+
+    checks: list[bool] = []
+
+    async def check_leases() -> None:
+        checks.append(True)
+
+    forgetful = ForgetfulDatabase(db)
+    heartbeat, _ = await steady(forgetful)
+    await heartbeats.end(db, "me")
+    forgetful.is_forgetful = True
+    with pytest.raises(DatabaseUnavailableError):
+        await heartbeat.beat(check_leases)
+    forgetful.is_forgetful = False
+    assert await heartbeat.beat(check_leases)
+    assert not await heartbeat.beat(check_leases)
+    assert checks == [True]
+
+
+@on_postgres
+async def test_heartbeats_go_on_while_all_connections_are_in_use(db: Database) -> None:
+    busy = [asyncio.create_task(db.write([Statement("SELECT pg_sleep(60)", is_long=True)])) for _ in range(CONNECTIONS)]
+    try:
+        await asyncio.sleep(1)
+        heartbeat, _ = await steady(db)
+        assert heartbeat.is_confirmed()
+        assert not any(task.done() for task in busy)
+    finally:
+        for task in busy:
+            task.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
 
 
 @on_postgres

@@ -30,8 +30,8 @@ from matchpod.ports import (
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Connections per process, besides one that listens: PostgreSQL allows 100 by default, and several replicas share
-them."""
+"""Connections per process, besides one that listens and one for what is urgent: PostgreSQL allows 100 by default, and
+several replicas share them."""
 LISTEN_CHECK_S: Final = 5.0
 """How often the connection that listens is tried: a lost one is not always reported."""
 LISTEN_RETRY_S: Final = 1.0
@@ -60,6 +60,9 @@ _UNAVAILABLE_ERRORS = (
     asyncpg.ReadOnlySQLTransactionError,  # a standby, before or after a failover
 )
 
+_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError)
+"""All that a transaction raises because of the database."""
+
 
 class _Connection(Protocol):
     """The part of asyncpg's connections that we use."""
@@ -67,6 +70,8 @@ class _Connection(Protocol):
     async def fetch(self, query: str, *args: Parameter) -> Sequence[Sequence[Value]]: ...
 
     async def execute(self, query: str, *args: Parameter) -> str: ...
+
+    def is_closed(self) -> bool: ...
 
     def terminate(self) -> None: ...
 
@@ -100,6 +105,8 @@ class PostgresLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     operation_s: float = 15.0
     """For getting a connection and running the transaction; then the database counts as unavailable."""
+    urgent_s: float = 1.5
+    """The same for an urgent transaction: its caller then has the time to try again."""
     idle_s: int = 15
     """PostgreSQL ends a transaction that waits this long for us: a replica that is frozen must not keep its locks."""
     close_s: float = 10.0
@@ -117,6 +124,8 @@ class PostgresDatabase:
         self._url = url
         self._limits = limits
         self._translations: dict[str, NumberedSql] = {}
+        self._urgent: _Connection | None = None
+        self._urgent_lock = asyncio.Lock()
 
     @classmethod
     async def open(cls, url: str, limits: PostgresLimits = DEFAULT_LIMITS) -> PostgresDatabase:
@@ -170,6 +179,8 @@ class PostgresDatabase:
             await connection.execute("COMMIT")
             return results
 
+        if any(statement.is_urgent for statement in statements):
+            return await self._urgently(transaction)
         is_long = any(statement.is_long for statement in statements)
         return await self._with_connection(transaction, is_long=is_long)
 
@@ -193,6 +204,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Wait for running transactions, then close every connection."""
+        self._end_urgent()
         try:
             async with asyncio.timeout(self._limits.close_s):
                 await self._pool.close()
@@ -211,7 +223,7 @@ class PostgresDatabase:
         except asyncpg.ReadOnlySQLTransactionError as exc:
             await self._pool.expire_connections()  # new connections may reach the new primary
             raise _to_database_error(exc) from exc
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as exc:
+        except _ERRORS as exc:
             raise _to_database_error(exc) from exc
 
     async def _once(self, work: Callable[[_Connection], Awaitable[_T]], deadline_s: float | None) -> _T:
@@ -227,6 +239,25 @@ class PostgresDatabase:
             # A failed reset does not affect the result: the pool replaces the connection.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await self._pool.release(connection, timeout=RESET_S)
+
+    async def _urgently(self, work: Callable[[_Connection], Awaitable[_T]]) -> _T:
+        """Do urgent work on a connection of its own; after a failure, the next work gets a new one."""
+        try:
+            async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
+                try:
+                    if self._urgent is None or self._urgent.is_closed():
+                        self._urgent = await asyncpg.connect(self._url)
+                    return await work(self._urgent)
+                except BaseException:
+                    self._end_urgent()
+                    raise
+        except _ERRORS as exc:
+            raise _to_database_error(exc) from exc
+
+    def _end_urgent(self) -> None:
+        if self._urgent is not None:
+            self._urgent.terminate()
+            self._urgent = None
 
     async def _run(self, connection: _Connection, statement: Statement) -> list[Row]:
         sql = self._translated(statement.sql)

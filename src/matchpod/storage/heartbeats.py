@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from matchpod.core.servers.replica_shares import ReplicaLoad
-from matchpod.ports import Database
+from matchpod.ports import Database, Statement
 from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
 
@@ -28,13 +28,13 @@ async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> t
 
     Return the time of the database, and whether there was no row: it is the first one, or others deleted the row.
     """
-    (row,) = await write_one(
-        db,
+    sql = (
         f"INSERT INTO heartbeats (owner, at_ms, max_matches) VALUES (:owner, {DATABASE_MS}, :max_matches)"
         " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms, max_matches = excluded.max_matches"
-        " RETURNING at_ms, xmax = 0",
-        {"owner": owner, "max_matches": max_matches},
+        " RETURNING at_ms, xmax = 0"
     )
+    params = {"owner": owner, "max_matches": max_matches}
+    ((row,),) = await db.write([Statement(sql, params, is_urgent=True)])
     return msgspec.convert(row, tuple[int, bool])
 
 
@@ -69,4 +69,4 @@ async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> lis
 
 async def end(db: Database, owner: str) -> None:
     """Delete the heartbeat of a process that stops."""
-    await write_one(db, "DELETE FROM heartbeats WHERE owner = :owner", {"owner": owner})
+    await db.write([Statement("DELETE FROM heartbeats WHERE owner = :owner", {"owner": owner}, is_urgent=True)])

@@ -50,6 +50,8 @@ class Heartbeat:
         self._owner = owner
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
+        self._is_unanswered = False
+        """Whether the last heartbeat was not answered: it may have been stored nevertheless, as a new row."""
         self._sent_ms = -math.inf
         """When the last heartbeat that was stored was sent."""
         self._until_ms = -math.inf
@@ -66,12 +68,15 @@ class Heartbeat:
         `check_leases` is called before it counts.
         """
         sent_ms = self._now_ms()
+        was_unanswered, self._is_unanswered = self._is_unanswered, True
         at_ms, is_new = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches)
         ahead_ms = at_ms - sent_ms
-        is_late = is_new or sent_ms >= self._until_ms
-        if is_late:
+        is_late = is_new or was_unanswered or sent_ms >= self._until_ms
+        if is_new:
             self._until_ms = -math.inf
+        if is_late:
             await check_leases()
+        self._is_unanswered = False
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
             self._steady_since_ms = sent_ms
         self._ahead_ms = ahead_ms

@@ -20,7 +20,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     renew_s: float = RENEW_MS / 1000
     """Pause between two renewals of the leases in a shared database; two may fail before a lease expires."""
     beat_s: float = 1.0
-    """Pause between two heartbeats of this process."""
+    """How often this process sends a heartbeat; later if one is not answered in that time."""
     dead_s: float = 0.5
     """How often this process looks for others whose heartbeat is too old."""
     watch_s: float = 1.0

@@ -87,6 +87,8 @@ class Supervisor:
         self._faulty: set[str] = set()
         self._healed: set[str] = set()
         self._is_draining = False
+        self._beat_s = 0.0
+        """When the last heartbeat was sent."""
         self._is_unavailable = False
 
     def __len__(self) -> int:
@@ -107,8 +109,7 @@ class Supervisor:
                     group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
                     group.create_task(self._deps.db.listen(CHANNEL, self._on_announced))
                 if self._deps.db.is_postgres:
-                    pause = partial(asyncio.sleep, self._intervals.beat_s)
-                    group.create_task(self._loop("beat", self._beat, pause, retry_s=0))
+                    group.create_task(self._loop("beat", self._beat, self._wait_to_beat, retry_s=0))
                     pause = partial(asyncio.sleep, self._intervals.dead_s)
                     group.create_task(self._loop("dead", self._end_dead_leases, pause))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
@@ -243,8 +244,13 @@ class Supervisor:
 
     async def _beat(self) -> None:
         """Prove that this process is alive."""
+        self._beat_s = asyncio.get_running_loop().time()
         if not self._is_draining and await self._heartbeat.beat(self._watch):
             self._woken.set()
+
+    async def _wait_to_beat(self) -> None:
+        """Wait until the next heartbeat is due: at once if the last one took longer than that."""
+        await asyncio.sleep(self._beat_s + self._intervals.beat_s - asyncio.get_running_loop().time())
 
     async def _end_dead_leases(self) -> None:
         if await self._heartbeat.end_dead_leases():
