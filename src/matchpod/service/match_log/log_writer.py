@@ -36,6 +36,9 @@ MAX_TICK_S: Final = 1.0
 MAX_GROUP: Final = 1_000
 """Maximum senders of a transaction, so that other writers hardly wait."""
 
+ANSWERS_AT_ONCE: Final = 50
+"""Senders that are answered in one turn of the event loop: each takes some 50 µs."""
+
 Done = Callable[[int | DatabaseError], None]
 """Called after the commit with the bytes that the match has stored so far, or with the error."""
 
@@ -164,7 +167,9 @@ class LogWriter:
         """
         result = await self._try_commit(group, LOCK_MS)
         if not isinstance(result, DatabaseError):
-            self._finish(result)
+            for first in range(0, len(result), ANSWERS_AT_ONCE):
+                self._finish(result[first : first + ANSWERS_AT_ONCE])
+                await asyncio.sleep(0)  # callers wait for a few milliseconds at most
         elif len(group) == 1 or self._is_unavailable(result):
             self._finish([(one, result) for one in group])
         else:
