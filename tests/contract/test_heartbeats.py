@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import pytest
@@ -20,7 +20,7 @@ from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
-from tests.contract.driven_matches import open_world
+from tests.contract.driven_matches import Process, open_world
 from tests.contract.test_storage_servers import create, server
 
 harness = databases.mostly_sqlite_harness
@@ -342,6 +342,75 @@ async def test_stopped_process_hands_its_matches_over_at_once(db: Database) -> N
             lambda: len(other.live) == 2, "the other one drives them, told by an announcement", within_s=60
         )
         assert await db.read("SELECT owner FROM heartbeats") == [("other",)]
+
+
+@on_postgres
+async def test_heartbeats_go_on_while_matches_are_saved_and_released(db: Database) -> None:
+    async with open_world(db) as world:
+        stopped = world.start("stopped")
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        gate = asyncio.Event()
+        hold_release(stopped, gate)
+        draining = asyncio.create_task(stopped.supervisor.drain())
+        for _ in range(3):
+            await world.until(await next_heartbeat(db), "a heartbeat was stored", within_s=60)
+        assert not draining.done()
+        gate.set()
+        await draining
+        assert await db.read("SELECT owner FROM heartbeats") == []
+        assert (await world.row()).lease_owner is None
+
+
+@on_postgres
+async def test_matches_that_are_not_released_in_time_are_acquired_by_others(db: Database) -> None:
+    async with open_world(db) as world:
+        stopped = world.start("stopped")
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        gate = asyncio.Event()
+        hold_release(stopped, gate)
+        try:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await stopped.supervisor.drain()
+            other = world.start("other")
+            await world.until(lambda: other.live.get("srv_1") is not None, "another process drives it", within_s=60)
+        finally:
+            gate.set()
+
+
+@on_postgres
+async def test_heartbeat_of_a_process_that_holds_leases_is_not_deleted(db: Database) -> None:
+    """Otherwise these would only expire."""
+    await create(db, server("srv_1", next_at_ms=500))
+    (row,) = await servers.claim_due(db, owner="me", now_ms=1_000, limit=1)
+    await heartbeats.beat(db, "me")
+    await heartbeats.end(db, "me")
+    assert await db.read("SELECT owner FROM heartbeats") == [("me",)]
+    await db.write([servers.release_lease(row.id, row.fence, 1_000)])
+    await heartbeats.end(db, "me")
+    assert await db.read("SELECT owner FROM heartbeats") == []
+
+
+def hold_release(process: Process, gate: asyncio.Event) -> None:
+    """Let a process save and release its matches only when the gate is open."""
+
+    async def hold(statements: Sequence[Statement]) -> None:
+        if process.supervisor._is_draining and not any("heartbeats" in one.sql for one in statements):
+            await gate.wait()
+
+    process.db.before_write = hold
+
+
+async def next_heartbeat(db: Database) -> Callable[[], Awaitable[bool]]:
+    """Return a condition that is true once a newer heartbeat is stored."""
+    before = await db.read("SELECT at_ms FROM heartbeats")
+
+    async def is_stored() -> bool:
+        return await db.read("SELECT at_ms FROM heartbeats") != before
+
+    return is_stored
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------

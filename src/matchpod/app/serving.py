@@ -46,7 +46,12 @@ from matchpod.storage import servers
 from matchpod.web.http.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
 
 DRAIN_MATCHES_S: Final = 5.0
-"""Time for runners to release their matches: each has at most one transaction in progress."""
+"""Time for runners to release a few matches: each has at most one transaction in progress. After it the other parts
+begin to stop too."""
+DRAIN_MATCH_S: Final = 0.025
+"""More time for each match, of which a snapshot is saved."""
+MAX_DRAIN_MATCHES_S: Final = 18.0
+"""Maximum time to release matches: those that are left are resumed from an earlier snapshot."""
 DRAIN_CALLBACKS_S: Final = 12.0
 """Time for delivery attempts in progress, which take at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
@@ -112,6 +117,11 @@ def forced_exit_s(grace_s: int) -> int:
     on callbacks anyway, so that the usual one ends before a process manager kills the process.
     """
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
+
+
+def drain_matches_s(matches: int) -> float:
+    """Return the time for releasing this many matches."""
+    return min(DRAIN_MATCHES_S + matches * DRAIN_MATCH_S, MAX_DRAIN_MATCHES_S)
 
 
 async def _serve(
@@ -252,11 +262,16 @@ class ServiceProcess:
         signal.alarm(forced_exit_s(self._grace_s))
         self._service.readiness.drain()
         _log.info("stopping")
-        callbacks = None
+        matches = callbacks = None
         if self._is_driving:
-            await _stop_part("matches", self._service.supervisor.drain(), DRAIN_MATCHES_S)
+            supervisor = self._service.supervisor
+            limit_s = drain_matches_s(len(supervisor))
+            matches = asyncio.create_task(_stop_part("matches", supervisor.drain(), limit_s))
+            await asyncio.wait({matches}, timeout=DRAIN_MATCHES_S)
             callbacks = asyncio.create_task(self._service.dispatcher.drain(DRAIN_CALLBACKS_S))
         await asyncio.sleep(self._grace_s)
+        if matches is not None:
+            await matches
         self._service.readiness.stop()
         if callbacks is not None:
             await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)

@@ -68,5 +68,8 @@ async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> lis
 
 
 async def end(db: Database, owner: str) -> None:
-    """Delete the heartbeat of a process that stops."""
-    await db.write([Statement("DELETE FROM heartbeats WHERE owner = :owner", {"owner": owner}, is_urgent=True)])
+    """Delete the heartbeat of a process that stops. If it still holds leases, others end them when it is too old."""
+    sql = (
+        "DELETE FROM heartbeats WHERE owner = :owner AND NOT EXISTS (SELECT 1 FROM servers WHERE lease_owner = :owner)"
+    )
+    await db.write([Statement(sql, {"owner": owner}, is_urgent=True)])

@@ -13,6 +13,7 @@ from matchpod.app.serving import (
     DRAIN_REQUESTS_S,
     FORCED_EXIT_S,
     connection_limits,
+    drain_matches_s,
     forced_exit_s,
 )
 from matchpod.settings import Settings, load_settings
@@ -47,9 +48,13 @@ def test_limit_of_an_address_can_be_turned_off() -> None:
 
 @pytest.mark.parametrize("grace_s", range(61))
 def test_forced_exit_leaves_time_for_every_step_of_stopping(grace_s: int) -> None:
-    steps_s = DRAIN_MATCHES_S + max(grace_s, DRAIN_CALLBACKS_S) + 1 + DRAIN_REQUESTS_S
+    others_s = DRAIN_MATCHES_S + max(grace_s, DRAIN_CALLBACKS_S) + 1
+    assert forced_exit_s(grace_s) > max(others_s, drain_matches_s(100_000)) + DRAIN_REQUESTS_S
 
-    assert forced_exit_s(grace_s) > steps_s
+
+def test_many_matches_have_more_time_to_be_released() -> None:
+    assert drain_matches_s(1) < 6
+    assert drain_matches_s(500) > 15
 
 
 def test_usual_grace_period_does_not_delay_the_forced_exit() -> None:

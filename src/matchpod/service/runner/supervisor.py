@@ -87,6 +87,7 @@ class Supervisor:
         self._faulty: set[str] = set()
         self._healed: set[str] = set()
         self._is_draining = False
+        self._is_drained = False
         self._beat_s = 0.0
         """When the last heartbeat was sent."""
         self._is_unavailable = False
@@ -120,20 +121,27 @@ class Supervisor:
             await self._stop()
 
     async def drain(self) -> None:
-        """Release all leases. The games go on, and other processes can acquire the matches."""
+        """Release all leases. The games go on, and other processes can acquire the matches.
+
+        Each match is saved first, so this may take many seconds: heartbeats go on meanwhile.
+        """
         self._is_draining = True
         with suppress(DatabaseError, TimeoutError):  # then others find out by themselves
             async with asyncio.timeout(RETRY_S):
                 await self._heartbeat.announce_stop()
-        await self._stop()
+        try:
+            await self._stop()
+        finally:
+            self._is_drained = True
         with suppress(DatabaseError):
             await self._heartbeat.end()
 
     async def _stop(self) -> None:
-        drives = list(self._drives.values())
-        for drive in drives:
-            drive.task.cancel()
-        await asyncio.gather(*(drive.task for drive in drives), return_exceptions=True)
+        tasks = [drive.task for drive in self._drives.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)  # if this is cancelled, it ends at once, and they go on
 
     async def _loop(
         self,
@@ -245,7 +253,7 @@ class Supervisor:
     async def _beat(self) -> None:
         """Prove that this process is alive."""
         self._beat_s = asyncio.get_running_loop().time()
-        if not self._is_draining and await self._heartbeat.beat(self._watch):
+        if not self._is_drained and await self._heartbeat.beat(self._watch):
             self._woken.set()
 
     async def _wait_to_beat(self) -> None:
