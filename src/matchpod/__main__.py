@@ -6,6 +6,7 @@ one runs next to every game server.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,10 @@ def main(args: Sequence[str] | None = None) -> None:
         from matchpod_gameserver import main as run_gameserver
 
         sys.exit(run_gameserver(args[1:], program="matchpod gameserver"))
+    if args[:1] == ["serve"] and os.getpid() == 1:
+        from matchpod.adapters.init_process import fork_service
+
+        fork_service()
     from matchpod.cli import create_app
 
     create_app(*args[:1])(args)

@@ -185,7 +185,8 @@ async def test_replaced_certificate_authority_is_read_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["file", "inline", "exec", "none"])
-async def test_client_certificate_is_shown(tmp_path: Path, kind: str) -> None:
+async def test_client_certificate_is_shown(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))  # as in a container with a read-only root
     async with tls_api(tmp_path, wants_certificate=True) as (_, url, authority):
         certificate, key = authority.issue("client")
         status = {"clientCertificateData": certificate.read_text(), "clientKeyData": key.read_text()}

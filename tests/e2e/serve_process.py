@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,7 +37,12 @@ class ServeProcess:
     """One process of `matchpod serve`; its output goes to files, so that it never blocks on a pipe."""
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], stdout: int | None = None, bugs: Path | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        stdout: int | None = None,
+        bugs: Path | None = None,
+        prefix: Sequence[str] = (),
     ) -> None:
         folder.mkdir(exist_ok=True)
         number = len(list(folder.glob("*.out")))
@@ -46,7 +51,7 @@ class ServeProcess:
         self._err = folder / f"{number}.err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "matchpod" if bugs is None else "tests.buggy_service", "serve"],
+                [*prefix, sys.executable, "-m", "matchpod" if bugs is None else "tests.buggy_service", "serve"],
                 stdout=out if stdout is None else stdout,
                 stderr=err,
                 env=environment(folder, settings) | ({} if bugs is None else {BUG_FOLDER: str(bugs), **SOURCES}),
@@ -98,10 +103,18 @@ class ServeProcess:
 
 @contextmanager
 def serving(
-    folder: Path, *, stdout: int | None = None, bugs: Path | None = None, **settings: str
+    folder: Path,
+    *,
+    stdout: int | None = None,
+    bugs: Path | None = None,
+    prefix: Sequence[str] = (),
+    **settings: str,
 ) -> Iterator[ServeProcess]:
-    """Run a service until the block ends, with the bugs in a folder; settings are named as in the settings file."""
-    service = ServeProcess(folder, settings, stdout, bugs)
+    """Run a service until the block ends, with the bugs in a folder; settings are named as in the settings file.
+
+    `prefix` is a command that runs it.
+    """
+    service = ServeProcess(folder, settings, stdout, bugs, prefix)
     try:
         yield service
     finally:

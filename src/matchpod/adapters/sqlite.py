@@ -326,6 +326,8 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            if not _has_temporary_folder():
+                connection.execute("PRAGMA temp_store = MEMORY")
         except sqlite3.Error:
             connection.close()
             raise
@@ -337,6 +339,16 @@ def _is_empty(path: Path) -> bool:
         return path.stat().st_size == 0
     except OSError:
         return False
+
+
+def _has_temporary_folder() -> bool:
+    """True if SQLite finds a folder for the temporary files of large sorts: in a hardened container there may be none.
+
+    The same places as in SQLite, which fails with "disk I/O error" if it cannot write to any of them.
+    """
+    named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
+    places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]
+    return any(os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK) for place in places)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -81,10 +83,28 @@ def make_folder(folder: Path) -> None:
         changed = make_data_folder(folder)
     except SharedFolderError as exc:
         raise ResourcesError(f"The data folder {folder} {exc}.") from exc
+    except PermissionError as exc:
+        raise ResourcesError(_not_writable(folder)) from exc
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be created: {exc.strerror or exc}.") from exc
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ResourcesError(_not_writable(folder))
     if changed:
         _log.warning("other users could read the data folder; their access was removed", extra={"paths": changed})
+
+
+def _not_writable(folder: Path) -> str:
+    """Say who we are and whose folder it is: in containers, volumes often belong to another user."""
+    place = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
+    me, owner = f"uid {os.geteuid()}, gid {os.getegid()}", place.stat()
+    what = "cannot be written" if place == folder.absolute() else f"cannot be created in {place}"
+    if os.statvfs(place).f_flag & os.ST_RDONLY:
+        return f"The data folder {folder} {what}: the file system is read-only."
+    mode = f"uid {owner.st_uid}, gid {owner.st_gid} with mode {stat.S_IMODE(owner.st_mode):o}"
+    return (
+        f"The data folder {folder} {what} by this process ({me}): it belongs to {mode}. Run the service as its owner,"
+        f" or give it to this user: chown {os.geteuid()}:{os.getegid()} {place}"
+    )
 
 
 def _open_vault(settings: Settings) -> Vault:

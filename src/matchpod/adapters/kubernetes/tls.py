@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from matchpod.adapters.kubernetes.api_errors import ClusterConfigError
 from matchpod.adapters.kubernetes.cluster import Cluster, PemSource
@@ -31,14 +30,13 @@ def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
 
 def _load_pair(context: ssl.SSLContext, certificate: PemSource, key: PemSource) -> None:
     pair = _text(certificate, "client certificate") + "\n" + _text(key, "client key")
-    # The module reads files only. The folder is private, and gone right afterwards.
-    with TemporaryDirectory(prefix="matchpod-") as folder:
-        file = Path(folder) / "pair.pem"
-        file.touch(mode=0o600)
-        file.write_text(pair, encoding="ascii")
+    # The module reads files only. This one is in memory: the disk may be read-only, and never gets the key.
+    with open(os.memfd_create("client-certificate"), "wb") as file:
+        file.write(pair.encode())
+        file.flush()
         try:
             # An empty password: otherwise an encrypted key would ask for one on the terminal.
-            context.load_cert_chain(file, password="")
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password="")
         except ssl.SSLError as exc:
             raise ClusterConfigError("The client certificate and its key cannot be used together") from exc
 
