@@ -14,6 +14,7 @@ import typer
 
 COMMANDS: Final = {
     "serve": "serving:serve",
+    "health": "health:health",
     "migrate": "serving:migrate",
     "orgs": "organizations:app",
     "keys": "keys:app",
