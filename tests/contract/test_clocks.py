@@ -136,7 +136,8 @@ async def test_process_starts_with_the_time_of_a_shared_database(
     defaults = SystemClock.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "wall_ns", lambda: time.time_ns() + ahead_ns)
-    variables = {"MATCHPOD_DATA_DIR": str(tmp_path), "MATCHPOD_DATABASE_URL": postgres_url}
+    key = "A" * 43 + "="
+    variables = {"MATCHPOD_DATA_DIR": str(tmp_path), "MATCHPOD_DATABASE_URL": postgres_url, "MATCHPOD_SECRET_KEY": key}
     resources = await open_resources(load_settings(variables, lambda _: None))
     try:
         theirs_ms = await database_ms(resources.db)

@@ -33,6 +33,8 @@ postgres_url = databases.postgres_url
 
 
 async def opened(folder: Path, **values: str) -> Resources:
+    if "database_url" in values:
+        values["secret_key"] = "A" * 43 + "="
     variables = {f"MATCHPOD_{name.upper()}": value for name, value in values.items()}
     return await open_resources(load_settings({"MATCHPOD_DATA_DIR": str(folder), **variables}, lambda _: None))
 

@@ -147,6 +147,24 @@ def test_large_sort_needs_no_folder_for_temporary_files(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("100000\n", "")
 
 
+def test_database_url_without_a_user_is_reported_if_the_process_has_none_either(tmp_path: Path) -> None:
+    named = dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME", "PGUSER"), "")
+    (tmp_path / "data").mkdir(mode=0o700)
+    done = subprocess.run(
+        hardened(tmp_path, sys.executable, "-m", "matchpod", "serve"),
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path, {"database_url": "postgresql://127.0.0.1:1/x", "secret_key": "A" * 43 + "="}) | named,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"matchpod: MATCHPOD_DATABASE_URL names no user, and the user of this process (uid {UID}) has no name. Write it"
+        " as postgresql://user@host/name.\n",
+    )
+
+
 def test_data_folder_of_another_user_is_named_with_both_users(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o500)

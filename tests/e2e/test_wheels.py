@@ -185,7 +185,8 @@ def test_service_runs_without_extras_and_names_those_that_its_settings_need(
     serve = (environment.program("matchpod"), "serve")
     with environment.started(*serve, until=r"listening.*url.*127\.0\.0\.1"):
         pass
-    postgres = {"MATCHPOD_DATABASE_URL": "postgresql://matchpod@127.0.0.1:1/matchpod"}
+    url, key = "postgresql://matchpod@127.0.0.1:1/matchpod", "A" * 43 + "="
+    postgres = {"MATCHPOD_DATABASE_URL": url, "MATCHPOD_SECRET_KEY": key}
     agones = {"MATCHPOD_CONFIG": str(write_agones_region(tmp_path))}
     for extra, settings in (("postgres", postgres), ("agones", agones)):
         done = environment.run(*serve, **settings)

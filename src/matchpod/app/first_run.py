@@ -1,12 +1,14 @@
 """Create the first organization and API key, and show them with a link to the console and commands to try.
 
 Runs only if the database has no organization. The key is shown once, since only its hash is stored: on the terminal, or
-in a file for its owner only. Without a terminal, output often goes to a log that more people can read.
+in a file for its owner only. Without a terminal, output often goes to a log that more people can read. A program that
+sets up an installation chooses the key itself and passes it in a file.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Final
 
 from matchpod.adapters.private_files import open_private
 from matchpod.service.access.console_sessions import ConsoleSessions, login_url
-from matchpod.service.access.organizations import Access, AccessError
+from matchpod.service.access.organizations import KEY_PREFIX, Access, AccessError, is_key_text
 
 ORGANIZATION: Final = "demo"
 KEY_FILE: Final = "first-key.txt"
@@ -23,9 +25,21 @@ EXTERNAL_ID: Final = "demo-1"
 LISTENER: Final = "http://127.0.0.1:9000/"
 """The default address of `matchpod listen`."""
 
+MIN_DIFFERENT_CHARACTERS: Final = 12
+"""A random key has about 30 different characters; one with fewer than these was typed by hand, and can be guessed."""
+
+_MAX_FILE_BYTES: Final = 1_000
+"""Bytes read from the file with the first key, more than it needs."""
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
+
+
+_log = logging.getLogger(__name__)
+
+
+class FirstKeyError(Exception):
+    """The file with the first key cannot be used; the message is a sentence for the operator."""
 
 
 async def create_first_key(access: Access) -> str | None:
@@ -36,6 +50,31 @@ async def create_first_key(access: Access) -> str | None:
         return (await access.create_organization_with_key(ORGANIZATION, key_name="first key")).text
     except AccessError:
         return None  # another process started at the same moment and shows its key
+
+
+async def create_key_from_file(access: Access, path: Path) -> None:
+    """Create an organization with the key in this file, unless there is one; FirstKeyError if it cannot be used.
+
+    The file stays mounted after the first start: then it may be gone, or have a key that was replaced.
+    """
+    is_first = not await access.organizations()
+    try:
+        text = _read_key(path)
+    except FirstKeyError as exc:
+        if is_first:
+            raise
+        _log.warning("file with the first API key ignored: it is not needed any longer", extra={"reason": str(exc)})
+        return
+    if is_first:
+        try:
+            await access.create_organization_with_key(ORGANIZATION, key_name="first key", text=text)
+        except AccessError:
+            pass  # another process started at the same moment
+        else:
+            _log.info("first API key created from a file", extra={"file": path, "organization": ORGANIZATION})
+    if not await access.is_active_key(text):
+        hint = "it is used at the first start only; create keys with: matchpod keys create, or matchpod keys rotate"
+        _log.warning("key in the file with the first API key does not work", extra={"file": path, "hint": hint})
 
 
 async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_url: str) -> str:
@@ -99,6 +138,22 @@ Poll its live state by serverId:
 
     curl -s {base_url}/api/v1/servers/$SERVER {authorization}
 """
+
+
+def _read_key(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_FILE_BYTES).decode("ascii", errors="replace").strip()
+    except OSError as exc:
+        raise FirstKeyError(f"The first API key cannot be read from the file {path}: {exc.strerror or exc}.") from exc
+    if not is_key_text(text):
+        raise FirstKeyError(
+            f"The file {path} has no API key: it must contain {KEY_PREFIX} and 43 letters, digits, - and _, and nothing"
+            " else."
+        )
+    if len(set(text.removeprefix(KEY_PREFIX))) < MIN_DIFFERENT_CHARACTERS:
+        raise FirstKeyError(f"The API key in the file {path} is not random: others could guess it. Make a new one.")
+    return text
 
 
 def _link_text(link: str, command: str) -> str:

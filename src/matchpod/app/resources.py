@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import stat
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -20,8 +22,6 @@ from matchpod.storage import organizations
 from matchpod.storage.database_checks import database_ms
 from matchpod.storage.installation_identity import installation_id
 from matchpod.storage.migrate import NewerSchemaError, migrate
-
-_log = logging.getLogger(__name__)
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 async def open_resources(settings: Settings) -> Resources:
     """Open the resources; raise ResourcesError if one cannot be opened."""
     make_folder(settings.data_dir)
+    _check_database_user(settings)
     vault = _open_vault(settings)
     db = await _open_database(settings)
     try:
@@ -111,9 +112,29 @@ def _open_vault(settings: Settings) -> Vault:
     try:
         if settings.secret_key is not None:
             return KeyFileVault.from_text(settings.secret_key.reveal())
+        if settings.database_url is not None and not settings.key_path.exists():
+            raise ResourcesError(
+                "MATCHPOD_SECRET_KEY is not set: processes that share a PostgreSQL database need the same key, and it"
+                " must outlive the data folder. Set it to 32 random bytes in base64, as printed by: openssl rand"
+                " -base64 32"
+            )
         return KeyFileVault.from_file(settings.key_path)
     except VaultKeyError as exc:
         raise ResourcesError(_sentence(exc)) from exc
+
+
+def _check_database_user(settings: Settings) -> None:
+    """Raise ResourcesError if the database URL names no user, and that of this process, the default, has no name."""
+    url = None if settings.database_url is None else urlsplit(settings.database_url.reveal())
+    if url is None or url.username or "user" in parse_qs(url.query) or os.environ.get("PGUSER"):
+        return
+    try:
+        getpass.getuser()
+    except (KeyError, OSError) as exc:  # OSError since Python 3.13
+        raise ResourcesError(
+            f"MATCHPOD_DATABASE_URL names no user, and the user of this process (uid {os.geteuid()}) has no name. Write"
+            " it as postgresql://user@host/name."
+        ) from exc
 
 
 async def _open_database(settings: Settings) -> Database:

@@ -31,9 +31,11 @@ from matchpod.app.composition import Service, check_fleets, compose, warn_of_den
 from matchpod.app.copies import claim_place, renew_place
 from matchpod.app.first_run import (
     ORGANIZATION,
+    FirstKeyError,
     another_key_text,
     create_first_key,
     create_first_link,
+    create_key_from_file,
     welcome_text,
     write_key_file,
 )
@@ -153,7 +155,7 @@ async def _serve(
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
-        key = await create_first_key(service.access)
+        key = await _create_key(service, settings)
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
@@ -318,6 +320,17 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
             signal.signal(number, before[number])
+
+
+async def _create_key(service: Service, settings: Settings) -> str | None:
+    """Create the first key, if there is none; return it if it must be shown."""
+    if settings.first_key_file is None:
+        return await create_first_key(service.access)
+    try:
+        await create_key_from_file(service.access, settings.first_key_file)
+    except FirstKeyError as exc:
+        raise ResourcesError(str(exc)) from exc
+    return None
 
 
 async def _first_link(service: Service, settings: Settings, base_url: str) -> str | None:

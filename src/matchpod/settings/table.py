@@ -98,6 +98,13 @@ SERVICE = (
         is_secret=True,
     ),
     Setting(
+        key="first_key_file",
+        rule=rules.path(),
+        fallback="none: the first start makes a key, and shows it",
+        meaning="A file with the API key that the first start creates, for installations that are set up by a program: "
+        "`mk_live_` and 43 random letters, digits, `-` and `_`. It has no effect once there is an organization.",
+    ),
+    Setting(
         key="log_format",
         rule=rules.one_of("human", "json"),
         default="human",

@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str | None
     database_url: Secret | None
     secret_key: Secret | None
+    first_key_file: Path | None
     log_format: str
     log_level: str
     console: bool

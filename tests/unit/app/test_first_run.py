@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from collections.abc import AsyncIterator
@@ -15,9 +16,11 @@ from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app.first_run import (
     EXTERNAL_ID,
     ORGANIZATION,
+    FirstKeyError,
     another_key_text,
     create_first_key,
     create_first_link,
+    create_key_from_file,
     welcome_text,
 )
 from matchpod.core.requests.validation import RegionRules, read_match_request
@@ -126,3 +129,79 @@ async def test_two_concurrent_first_starts_create_one_key(db: Database) -> None:
     assert keys[1] is None
     assert [one.name for one in await Access.organizations(access)] == [ORGANIZATION]
     assert len(await access.keys(ORGANIZATION)) == 1
+
+
+FROM_FILE = "mk_live_Qm9-fT2xKq0LrW7vUeYzA1sDdGhJk3NpXcV_bM4n5Oi"
+
+
+async def test_first_key_is_read_from_a_file_once(
+    db: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{FROM_FILE}\n")
+    replicas = [Access(db=db, clock=SystemClock(), vault=VAULT) for _ in range(2)]
+    await asyncio.gather(*(create_key_from_file(access, file) for access in replicas))
+    await create_key_from_file(replicas[0], file)
+    for access in replicas:
+        assert (await access.authenticate(f"Bearer {FROM_FILE}")).may_create
+        assert [(key.name, key.role) for key in await access.keys(ORGANIZATION)] == [("first key", "owner")]
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
+    assert FROM_FILE not in caplog.text
+
+
+async def test_two_concurrent_first_starts_with_a_file_create_one_key(db: Database, tmp_path: Path) -> None:
+    class StaleAccess(Access):
+        """Sees no organization, as if it had read before the other process wrote."""
+
+        async def organizations(self) -> list[OrganizationView]:
+            return []
+
+    (tmp_path / "key").write_text(FROM_FILE)
+    access = StaleAccess(db=db, clock=SystemClock(), vault=VAULT)
+    for _ in range(2):
+        await create_key_from_file(access, tmp_path / "key")
+    assert len(await access.keys(ORGANIZATION)) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "has no API key: it must contain mk_live_ and 43 letters, digits, - and _, and nothing else."),
+        (b"hunter2", "has no API key"),
+        (f"{FROM_FILE}0".encode(), "has no API key"),
+        (f"{FROM_FILE}\n{FROM_FILE}".encode(), "has no API key"),
+        (b"\xff" * 2_000, "has no API key"),
+        (b"mk_live_" + b"change-me-" * 4 + b"now", "is not random: others could guess it. Make a new one."),
+        (None, "No such file or directory."),
+    ],
+)
+async def test_bad_file_with_the_first_key_is_refused_until_there_is_an_organization(
+    db: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None, problem: str
+) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    access = Access(db=db, clock=SystemClock(), vault=VAULT)
+    with pytest.raises(FirstKeyError) as caught:
+        await create_key_from_file(access, file)
+    assert str(file) in str(caught.value)
+    assert problem in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert await access.organizations() == []
+    await access.create_organization("cup")
+    await create_key_from_file(access, file)
+    assert caplog.messages[-1] == "file with the first API key ignored: it is not needed any longer"
+
+
+async def test_key_in_the_file_that_was_replaced_is_not_created_again(
+    db: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(FROM_FILE)
+    access = Access(db=db, clock=SystemClock(), vault=VAULT)
+    await create_key_from_file(access, file)
+    (key,) = await access.keys(ORGANIZATION)
+    await access.revoke_key(key.id)
+    await create_key_from_file(access, file)
+    assert caplog.messages[-1] == "key in the file with the first API key does not work"
+    assert not await access.is_active_key(FROM_FILE)

@@ -119,7 +119,8 @@ async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
 
 
 async def test_error_about_an_unreachable_postgres_hides_the_password(tmp_path: Path) -> None:
-    message = await opening_error(settings(tmp_path, database_url=f"postgresql://me:hunter2@/matchpod?host={tmp_path}"))
+    url, key = f"postgresql://me:hunter2@/matchpod?host={tmp_path}", base64.b64encode(bytes(32)).decode()
+    message = await opening_error(settings(tmp_path, database_url=url, secret_key=key))
     assert message.startswith("The PostgreSQL database cannot be opened: ")
     assert "hunter2" not in message
 
@@ -157,3 +158,14 @@ def test_error_names_the_lost_key_file_until_a_secret_is_replaced(tmp_path: Path
     with pytest.raises(ResourcesError, match=f"The key in the file {tmp_path}/secret.key does not decrypt"):
         asyncio.run(start(settings(tmp_path)))
     asyncio.run(start(settings(tmp_path), replaced="acme"))
+
+
+async def test_postgres_needs_a_secret_key_unless_there_is_a_key_file(tmp_path: Path) -> None:
+    wanted = settings(tmp_path, database_url=f"postgresql://me@/matchpod?host={tmp_path}")
+    message = await opening_error(wanted)
+    assert message.startswith(
+        "MATCHPOD_SECRET_KEY is not set: processes that share a PostgreSQL database need the same"
+    )
+    assert not (tmp_path / "secret.key").exists()
+    (tmp_path / "secret.key").write_bytes(bytes(32))
+    assert (await opening_error(wanted)).startswith("The PostgreSQL database cannot be opened")

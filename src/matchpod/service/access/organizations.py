@@ -209,10 +209,15 @@ class Access:
         await self._insert_organization(organization, actor)
         return view_of(OrganizationView, organization)
 
-    async def create_organization_with_key(self, name: str, *, key_name: str, actor: str = COMMAND_LINE) -> NewKey:
-        """Create an organization and an owner key with all scopes, in one transaction."""
+    async def create_organization_with_key(
+        self, name: str, *, key_name: str, text: str | None = None, actor: str = COMMAND_LINE
+    ) -> NewKey:
+        """Create an organization and an owner key with all scopes, in one transaction; the key has this text, if any.
+
+        AccessError if the name or the key is taken.
+        """
         organization = self._new_organization(name)
-        text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope))
+        text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope), text=text)
         await self._insert_organization(organization, actor, api_keys.insert(key), self._key_created(key, actor))
         return self._log_created(text, key)
 
@@ -297,6 +302,11 @@ class Access:
         await self._db.write([api_keys.insert(key), self._key_created(key, actor)])
         return self._log_created(text, key)
 
+    async def is_active_key(self, text: str) -> bool:
+        """True if this is the text of a key that works."""
+        key = await api_keys.by_hash(self._db, _hash(text))
+        return key is not None and state_of(key, self._clock.now_ms()) is KeyState.ACTIVE
+
     async def keys(self, org_name: str) -> list[KeyView]:
         """All keys of an organization, including expired and revoked ones, oldest first."""
         organization = await self._organization(org_name)
@@ -336,11 +346,18 @@ class Access:
         return True
 
     def _new_key(
-        self, org_id: str, *, name: str, role: Role, scopes: Collection[Scope], lifetime_ms: int | None = None
+        self,
+        org_id: str,
+        *,
+        name: str,
+        role: Role,
+        scopes: Collection[Scope],
+        lifetime_ms: int | None = None,
+        text: str | None = None,
     ) -> tuple[str, ApiKey]:
-        """The text of a new key, and its row."""
+        """The text of a new key, random unless given, and its row."""
         now_ms = self._clock.now_ms()
-        text = KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
+        text = text or KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         key = ApiKey(
             id=self._new_id("key"),
             org_id=org_id,
@@ -375,6 +392,11 @@ class Access:
         return webhook_signature.new_secret(self._random_bytes(webhook_signature.SECRET_BYTES))
 
 
+def is_key_text(text: str) -> bool:
+    """True if a text has the form of a key."""
+    return _KEY_TEXT.fullmatch(text) is not None
+
+
 def _read_header(authorization: str | None) -> str:
     """The key in an Authorization header; the scheme is case-insensitive, as in HTTP."""
     header = (authorization or "").strip(" \t")
@@ -384,7 +406,7 @@ def _read_header(authorization: str | None) -> str:
     key = key.lstrip(" ")
     if scheme.lower() != "bearer" or not key or " " in key:
         raise UnauthorizedError(KEY_MALFORMED)
-    if not _KEY_TEXT.fullmatch(key):  # we never issued it: skip the database
+    if not is_key_text(key):  # we never issued it: skip the database
         raise UnauthorizedError(KEY_INVALID)
     return key
 
