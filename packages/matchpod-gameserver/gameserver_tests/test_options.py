@@ -23,14 +23,16 @@ SECRET_FILE = {SECRET_VARIABLE: "/run/secrets/fleet"}
 def test_defaults_are_below_the_grace_period_of_kubernetes() -> None:
     options, command = parse_arguments(["--", "./cs2", "-port", "{port}"], SECRET_FILE)
     assert command == ["./cs2", "-port", "{port}"]
-    assert options == Options(secret_file="/run/secrets/fleet")
+    assert options == Options(secret_file="/run/secrets/fleet", log_format="human")
     assert options.grace_period < 30
 
 
 def test_options_are_read_until_the_two_dashes() -> None:
     arguments = ["--secret-file", "s", "--cfg-dir=/cfg", "--grace-period", "7.5", "--ip", "::", "--port-name", "srcds"]
     options, command = parse_arguments([*arguments, "--", "./cs2", "--ip", "--", "{cfg}"], {})
-    assert options == Options(secret_file="s", cfg_dir="/cfg", grace_period=7.5, ip="::", port_name="srcds")
+    assert options == Options(
+        secret_file="s", cfg_dir="/cfg", grace_period=7.5, ip="::", port_name="srcds", log_format="human"
+    )
     assert command == ["./cs2", "--ip", "--", "{cfg}"]
 
 
@@ -56,6 +58,7 @@ def test_options_are_read_until_the_two_dashes() -> None:
         (["--secret-file", "", "--", "x"], "--secret-file needs a value"),
         (["--", "x", "{map}"], "the command has the unknown placeholder {map}; --help lists all placeholders"),
         (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
+        (["--log-format", "xml", "--", "x"], "--log-format must be human or json, not `xml`"),
         (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
     ],
 )
@@ -81,17 +84,19 @@ def test_every_option_is_in_the_help() -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("30m", 1800), ("12h", 43_200)])
 def test_times_are_seconds_or_have_a_unit(text: str, seconds: float) -> None:
     options, _ = parse_arguments(["--max-life", text, f"--idle-exit={text}", "--", "x"], SECRET_FILE)
-    assert options == Options(secret_file="/run/secrets/fleet", max_life=seconds, idle_exit=seconds)
+    assert options == Options(secret_file="/run/secrets/fleet", max_life=seconds, idle_exit=seconds, log_format="human")
 
 
 def test_password_file_replaces_the_secret() -> None:
-    assert parse_arguments(["--password-file", "p", "--", "x"], {})[0] == Options(password_file="p")
-    assert parse_arguments(["--password-file", "p", "--", "x"], SECRET_FILE)[0] == Options(password_file="p")
+    assert parse_arguments(["--password-file", "p", "--", "x"], {})[0] == Options(password_file="p", log_format="human")
+    assert parse_arguments(["--password-file", "p", "--", "x"], SECRET_FILE)[0] == Options(
+        password_file="p", log_format="human"
+    )
 
 
 def test_password_is_derived_for_a_name_and_a_file() -> None:
     found = parse_derive_arguments(["--name", "cs2-eu-abcde", "--out=/run/p"], SECRET_FILE)
-    assert found == DeriveOptions("/run/secrets/fleet", "cs2-eu-abcde", "/run/p")
+    assert found == DeriveOptions("/run/secrets/fleet", "cs2-eu-abcde", "/run/p", log_format="human")
 
 
 @pytest.mark.parametrize(
@@ -118,3 +123,10 @@ def test_invalid_arguments_of_derive_password_are_one_sentence(
 def test_placeholders_are_replaced() -> None:
     template = ["./cs2", "-port", "{port}", "+hostname", "{name}, {port}"]
     assert expand_command(template, {"port": "7001", "name": "n"}) == ["./cs2", "-port", "7001", "+hostname", "n, 7001"]
+
+
+def test_unknown_format_in_the_variable_is_reported() -> None:
+    with pytest.raises(UsageError, match=r"^MATCHPOD_LOG_FORMAT must be human or json, not `xml`$"):
+        parse_arguments(["--", "x"], {**SECRET_FILE, "MATCHPOD_LOG_FORMAT": "xml"})
+    options, _ = parse_arguments(["--", "x"], {**SECRET_FILE, "MATCHPOD_LOG_FORMAT": ""})
+    assert options.log_format == "human"

@@ -51,7 +51,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
         line: dict[str, Plain | list[Plain]] = {
-            "time": _utc(record.created, "%Y-%m-%dT%H:%M:%S") + "Z",
+            "time": _iso_time(record.created),
             "level": record.levelname,
             "logger": record.name,
             "message": _message(record),
@@ -68,7 +68,7 @@ class HumanFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by its traceback if it has one."""
-        line = f"{_utc(record.created, '%H:%M:%S')} {record.levelname:<5} {escape_unprintable(_message(record))}"
+        line = f"{_iso_time(record.created)} {record.levelname:<5} {escape_unprintable(_message(record))}"
         fields = [(name, value) for name, value in _fields(record) if value is not None]
         if record.name.partition(".")[0] != _OWN_LOGGER:
             fields.append(("logger", record.name))
@@ -113,14 +113,15 @@ def escape_unprintable(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def _utc(seconds: float, form: str) -> str:
+def _iso_time(seconds: float) -> str:
+    """Return a time with its date, in UTC."""
     whole = math.floor(seconds)
-    return f"{_whole_seconds(whole, form)}.{int((seconds - whole) * 1000):03d}"
+    return f"{_whole_seconds(whole)}.{int((seconds - whole) * 1000):03d}Z"
 
 
 @lru_cache(1)
-def _whole_seconds(seconds: int, form: str) -> str:
-    return time.strftime(form, time.gmtime(seconds))
+def _whole_seconds(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def _message(record: logging.LogRecord) -> str:

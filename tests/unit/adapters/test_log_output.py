@@ -58,11 +58,11 @@ def parse(line: str) -> dict[str, object]:
 
 def test_human_line_has_time_level_message_fields_and_the_loggers_of_libraries() -> None:
     line = HumanFormatter().format(record(server_id="srv_1", region="sandbox"))
-    assert line == "02:40:00.456 INFO  match created  server_id=srv_1 region=sandbox"
-    assert HumanFormatter().format(record()) == "02:40:00.456 INFO  match created"
+    assert line == "2026-02-02T02:40:00.456Z INFO  match created  server_id=srv_1 region=sandbox"
+    assert HumanFormatter().format(record()) == "2026-02-02T02:40:00.456Z INFO  match created"
     made = record("connection lost")
     made.name = "asyncpg.pool"
-    assert HumanFormatter().format(made) == "02:40:00.456 INFO  connection lost  logger=asyncpg.pool"
+    assert HumanFormatter().format(made) == "2026-02-02T02:40:00.456Z INFO  connection lost  logger=asyncpg.pool"
 
 
 def test_values_that_are_not_one_word_are_quoted() -> None:
@@ -82,7 +82,7 @@ def test_control_characters_in_values_are_escaped() -> None:
 
 def test_traceback_is_indented_and_cannot_look_like_a_record() -> None:
     head, *below = HumanFormatter().format(failing()).split("\n")
-    assert head == "02:40:00.456 INFO  it failed"
+    assert head == "2026-02-02T02:40:00.456Z INFO  it failed"
     assert "ValueError: first" in "\n".join(below)
     assert all(line.startswith("    ") for line in below)
     assert "\x1b" not in "".join(below)

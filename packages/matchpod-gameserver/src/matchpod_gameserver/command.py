@@ -10,7 +10,15 @@ from contextlib import suppress
 
 from .game import ENDING, TIMING, GameProcess, Timing
 from .log import FatalError, log, retry
-from .options import DERIVE, HELP, UsageError, expand_command, parse_arguments, parse_derive_arguments
+from .options import (
+    DERIVE,
+    HELP,
+    LOG_FORMAT_VARIABLE,
+    UsageError,
+    expand_command,
+    parse_arguments,
+    parse_derive_arguments,
+)
 from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
 from .sdk import choose_port, read_gameserver
 
@@ -27,6 +35,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM, timing: Timing = TIMI
     if "--help" in (arguments[:1] if arguments[:1] != [DERIVE] else arguments[1:2]):
         os.write(1, HELP.replace(PROGRAM, program).encode())
         return 0
+    log.format = os.environ.get(LOG_FORMAT_VARIABLE, "")  # until the options have been read
     try:
         if arguments[:1] == [DERIVE]:
             return _derive(arguments[1:])
@@ -38,6 +47,7 @@ def main(arguments: Sequence[str], program: str = PROGRAM, timing: Timing = TIMI
 
 def _derive(arguments: Sequence[str]) -> int:
     options = parse_derive_arguments(arguments, os.environ)
+    log.format = options.log_format
     write_password(options.out, bootstrap_password(read_secret(options.secret_file), options.name))
     log("INFO", "RCON password written", name=options.name, file=options.out)
     return 0
@@ -49,6 +59,7 @@ def _run(arguments: Sequence[str], timing: Timing) -> int:
     cfg = ""
     try:
         options, template = parse_arguments(arguments, os.environ)
+        log.format = options.log_format
         # Before anything else, so that a missing file is reported at once.
         secret = b"" if options.password_file else read_secret(options.secret_file)
         password = read_password(options.password_file) if options.password_file else ""

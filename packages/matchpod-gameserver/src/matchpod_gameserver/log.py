@@ -1,4 +1,4 @@
-"""Write log lines in the format of the service, and log the progress of what takes time."""
+"""Write log lines in the formats of the service, and log the progress of what takes time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from typing import TypeVar
 RETRY_S = 1.0
 PROGRESS_S = 10.0  # interval of log lines while waiting
 
+FORMATS = ("human", "json")
+
+_LOGGER = "matchpod_gameserver"
 _BARE = re.compile(r"[^\s\"=\\]+")
 _T = TypeVar("_T")
 
@@ -21,15 +24,29 @@ class FatalError(Exception):
     """The game cannot run; the message is for the operator."""
 
 
-def log(level: str, message: str, **fields: object) -> None:
-    """Write a line to standard error, in the format of the service."""
-    now_s = time.time()
-    line = f"{time.strftime('%H:%M:%S', time.gmtime(now_s))}.{int(now_s % 1 * 1000):03d} {level:<5} {message}"
-    texts = {name: str(value) for name, value in fields.items()}
-    words = [f"{name}={text if _BARE.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]
-    # Not through `sys.stderr`, whose lock a thread may hold when the process exits.
-    with suppress(OSError):
-        os.write(2, ("  ".join(filter(None, (line, " ".join(words)))) + "\n").encode("utf-8", "replace"))
+class Log:
+    """Writes lines to standard error, in one of the formats of the service."""
+
+    def __init__(self) -> None:
+        self.format = FORMATS[0]
+
+    def __call__(self, level: str, message: str, **fields: object) -> None:
+        """Write a line."""
+        now_s = time.time()
+        at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now_s))}.{int(now_s % 1 * 1000):03d}Z"
+        if self.format == "json":
+            plain = {name: value if isinstance(value, (int, float)) else str(value) for name, value in fields.items()}
+            line = json.dumps({"time": at, "level": level, "logger": _LOGGER, "message": message, **plain})
+        else:
+            texts = {name: str(value) for name, value in fields.items()}
+            words = [f"{name}={text if _BARE.fullmatch(text) else json.dumps(text)}" for name, text in texts.items()]
+            line = "  ".join(filter(None, (f"{at} {level:<5} {message}", " ".join(words))))
+        # Not through `sys.stderr`, whose lock a thread may hold when the process exits.
+        with suppress(OSError):
+            os.write(2, f"{line}\n".encode("utf-8", "replace"))
+
+
+log = Log()
 
 
 def retry(attempt: Callable[[], _T], what: str, timeout_s: float, retry_s: float = RETRY_S) -> _T:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from .log import FatalError
+from .log import FORMATS, FatalError
 
 PASSWORD_VARIABLE = "MATCHPOD_RCON_PASSWORD"
 SECRET_VARIABLE = "MATCHPOD_FLEET_SECRET_FILE"
+LOG_FORMAT_VARIABLE = "MATCHPOD_LOG_FORMAT"
 DERIVE = "derive-password"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -35,6 +36,7 @@ it on SIGTERM, and exit when it does. Starts it when the Agones SDK answers, sin
   --max-life TIME          how long a match may take, from its allocation; then the game is ended (default: no limit)
   --idle-exit TIME         how long a match may have no player and no console connection; then the game is ended,
                            because the service that would release it must be gone (default: no limit)
+  --log-format FORMAT      of the log of this program: human or json (default: {LOG_FORMAT_VARIABLE}, else human)
 
 A TIME is a number of seconds, or has a unit: 90s, 30m, 12h. Servers without a match are left to Agones.
 In COMMAND, {{port}} is the port of the game and of RCON, {{ip}} the address to listen on, {{name}} the name of the
@@ -68,6 +70,7 @@ class Options(NamedTuple):
     grace_period: float = 25.0
     max_life: float = 0.0
     idle_exit: float = 0.0
+    log_format: str = ""
 
 
 class DeriveOptions(NamedTuple):
@@ -76,6 +79,7 @@ class DeriveOptions(NamedTuple):
     secret_file: str = ""
     name: str = ""
     out: str = ""
+    log_format: str = ""
 
 
 _AnyOptions = TypeVar("_AnyOptions", Options, DeriveOptions)
@@ -84,7 +88,7 @@ _AnyOptions = TypeVar("_AnyOptions", Options, DeriveOptions)
 def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Options, list[str]]:
     """Return the options and the command; raise UsageError if they are invalid."""
     rest = iter(arguments)
-    options, command = _parse(Options, rest), list(rest)
+    options, command = _with_log_format(_parse(Options, rest), environment), list(rest)
     used = {name for argument in command for name in _PLACEHOLDER.findall(argument)}
     if not command:
         raise UsageError("the command of the game server is missing; put it after --, as in: -- ./cs2 -port {port}")
@@ -101,7 +105,8 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
 
 def parse_derive_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> DeriveOptions:
     """Return the options of `derive-password`; raise UsageError if they are invalid."""
-    options = _with_secret(_parse(DeriveOptions, iter(arguments)), environment)
+    options = _with_log_format(_parse(DeriveOptions, iter(arguments)), environment)
+    options = _with_secret(options, environment)
     for name in ("name", "out"):
         if not getattr(options, name):
             raise UsageError(f"--{name} is missing; --help lists all options")
@@ -138,6 +143,14 @@ def _seconds(name: str, text: str) -> float:
     if found is None or float(found[1]) == 0:
         raise UsageError(f"{name} must be a time above 0 such as 90, 30m or 12h, not `{text}`")
     return float(found[1]) * _UNITS_S[found[2]]
+
+
+def _with_log_format(options: _AnyOptions, environment: Mapping[str, str]) -> _AnyOptions:
+    name = "--log-format" if options.log_format else LOG_FORMAT_VARIABLE
+    log_format = options.log_format or environment.get(LOG_FORMAT_VARIABLE) or FORMATS[0]
+    if log_format not in FORMATS:
+        raise UsageError(f"{name} must be {' or '.join(FORMATS)}, not `{log_format}`")
+    return options._replace(log_format=log_format)
 
 
 def _with_secret(options: _AnyOptions, environment: Mapping[str, str]) -> _AnyOptions:
