@@ -85,6 +85,24 @@ def test_stopping_service_answers_requests_while_it_is_not_ready(tmp_path: Path)
         service.process.kill()
 
 
+def test_systemd_is_told_when_the_service_is_ready_alive_and_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(CALL_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "300000")
+        with serving(tmp_path) as service:
+            received = {systemd.recv(1000).decode() for _ in range(4)}
+            assert received == {"WATCHDOG=1", f"READY=1\nSTATUS=listening on {service.url}"}
+            assert service.stop() == 0
+            systemd.settimeout(0)
+            while "STOPPING" not in (last := systemd.recv(1000).decode()):
+                pass
+            assert last == "STOPPING=1\nSTATUS=stopping"
+
+
 # --- starting -------------------------------------------------------------------------------------------------------
 
 

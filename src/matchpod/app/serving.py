@@ -27,6 +27,7 @@ import uvloop
 from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_processes
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
+from matchpod.adapters.systemd_notify import SystemdNotifier
 from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
 from matchpod.app.copies import claim_place, renew_place
 from matchpod.app.first_run import (
@@ -199,6 +200,7 @@ class ServiceProcess:
         grace_s: int = 0,
     ) -> None:
         self._service = service
+        self._notifier = SystemdNotifier(os.environ)
         self._grace_s = grace_s
         self._bound = bound
         self._url = url
@@ -245,6 +247,8 @@ class ServiceProcess:
         """The parts besides HTTP. Those that act on matches, servers, callbacks or old rows only if this one drives."""
         upkeep = self._service.upkeep
         jobs = {"clocks": upkeep.run_clock_checks}
+        if self._notifier.watchdog_s:
+            jobs["watchdog"] = self._notifier.run_watchdog
         if self._is_driving:
             jobs |= {
                 "supervisor": self._service.supervisor.run,
@@ -258,11 +262,13 @@ class ServiceProcess:
 
     def _on_listening(self) -> None:
         self._service.readiness.mark_ready()
+        self._notifier.ready(f"listening on {self._url}")
         _log.info("listening", extra={"url": self._url})
 
     async def _stop(self, http: Collection[asyncio.Task[None]]) -> None:
         signal.alarm(forced_exit_s(self._grace_s))
         self._service.readiness.drain()
+        self._notifier.stopping()
         _log.info("stopping")
         matches = callbacks = None
         if self._is_driving:
