@@ -1,0 +1,14 @@
+#!/bin/sh
+# Run a matchpod command as the user of the service, with its settings. Install it as /usr/local/bin/matchpod.
+set -eu
+if [ "$(id -un)" != matchpod ]; then
+    [ "$(id -u)" = 0 ] || exec sudo "$0" "$@"
+    exec runuser -u matchpod -- "$0" "$@"
+fi
+cd /var/lib/matchpod
+set -a # pass all of them on
+MATCHPOD_DATA_DIR=/var/lib/matchpod
+if [ -e /etc/matchpod/matchpod.env ]; then
+    . /etc/matchpod/matchpod.env
+fi
+exec /opt/matchpod/bin/matchpod "$@"
