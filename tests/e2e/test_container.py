@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -47,6 +48,20 @@ while orphans():
     time.sleep(0.05)
 sys.exit(42)
 """
+
+INTERRUPTS = """
+import signal, sys, time
+from matchpod.adapters.init_process import fork_service
+fork_service()
+received = []
+signal.signal(signal.SIGINT, lambda *_: received.append(1))
+print("waiting", flush=True)
+while not received:
+    time.sleep(0.02)
+time.sleep(1)
+sys.exit(len(received))
+"""
+"""Exits with the number of interrupts that it got."""
 
 LARGE_SORT = """
 import asyncio, os, sys
@@ -140,6 +155,21 @@ def test_process_1_reports_the_signal_that_ended_its_service(tmp_path: Path) -> 
     script = "import os; from matchpod.adapters.init_process import fork_service as f; f(); os.kill(os.getpid(), 9)"
     command = hardened(tmp_path, sys.executable, "-c", script, has_own_processes=True)
     assert subprocess.run(command, timeout=LIMIT_S, check=False).returncode == 128 + 9
+
+
+def test_interrupt_of_a_terminal_reaches_the_service_once(tmp_path: Path) -> None:
+    terminal, inside = pty.openpty()
+    command = hardened(tmp_path, sys.executable, "-c", INTERRUPTS, has_own_processes=True)
+    with subprocess.Popen(["setsid", "--ctty", "--wait", *command], stdin=inside, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"waiting\n"
+            os.write(terminal, b"\x03")
+            assert process.wait(LIMIT_S) == 1
+        finally:
+            process.kill()
+            os.close(inside)
+            os.close(terminal)
 
 
 def test_large_sort_needs_no_folder_for_temporary_files(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_main_reports_invalid_arguments_in_a_line_of_the_log(
     with pytest.raises(SystemExit) as exit_info:
         __main__.main(["gameserver", "--nonsense"])
     assert exit_info.value.code == 2
-    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} ERROR unknown option `--nonsense`; .*\n", capfd.readouterr().err)
+    assert re.fullmatch(r"[\d-]+T[\d:.]+Z ERROR unknown option `--nonsense`; .*\n", capfd.readouterr().err)
 
 
 def test_command_is_listed_in_the_help_of_the_app(capfd: pytest.CaptureFixture[str]) -> None:
