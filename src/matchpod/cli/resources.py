@@ -11,17 +11,15 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from matchpod.adapters.log_output import set_up_logging
-from matchpod.app import Resources, ResourcesError, check_vault_key, open_resources
-from matchpod.app.copies import find_copy
-from matchpod.app.extras import missing_extras
 from matchpod.cli.terminal import print_note
-from matchpod.ports import DatabaseError
 from matchpod.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:  # imported below where it is used, so that commands that need no database start quickly
+    from matchpod.app import Resources
 
 _T = TypeVar("_T")
 
@@ -36,6 +34,8 @@ def load_process_settings() -> Settings:
 
 def check_extras(settings: Settings) -> None:
     """Exit with code 2 if these settings need an extra that is not installed."""
+    from matchpod.app.extras import missing_extras
+
     if missing := missing_extras(settings):
         fail(*missing, code=2)
 
@@ -53,6 +53,10 @@ def run_with_resources(
     is a copy, whose matches and servers are another's. Only with `may_create` a database is created if there is none:
     else a command that is run in the wrong folder would show an empty one.
     """
+    from matchpod.adapters.log_output import set_up_logging
+    from matchpod.app import ResourcesError
+    from matchpod.ports import DatabaseError
+
     settings = load_process_settings()
     check_extras(settings)
     if not may_create and settings.database_url is None and not settings.database_path.exists():
@@ -78,6 +82,9 @@ def fail(*sentences: str, code: int = 1) -> NoReturn:
 async def _run(
     work: Callable[[Resources], Awaitable[_T]], settings: Settings, *, needs_key: bool, needs_original: bool
 ) -> _T:
+    from matchpod.app import ResourcesError, check_vault_key, open_resources
+    from matchpod.app.copies import find_copy
+
     resources = await open_resources(settings)
     try:
         if needs_original and (reason := await find_copy(resources)) is not None:

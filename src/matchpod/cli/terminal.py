@@ -9,9 +9,6 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from matchpod.adapters.log_output import escape_unprintable
 
@@ -34,6 +31,11 @@ def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(items), indent=2))
         return
+    # Imported here, so that commands that print no table start quickly.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="")
     for head in columns:
         table.add_column(head, overflow="fold")
