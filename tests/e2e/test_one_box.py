@@ -212,6 +212,13 @@ def test_unit_is_valid_and_hardened(tmp_path: Path) -> None:
     assert float(exposure[1]) <= 2.0, rated.stdout
 
 
+def test_unit_leaves_game_servers_running_and_visible_at_a_restart() -> None:
+    lines = (DEPLOY / "systemd" / "matchpod.service").read_text().splitlines()
+    assert "KillMode=process" in lines
+    for option in ("PrivateUsers=", "RemoveIPC=", "ProcSubset=", "PrivatePIDs=", "DynamicUser="):
+        assert not [line for line in lines if line.startswith(option)], "see the comment in the unit"
+
+
 def test_firewall_is_valid() -> None:
     nft, unshare = program("nft"), program("unshare")
     isolated = [unshare, "--map-root-user", "--net"]
