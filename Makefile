@@ -30,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help run test unit-tests core-tests service-tests simulator-tests browser-tests chromium soak chaos check fix golden bench
+.PHONY: help run test unit-tests core-tests service-tests simulator-tests browser-tests chromium soak chaos check fix golden image bench
 
 help: ## Show this help
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name text; do \
@@ -114,6 +114,9 @@ fix: $(READY) ## Fix lint errors and format, as far as ruff can
 golden: $(READY) ## Write the golden files again; review the difference before committing it
 	@MATCHPOD_WRITE_GOLDEN=1 $(BIN)/pytest --quiet tests/golden tests/unit/web/test_golden.py
 	@git --no-pager diff --stat -- tests/golden
+
+image: $(READY) ## Build the images of the service and of game servers; ARGS="--help" lists the options
+	@$(BIN)/python scripts/build_image.py $(ARGS)
 
 # AGAINST=/path/of/another/checkout compares with it: reading, the cost of a match, and the latency of callbacks.
 bench: AGAINST_OPTION = $(if $(AGAINST),--against $(AGAINST))
