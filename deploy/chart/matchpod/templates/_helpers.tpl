@@ -1,0 +1,241 @@
+{{/* Names, labels and parts that several templates use. */}}
+{{- define "matchpod.name" -}}
+{{- default "matchpod" .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "matchpod.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "matchpod.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "matchpod.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "matchpod.serviceAccountName" -}}
+{{- default (include "matchpod.fullname" .) .Values.serviceAccount.name -}}
+{{- end }}
+
+{{- define "matchpod.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "matchpod.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "matchpod.labels" -}}
+{{ include "matchpod.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "matchpod-%s" .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "matchpod.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+
+{{- define "matchpod.publicUrl" -}}
+{{- default (printf "http://%s.%s.svc:%v" (include "matchpod.fullname" .) .Release.Namespace .Values.service.port) .Values.publicUrl -}}
+{{- end }}
+
+{{/* The values of gameServer for a region: its own before those of all. */}}
+{{- define "matchpod.gameServer" -}}
+{{- mergeOverwrite (deepCopy .root.Values.gameServer) (deepCopy (default dict .region.gameServer)) | toJson -}}
+{{- end }}
+
+{{- define "matchpod.fleetName" -}}
+{{- default (printf "%s-%s" (include "matchpod.fullname" .root) .region.code) .region.fleet | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* The regions on Agones in this cluster, as JSON: {"regions": [...], "namespaces": [...]}. */}}
+{{- define "matchpod.local" -}}
+{{- $regions := list -}}
+{{- $namespaces := list -}}
+{{- range .Values.regions -}}
+{{- if and (eq .kind "agones") (not .kubeconfigSecret) -}}
+{{- $regions = append $regions . -}}
+{{- $namespaces = append $namespaces (default $.Release.Namespace .namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- dict "regions" $regions "namespaces" (uniq $namespaces) | toJson -}}
+{{- end }}
+
+{{/* A key and its value as in matchpod.toml. JSON is TOML, except for tables. */}}
+{{- define "matchpod.toml" -}}
+{{ .key }} = {{ if kindIs "map" .value }}{ {{- range $i, $key := keys .value | sortAlpha }}{{ if $i }},{{ end }} {{ $key | toJson }} = {{ get $.value $key | toJson }}{{ end }} }{{ else }}{{ toJson .value }}{{ end }}
+{{- end }}
+
+{{/* The settings file. Paths are those of matchpod.volumes. */}}
+{{- define "matchpod.settingsFile" -}}
+# Written by the chart from the value regions.
+{{- range $region := .Values.regions }}
+
+[[regions]]
+{{- range $key := list "code" "name" "location" "speed" "allows_simulator" }}
+{{- if hasKey $region $key }}
+{{ include "matchpod.toml" (dict "key" $key "value" (get $region $key)) }}
+{{- end }}
+{{- end }}
+
+[regions.fleet]
+kind = {{ toJson $region.kind }}
+{{- $fleet := dict }}
+{{- if eq $region.kind "agones" }}
+{{- $folder := printf "/etc/matchpod/regions/%s" $region.code }}
+{{- $_ := set $fleet "fleet" (include "matchpod.fleetName" (dict "root" $ "region" $region)) }}
+{{- $_ := set $fleet "namespace" (default $.Release.Namespace $region.namespace) }}
+{{- $_ := set $fleet "secret_file" (printf "%s/secret" $folder) }}
+{{- $_ := set $fleet "previous_secret_file" (printf "%s/previous" $folder) }}
+{{- if $region.kubeconfigSecret }}
+{{- $_ := set $fleet "kubeconfig" (printf "/etc/matchpod/clusters/%s/kubeconfig" $region.code) }}
+{{- else }}
+{{- $_ := set $fleet "console_address_types" (list "PodIP") }}
+{{- end }}
+{{- else if eq $region.kind "static" }}
+{{- $servers := list }}
+{{- range $region.servers }}
+{{- $servers = append $servers (printf "{ address = %s, rcon_password = %s }" (toJson .address) (toJson .rcon_password)) }}
+{{- end }}
+servers = [{{ join ", " $servers }}]
+{{- else }}
+{{- $_ := set $fleet "ports" "27100-27199" }}
+{{- end }}
+{{- $fleet = mergeOverwrite $fleet (deepCopy (default dict $region.options)) }}
+{{- range $key := keys $fleet | sortAlpha }}
+{{ include "matchpod.toml" (dict "key" $key "value" (get $fleet $key)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "matchpod.hasSettingsFile" -}}
+{{- if or .Values.regions .Values.settingsFile.existingSecret }}true{{ end -}}
+{{- end }}
+
+{{/* The environment of every container with the program. Secrets are references, never values. */}}
+{{- define "matchpod.environment" -}}
+- name: MATCHPOD_DATA_DIR
+  value: /var/lib/matchpod/data
+{{- if eq .Values.database.kind "postgresql" }}
+- name: MATCHPOD_DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.database.existingSecret }}
+      key: {{ .Values.database.key }}
+{{- end }}
+{{- with .Values.secretKey.existingSecret }}
+- name: MATCHPOD_SECRET_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.secretKey.key }}
+{{- end }}
+- name: MATCHPOD_LOG_FORMAT
+  value: {{ default "json" .Values.settings.log_format | quote }}
+{{- end }}
+
+{{/* A setting as text: YAML reads on and off as true and false, and large numbers as fractions. */}}
+{{- define "matchpod.text" -}}
+{{- if kindIs "bool" . }}{{ ternary "on" "off" . }}{{ else if kindIs "slice" . }}{{ join "," . }}{{ else if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end }}
+
+{{- define "matchpod.podSecurityContext" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- range $key, $value := .Values.podSecurityContext }}
+{{- if not (kindIs "invalid" $value) }}
+{{ $key }}: {{ $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "matchpod.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* The volume with the data folder. */}}
+{{- define "matchpod.dataVolume" -}}
+- name: data
+{{- if eq .Values.database.kind "sqlite" }}
+  persistentVolumeClaim:
+    claimName: {{ default (printf "%s-data" (include "matchpod.fullname" .)) .Values.persistence.existingClaim }}
+{{- else }}
+  emptyDir:
+    sizeLimit: 1Gi
+{{- end }}
+{{- end }}
+
+{{/* Placement that all pods share. */}}
+{{- define "matchpod.placement" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Values that fit the schema but cannot work together: one sentence each, all at once. */}}
+{{- define "matchpod.check" -}}
+{{- $faults := list -}}
+{{- $isService := not .Values.fleetsOnly -}}
+{{- if and $isService (eq .Values.database.kind "sqlite") (gt (int .Values.replicaCount) 1) -}}
+{{- $faults = append $faults (printf "replicaCount is %v, but an SQLite database is used by one process only: set it to 1, or database.kind to postgresql." .Values.replicaCount) -}}
+{{- end -}}
+{{- if and $isService (eq .Values.database.kind "postgresql") (not .Values.database.existingSecret) -}}
+{{- $faults = append $faults "database.kind is postgresql, but database.existingSecret does not name the Secret with its URL." -}}
+{{- end -}}
+{{- if and $isService (eq .Values.database.kind "postgresql") (not .Values.secretKey.existingSecret) -}}
+{{- $faults = append $faults "secretKey.existingSecret is required with PostgreSQL: all replicas must have the same key. Make one with: openssl rand -base64 32" -}}
+{{- end -}}
+{{- $least := add .Values.preStopSeconds .Values.stopGraceSeconds 25 -}}
+{{- if lt (int .Values.terminationGracePeriodSeconds) (int $least) -}}
+{{- $faults = append $faults (printf "terminationGracePeriodSeconds is %v, but stopping takes up to %v s: preStopSeconds, stopGraceSeconds, and 25 s for callbacks." .Values.terminationGracePeriodSeconds $least) -}}
+{{- end -}}
+{{- if and .Values.settingsFile.existingSecret .Values.regions -}}
+{{- $faults = append $faults "settingsFile.existingSecret and regions cannot both be set: the regions are in that file." -}}
+{{- end -}}
+{{- $codes := list -}}
+{{- range .Values.regions -}}
+{{- if has .code $codes -}}
+{{- $faults = append $faults (printf "Two regions have the code %s." .code) -}}
+{{- end -}}
+{{- $codes = append $codes .code -}}
+{{- if and (eq .kind "process") (gt (int $.Values.replicaCount) 1) -}}
+{{- $faults = append $faults (printf "Region %s is of the kind process, whose servers run inside one pod, but replicaCount is %v." .code $.Values.replicaCount) -}}
+{{- end -}}
+{{- if eq .kind "agones" -}}
+{{- $game := include "matchpod.gameServer" (dict "root" $ "region" .) | fromJson -}}
+{{- if and (not .kubeconfigSecret) $game.create (eq $game.kind "cs2") (not $game.image.repository) -}}
+{{- $faults = append $faults (printf "Region %s has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game." .code) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- if and (include "matchpod.local" . | fromJson).regions (not .Values.networkPolicy.apiServers) -}}
+{{- $faults = append $faults "networkPolicy.apiServers is empty, but regions on Agones need the API server: kubectl get endpointslices -n default kubernetes" -}}
+{{- end -}}
+{{- if and $isService (eq .Values.database.kind "postgresql") (not .Values.networkPolicy.postgresql) -}}
+{{- $faults = append $faults "networkPolicy.postgresql is empty, so the database could not be reached." -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
+{{- $faults = append $faults "ingress.host is required with an Ingress." -}}
+{{- end -}}
+{{- if $faults -}}
+{{- fail (printf "\n%s" (join "\n" $faults)) -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,136 @@
+"""Write the generated parts of the Helm chart: run it after changing its values, a setting, or deploy/monitoring.
+
+README.md of the chart gets the table of all values, values.schema.json the settings of the service, and `files` the
+alerts and boards of deploy/monitoring, which a chart cannot read from outside its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+
+from matchpod.settings.table import SERVICE, Setting
+
+ROOT = Path(__file__).resolve().parents[1]
+CHART = ROOT / "deploy" / "chart" / "matchpod"
+MONITORING = ROOT / "deploy" / "monitoring"
+BEGIN, END = "<!-- values: written by scripts/write_chart.py -->\n", "<!-- end of values -->\n"
+
+SET_BY_CHART: Mapping[str, str] = {
+    "config": "`regions`, `settingsFile.existingSecret`",
+    "data_dir": "fixed: a folder in the volume",
+    "host": "fixed: every interface of the pod",
+    "port": "fixed: 8080; `service.port` is that of the Service",
+    "ops_port": "fixed: 8081; `service.opsPort` is that of the Service",
+    "public_url": "`publicUrl`",
+    "database_url": "`database.existingSecret`",
+    "secret_key": "`secretKey.existingSecret`",
+    "first_key_file": "`firstKey.existingSecret`",
+    "stop_grace_s": "`stopGraceSeconds`",
+}
+"""Settings that are not in the value `settings`, and the values that set them."""
+
+_NUMBER = re.compile(r"(?:(off) or )?a whole number from (\d+) to (\d+)")
+_CHOICE = re.compile(r"(\w+(?:, \w+)*) or (\w+)")
+_COMMENT = re.compile(r"(?P<indent> *)# (?:-- )?(?P<text>.*)")
+_VALUE = re.compile(r"(?P<indent> *)(?P<key>\w+):(?P<rest>.*)")
+
+
+def setting_schema(setting: Setting) -> dict[str, object]:
+    """Return the schema of a setting in the value `settings`. YAML reads on and off as true and false."""
+    allowed = setting.rule.allowed
+    schema: dict[str, object]
+    if found := _NUMBER.fullmatch(allowed):
+        number: dict[str, object] = {"type": "integer", "minimum": int(found[2]), "maximum": int(found[3])}
+        schema = {"anyOf": [number, {"enum": ["off", False]}]} if found[1] else number
+    elif allowed == "on or off":
+        schema = {"enum": ["on", "off", True, False]}
+    elif found := _CHOICE.fullmatch(allowed):
+        schema = {"enum": [*found[1].split(", "), found[2]]}
+    elif "separated by commas" in allowed:
+        schema = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    else:
+        schema = {"type": ["string", "integer"]}
+    return {"description": setting.meaning, **schema}
+
+
+def write_schema(text: str) -> str:
+    """Return the schema of the values with the settings of the service in it."""
+    schema = json.loads(text)
+    schema["properties"]["settings"]["properties"] = {
+        setting.key: setting_schema(setting) for setting in SERVICE if setting.key not in SET_BY_CHART
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def described_values(text: str) -> Iterator[tuple[str, str, object]]:
+    """Yield the path, the description and the default of every value in values.yaml."""
+    values = yaml.safe_load(text)
+    path: list[str] = []
+    description: list[str] = []
+    for line in text.splitlines():
+        if comment := _COMMENT.fullmatch(line):
+            description = [comment["text"]] if "# -- " in line else [*description, comment["text"]] * bool(description)
+        elif value := _VALUE.fullmatch(line):
+            path = [*path[: len(value["indent"]) // 2], value["key"]]
+            if description:
+                default = values
+                for key in path:
+                    default = default[key]
+                yield ".".join(path), " ".join(description), default
+            description = []
+        else:
+            description = []
+
+
+def write_readme(text: str, values: str) -> str:
+    """Return README.md of the chart with the tables of values and of settings that other values set."""
+    head, rest = text.split(BEGIN)
+    _, tail = rest.split(END)
+    rows = [f"| `{path}` | {_default(default)} | {meaning} |" for path, meaning, default in described_values(values)]
+    table = ["| value | default | meaning |", "|---|---|---|", *rows]
+    known = {setting.key for setting in SERVICE}
+    others = [f"| `{setting}` | {where} |" for setting, where in SET_BY_CHART.items() if setting in known]
+    others = ["| setting | value |", "|---|---|", *others]
+    intro = "Settings that are not below `settings`, because other values set them:"
+    return head + BEGIN + "\n".join(["", *table, "", intro, "", *others, "", ""]) + END + tail
+
+
+def monitoring_files() -> dict[Path, str]:
+    """Return the copies of alerts and boards, by their paths in the chart."""
+    alerts = MONITORING / "alerts.yaml"
+    files = {CHART / "files" / "alerts.yaml": alerts.read_text("utf-8")} if alerts.is_file() else {}
+    boards = sorted((MONITORING / "dashboards").glob("*.json"))
+    return files | {CHART / "files" / "dashboards" / board.name: board.read_text("utf-8") for board in boards}
+
+
+def generated_files() -> dict[Path, str]:
+    """Return the content of all generated files."""
+    readme, schema, values = (CHART / name for name in ("README.md", "values.schema.json", "values.yaml"))
+    return {
+        readme: write_readme(readme.read_text("utf-8"), values.read_text("utf-8")),
+        schema: write_schema(schema.read_text("utf-8")),
+        **monitoring_files(),
+    }
+
+
+def _default(value: object) -> str:
+    return "" if value in ("", None) else f"`{json.dumps(value) if not isinstance(value, str) else value}`"
+
+
+def main() -> int:
+    """Write the files."""
+    for path, text in generated_files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""Render the chart with all files in `ci`, in one process per version of Kubernetes.
+
+helm takes seconds to start where it is emulated, so an enclosing chart has the chart once per file of values, each under
+the name of its file.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from tests.deploy.tools import find_tool
+
+CHART = Path(__file__).resolve().parents[2] / "deploy" / "chart" / "matchpod"
+VALUES = sorted((CHART / "ci").glob("*-values.yaml"))
+NAMES = tuple(file.name.removesuffix("-values.yaml") for file in VALUES)
+KUBERNETES = ("1.34.0", "1.35.0", "1.36.0")
+RENDERED = [
+    pytest.param(version, marks=[pytest.mark.soak] * (platform.machine() != "x86_64" and version != KUBERNETES[-1]))
+    for version in KUBERNETES
+]
+"""Versions to render for. Where helm is emulated, one is enough: no template depends on the version."""
+RELEASE = "matchpod"
+NAMESPACE = "matchpod"
+
+Object = dict[str, Any]
+_SOURCE = re.compile(r"^# Source: all/charts/([a-z-]+)/templates/", re.MULTILINE)
+
+
+def helm(*words: str) -> subprocess.CompletedProcess[str]:
+    # It ends before it needs to collect garbage, and without that it takes a quarter less CPU time.
+    environment = {**os.environ, "GOGC": "off"}
+    return subprocess.run([*find_tool("helm"), *words], capture_output=True, text=True, check=False, env=environment)
+
+
+def write_enclosing_chart(folder: Path) -> Path:
+    """Write a chart that contains the chart once per file of values."""
+    # The name decides how objects are called, so all are called as in a release of their own.
+    values = {name: yaml.safe_load(file.read_text()) for name, file in zip(NAMES, VALUES, strict=True)}
+    dependencies = [{"name": "matchpod", "version": "*", "alias": name} for name in NAMES]
+    enclosing = {"apiVersion": "v2", "name": "all", "version": "1.0.0", "dependencies": dependencies}
+    (folder / "charts").mkdir(parents=True)
+    shutil.copytree(CHART, folder / "charts" / "matchpod")
+    (folder / "Chart.yaml").write_text(yaml.safe_dump(enclosing))
+    (folder / "values.yaml").write_text(yaml.safe_dump(values))
+    return folder
+
+
+@cache
+def render(folder: Path, version: str) -> dict[str, list[Object]]:
+    """Return the objects of every file of values."""
+    done = helm("template", RELEASE, str(folder), "--namespace", NAMESPACE, "--kube-version", version)
+    assert done.returncode == 0, done.stderr
+    objects: dict[str, list[Object]] = {name: [] for name in NAMES}
+    for part in re.split(r"^---$", done.stdout, flags=re.MULTILINE):
+        if source := _SOURCE.search(part):
+            objects[source[1]] += [one for one in yaml.safe_load_all(part) if one]
+    return objects
+
+
+@pytest.fixture(scope="session")
+def enclosing_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the enclosing chart."""
+    return write_enclosing_chart(tmp_path_factory.mktemp("chart") / "all")

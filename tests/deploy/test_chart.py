@@ -1,0 +1,541 @@
+"""The Helm chart: what it renders is valid, hardened and understood by the service, and values that cannot work fail."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from matchpod.settings import load_settings
+from matchpod.settings.table import SERVICE
+from matchpod_gameserver.options import parse_arguments, parse_derive_arguments
+from scripts import write_chart
+from scripts.deploy_tools import KUBERNETES_SCHEMAS
+from tests.deploy.rendered_chart import (
+    CHART,
+    KUBERNETES,
+    NAMES,
+    NAMESPACE,
+    RENDERED,
+    Object,
+    enclosing_chart,
+    helm,
+    render,
+)
+from tests.deploy.tools import find_wheel
+
+__all__ = ["enclosing_chart"]
+ROOT = CHART.parents[2]
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+EXTENSIONS = {"Fleet", "FleetAutoscaler", "ServiceMonitor", "PrometheusRule"}
+"""Kinds that Kubernetes has only with Agones and the Prometheus operator."""
+
+
+@pytest.fixture
+def rendered(enclosing_chart: Path) -> dict[str, list[Object]]:
+    return render(enclosing_chart, KUBERNETES[-1])
+
+
+def kinds(objects: list[Object], kind: str) -> list[Object]:
+    return [one for one in objects if one["kind"] == kind]
+
+
+def named(objects: list[Object], kind: str, name: str = "matchpod") -> Object:
+    (found,) = [one for one in kinds(objects, kind) if one["metadata"]["name"] == name]
+    return found
+
+
+def pod_of(one: Object) -> Object | None:
+    """The pod in an object, if it has one."""
+    spec: Object = one.get("spec", {})
+    match one["kind"]:
+        case "Pod":
+            return spec
+        case "Deployment" | "Job":
+            return spec["template"]["spec"]  # type: ignore[no-any-return]
+        case "CronJob":
+            return spec["jobTemplate"]["spec"]["template"]["spec"]  # type: ignore[no-any-return]
+        case "Fleet":
+            return spec["template"]["spec"]["template"]["spec"]  # type: ignore[no-any-return]
+    return None
+
+
+def pods(rendered: dict[str, list[Object]]) -> list[tuple[str, Object]]:
+    found = [(f"{name}/{one['kind']}", pod_of(one)) for name, objects in rendered.items() for one in objects]
+    return [(name, pod) for name, pod in found if pod is not None]
+
+
+def containers(pod: Object) -> list[Object]:
+    return [*pod.get("initContainers", []), *pod["containers"]]
+
+
+@cache
+def definitions(version: str) -> Any:
+    with zipfile.ZipFile(find_wheel(KUBERNETES_SCHEMAS)) as wheel:
+        return json.loads(
+            wheel.read(f"kubernetes_validate/kubernetes-json-schema/v{version}-local-strict/_definitions.json")
+        )
+
+
+@cache
+def validator(version: str, name: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for({"$defs": definitions(version)["$defs"], "$ref": f"#/$defs/{name}"})
+
+
+def definition(one: Object) -> str:
+    """The name of the schema of an object."""
+    group, _, version = one["apiVersion"].rpartition("/")
+    folder = {"": "core", "rbac.authorization.k8s.io": "rbac", "networking.k8s.io": "networking"}.get(group, group)
+    return f"io.k8s.api.{folder}.{version}.{one['kind']}"
+
+
+# --- what is rendered -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", RENDERED)
+def test_chart_is_rendered_for_every_version_of_kubernetes(enclosing_chart: Path, version: str) -> None:
+    assert all(render(enclosing_chart, version).values())
+    assert not [
+        file for file in (CHART / "templates").rglob("*") if file.is_file() and "Capabilities" in file.read_text()
+    ]
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_objects_are_valid(rendered: dict[str, list[Object]], version: str) -> None:
+    for name, objects in rendered.items():
+        for one in objects:
+            if one["kind"] == "Fleet":
+                template = one["spec"]["template"]["spec"]["template"]
+                found = validator(version, "io.k8s.api.core.v1.PodTemplateSpec").iter_errors(template)
+            elif one["kind"] in EXTENSIONS:
+                continue
+            else:
+                found = validator(version, definition(one)).iter_errors(one)
+            assert [f"{name}/{one['kind']}: {fault}" for fault in found] == []
+
+
+def test_unknown_field_is_found(rendered: dict[str, list[Object]]) -> None:
+    deployment = json.loads(json.dumps(named(rendered["cluster"], "Deployment")))
+    deployment["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    assert list(validator(KUBERNETES[0], definition(deployment)).iter_errors(deployment))
+
+
+def test_helm_finds_no_fault() -> None:
+    done = helm("lint", "--strict", str(CHART))
+    assert done.returncode == 0, done.stdout
+
+
+def test_pods_are_not_root_and_cannot_change_their_image(rendered: dict[str, list[Object]]) -> None:
+    for name, pod in pods(rendered):
+        security = pod["securityContext"]
+        assert security["runAsNonRoot"] is True, name
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert security.get("runAsUser", 1) > 0, name
+        for container in containers(pod):
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False, name
+            assert own["capabilities"] == {"drop": ["ALL"]}, name
+            # CS2 writes into its own folder; the simulated server and the service write nothing.
+            assert own["readOnlyRootFilesystem"] is (container["name"] != "game" or "try" in name or "other" in name), (
+                name
+            )
+            assert container["resources"]["limits"]["memory"], name
+
+
+def test_kubernetes_adds_no_variables_that_look_like_settings(rendered: dict[str, list[Object]]) -> None:
+    """A Service called matchpod would add MATCHPOD_PORT=tcp://…, and the service would not start."""
+    assert all(pod["enableServiceLinks"] is False for _, pod in pods(rendered))
+
+
+def test_no_secret_is_in_the_environment(rendered: dict[str, list[Object]]) -> None:
+    secrets = {setting.variable for setting in SERVICE if setting.is_secret}
+    seen = set()
+    for name, pod in pods(rendered):
+        for variable in (one for container in containers(pod) for one in container.get("env", [])):
+            if variable["name"] in secrets:
+                seen.add(variable["name"])
+                assert list(variable["valueFrom"]) == ["secretKeyRef"], name
+    assert seen == {"MATCHPOD_DATABASE_URL", "MATCHPOD_SECRET_KEY"}
+
+
+def test_only_pods_that_use_the_api_have_a_token(rendered: dict[str, list[Object]]) -> None:
+    for name, objects in rendered.items():
+        for one in objects:
+            pod = pod_of(one)
+            if pod is None or one["kind"] == "Fleet":
+                continue
+            uses_api = one["kind"] == "Deployment" and name in {"cluster", "try"}
+            assert pod["automountServiceAccountToken"] is uses_api, (name, one["kind"])
+
+
+def test_every_key_of_a_mounted_volume_exists_and_every_volume_is_mounted(rendered: dict[str, list[Object]]) -> None:
+    for name, pod in pods(rendered):
+        volumes = [volume["name"] for volume in pod.get("volumes", [])]
+        mounted = {mount["name"] for container in containers(pod) for mount in container.get("volumeMounts", [])}
+        assert sorted(mounted) == sorted(volumes), name
+        assert not any("subPath" in mount for one in containers(pod) for mount in one.get("volumeMounts", [])), name
+
+
+def test_probes_ask_the_port_that_is_not_public(rendered: dict[str, list[Object]]) -> None:
+    for name in ("sandbox", "cluster"):
+        (container,) = named(rendered[name], "Deployment")["spec"]["template"]["spec"]["containers"]
+        paths = {kind: container[kind]["httpGet"] for kind in ("startupProbe", "readinessProbe", "livenessProbe")}
+        assert paths == {
+            "startupProbe": {"path": "/healthz", "port": "ops"},
+            "readinessProbe": {"path": "/readyz", "port": "ops"},
+            "livenessProbe": {"path": "/healthz", "port": "ops"},
+        }
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        environment = {one["name"]: one.get("value") for one in container["env"]}
+        assert (ports["http"], ports["ops"]) == (environment["MATCHPOD_PORT"], environment["MATCHPOD_OPS_PORT"])
+
+
+def test_stopping_pod_is_killed_only_after_all_its_grace_periods(rendered: dict[str, list[Object]]) -> None:
+    pod = named(rendered["cluster"], "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    grace_s = int({one["name"]: one.get("value") for one in container["env"]}["MATCHPOD_STOP_GRACE_S"])
+    asleep_s = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert asleep_s > 0
+    assert pod["terminationGracePeriodSeconds"] > asleep_s + grace_s + 25
+
+
+def test_sqlite_has_one_pod_at_a_time_and_replicas_are_never_all_gone(rendered: dict[str, list[Object]]) -> None:
+    sandbox, cluster = (named(rendered[name], "Deployment")["spec"] for name in ("sandbox", "cluster"))
+    assert (sandbox["replicas"], sandbox["strategy"]) == (1, {"type": "Recreate"})
+    assert kinds(rendered["sandbox"], "PodDisruptionBudget") == []
+    assert cluster["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    budget = named(rendered["cluster"], "PodDisruptionBudget")["spec"]
+    labels = cluster["template"]["metadata"]["labels"]
+    assert budget["maxUnavailable"] < cluster["replicas"]
+    assert budget["selector"]["matchLabels"].items() <= labels.items()
+    spread = cluster["template"]["spec"]["topologySpreadConstraints"]
+    assert {one["topologyKey"] for one in spread} == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+    assert all(one["labelSelector"]["matchLabels"].items() <= labels.items() for one in spread)
+
+
+def test_services_select_the_pods_of_the_service_only(rendered: dict[str, list[Object]]) -> None:
+    for name in ("sandbox", "cluster"):
+        objects = rendered[name]
+        labels = {
+            one["kind"]: (one["spec"].get("jobTemplate", one)["spec"].get("template") or one)["metadata"]["labels"]
+            for one in objects
+            if one["kind"] in {"Deployment", "Job", "CronJob", "Pod"}
+        }
+        for service in kinds(objects, "Service"):
+            selector = service["spec"]["selector"].items()
+            assert [kind for kind, found in labels.items() if selector <= found.items()] == ["Deployment"], name
+
+
+def test_metrics_are_never_public(rendered: dict[str, list[Object]]) -> None:
+    for service in (one for objects in rendered.values() for one in kinds(objects, "Service")):
+        if service["spec"].get("type", "ClusterIP") != "ClusterIP":
+            assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
+    for ingress in (one for objects in rendered.values() for one in kinds(objects, "Ingress")):
+        paths = [path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]]
+        assert not {"/", "/metrics", "/readyz"} & set(paths)
+
+
+def test_migration_is_a_hook_before_the_pods_and_needs_nothing_of_the_release(
+    rendered: dict[str, list[Object]],
+) -> None:
+    job = named(rendered["cluster"], "Job", "matchpod-migrate")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    pod = pod_of(job)
+    assert pod is not None
+    assert pod["containers"][0]["args"] == ["migrate"]
+    assert {next(iter(volume.keys() - {"name"})) for volume in pod["volumes"]} == {"emptyDir"}
+    assert "serviceAccountName" not in pod
+    assert kinds(rendered["sandbox"], "Job") == []
+
+
+def test_rights_are_those_of_the_example_in_the_namespaces_of_fleets_only(rendered: dict[str, list[Object]]) -> None:
+    example = list(yaml.safe_load_all((ROOT / "deploy/examples/rbac.yaml").read_text()))
+    (expected,) = [one["rules"] for one in example if one["kind"] == "Role"]
+    for name in NAMES:
+        roles = kinds(rendered[name], "Role")
+        assert [role["metadata"]["namespace"] for role in roles] == ["game-servers"] * (
+            name in {"cluster", "try", "other-cluster"}
+        )
+        assert all(role["rules"] == expected for role in roles)
+        bindings = [
+            (one["metadata"]["namespace"], one["subjects"][0]["namespace"])
+            for one in kinds(rendered[name], "RoleBinding")
+        ]
+        assert bindings == [("game-servers", NAMESPACE)] * len(roles)
+        assert kinds(rendered[name], "ClusterRole") == []
+
+
+def test_commands_of_game_servers_are_valid(rendered: dict[str, list[Object]]) -> None:
+    for fleet in (one for objects in rendered.values() for one in kinds(objects, "Fleet")):
+        template = fleet["spec"]["template"]["spec"]
+        assert template["ports"] == [
+            {"name": "game", "portPolicy": "Passthrough", "protocol": "TCPUDP", "container": "game"}
+        ]
+        pod = template["template"]["spec"]
+        (init,), (game,) = pod["initContainers"], pod["containers"]
+        derive = [word.replace("$(POD_NAME)", "matchpod-eu-abcde-fghij") for word in init["args"]]
+        parse_derive_arguments(derive, {"MATCHPOD_FLEET_SECRET_FILE": "/run/fleet/secret"})
+        options, command = parse_arguments(game["args"], {})
+        assert options.grace_period < pod["terminationGracePeriodSeconds"]
+        assert command[command.index("-port") + 1] == "{port}"
+        assert "fleet-secret" not in [mount["name"] for mount in game["volumeMounts"]]
+        assert all(isinstance(word, str) for word in game["args"])
+
+
+def test_autoscaler_belongs_to_its_fleet_and_a_region_overrides_the_values_of_all(
+    rendered: dict[str, list[Object]],
+) -> None:
+    objects = rendered["cluster"]
+    fleets = {one["metadata"]["name"]: one for one in kinds(objects, "Fleet")}
+    scalers = {one["spec"]["fleetName"]: one["spec"]["policy"]["buffer"] for one in kinds(objects, "FleetAutoscaler")}
+    assert fleets.keys() == scalers.keys() == {"matchpod-eu", "matchpod-eu-canary"}
+    assert (scalers["matchpod-eu"]["bufferSize"], scalers["matchpod-eu-canary"]["bufferSize"]) == (6, 1)
+    images = [pod["containers"][0]["image"] for fleet in fleets.values() if (pod := pod_of(fleet))]
+    assert images == ["registry.example.com/cs2:1", "registry.example.com/cs2:2"]
+
+
+def test_policies_let_the_service_reach_what_it_needs(rendered: dict[str, list[Object]]) -> None:
+    objects = rendered["cluster"]
+    policy = named(objects, "NetworkPolicy")["spec"]
+    deployment = named(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= deployment.items()
+    ports = {port["port"]: rule["to"] for rule in policy["egress"] for port in rule["ports"]}
+    assert {53, 7000, 6443, 443, 5432, 1} <= ports.keys()
+    game = named(objects, "NetworkPolicy", "matchpod-game-servers")
+    assert game["metadata"]["namespace"] == "game-servers"
+    (rcon,) = [rule for rule in game["spec"]["ingress"] if rule["ports"][0].get("protocol", "TCP") == "TCP"]
+    (peer,) = rcon["from"]
+    assert peer["podSelector"]["matchLabels"].items() <= deployment.items()
+    fleet = kinds(objects, "Fleet")[0]["spec"]["template"]["spec"]["template"]["metadata"]["labels"]
+    selected = game["spec"]["podSelector"]["matchLabels"].items()
+    assert selected <= (fleet | {"agones.dev/role": "gameserver"}).items()
+
+
+def test_backups_read_the_volume_of_the_database_or_dump_it(rendered: dict[str, list[Object]]) -> None:
+    sqlite, postgres = (pod_of(named(rendered[name], "CronJob", "matchpod-backup")) for name in ("sandbox", "cluster"))
+    assert sqlite is not None
+    assert postgres is not None
+    assert sqlite["initContainers"][0]["args"] == ["backup", "/backup/$(POD_NAME).tar"]
+    assert sqlite["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert postgres["initContainers"][0]["command"] == ["pg_dump"]
+    for pod in (sqlite, postgres):
+        compile(pod["containers"][0]["args"][0], "delete_old_backups.py", "exec")
+
+
+def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, list[Object]]) -> None:
+    monitor = named(rendered["cluster"], "ServiceMonitor")
+    assert monitor["spec"]["endpoints"] == [{"port": "ops", "path": "/metrics", "interval": "15s"}]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    copies = write_chart.monitoring_files()
+    assert bool(kinds(rendered["cluster"], "PrometheusRule")) is any(path.name == "alerts.yaml" for path in copies)
+    assert bool(kinds(rendered["cluster"], "ConfigMap")) is any(path.suffix == ".json" for path in copies)
+
+
+def test_other_cluster_has_no_service(rendered: dict[str, list[Object]]) -> None:
+    found = {one["kind"] for one in rendered["other-cluster"]}
+    assert found == {"ServiceAccount", "Role", "RoleBinding", "Fleet", "FleetAutoscaler", "NetworkPolicy"}
+    (fleet,) = kinds(rendered["other-cluster"], "Fleet")
+    settings = tomllib.loads(named(rendered["cluster"], "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
+    (region,) = [one for one in settings["regions"] if one["code"] == "us"]
+    assert (region["fleet"]["fleet"], region["fleet"]["namespace"]) == (
+        fleet["metadata"]["name"],
+        fleet["metadata"]["namespace"],
+    )
+
+
+# --- what the service makes of it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "other-cluster"])
+def test_service_accepts_environment_and_settings_file(
+    rendered: dict[str, list[Object]], name: str, tmp_path: Path
+) -> None:
+    (container,) = named(rendered[name], "Deployment")["spec"]["template"]["spec"]["containers"]
+    key = {"MATCHPOD_DATABASE_URL": "postgresql://a:b@db/c", "MATCHPOD_SECRET_KEY": "A" * 43 + "="}
+    environment = {one["name"]: one.get("value") or key[one["name"]] for one in container["env"]}
+    known = {setting.variable for setting in SERVICE}
+    if "MATCHPOD_FIRST_KEY_FILE" not in known:
+        environment.pop("MATCHPOD_FIRST_KEY_FILE", None)
+    codes = ["sandbox"]
+    if "MATCHPOD_CONFIG" in environment:
+        file = tmp_path / "matchpod.toml"
+        file.write_text(named(rendered[name], "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
+        environment["MATCHPOD_CONFIG"] = str(file)
+        codes = [region["code"] for region in tomllib.loads(file.read_text())["regions"]]
+    settings = load_settings(environment, lambda path: path.read_bytes() if path.is_file() else None)
+    assert [region.code for region in settings.regions] == codes
+
+
+def test_values_reach_the_settings(rendered: dict[str, list[Object]]) -> None:
+    def variables(name: str) -> dict[str, str | None]:
+        (container,) = named(rendered[name], "Deployment")["spec"]["template"]["spec"]["containers"]
+        return {one["name"]: one.get("value") for one in container["env"]}
+
+    sandbox = variables("sandbox")
+    assert sandbox["MATCHPOD_CONSOLE"] == "off"
+    assert sandbox["MATCHPOD_CORS_ORIGINS"] == "https://cup.example,https://tv.example"
+    assert sandbox["MATCHPOD_MAX_CONNECTIONS"] == "1000000"
+    assert variables("cluster")["MATCHPOD_MAX_FAILED_LOGINS"] == "off"
+    assert variables("try")["MATCHPOD_PUBLIC_URL"] == "http://matchpod.matchpod.svc:8080"
+    assert variables("static")["MATCHPOD_FIRST_KEY_FILE"] == "/etc/matchpod/first-key/first-key"
+    static = tomllib.loads(named(rendered["static"], "Secret", "matchpod-settings")["stringData"]["matchpod.toml"])
+    (region,) = static["regions"]
+    assert region["name"] == 'The hall, "upstairs" & more'
+    assert region["fleet"]["servers"][0]["rcon_password"] == "a\\b'c"
+
+
+def test_every_setting_can_be_reached() -> None:
+    below = SCHEMA["properties"]["settings"]["properties"].keys()
+    for setting in SERVICE:
+        assert (setting.key in below) != (setting.key in write_chart.SET_BY_CHART), setting.key
+        assert not (setting.is_secret and setting.key in below), "a secret must not be a plain value"
+
+
+# --- what is rejected -------------------------------------------------------------------------------------------------
+
+
+def faults(values: dict[str, Any]) -> list[str]:
+    """The faults that the schema finds in values, merged with the defaults as helm does."""
+    return [
+        f"{'.'.join(map(str, one.instance_path))}: {one.message}"
+        for one in jsonschema_rs.validator_for(SCHEMA).iter_errors(merged(DEFAULTS, values))
+    ]
+
+
+def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: merged(defaults[key], value) if isinstance(value, dict) and isinstance(defaults.get(key), dict) else value
+        for key, value in values.items()
+    }
+    return defaults | both
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ({"replicaCount": 0}, "replicaCount"),
+        ({"replicas": 2}, ""),
+        ({"database": {"kind": "mysql"}}, "database.kind"),
+        ({"settings": {"pending_s": "soon"}}, "settings.pending_s"),
+        ({"settings": {"log_level": "loud"}}, "settings.log_level"),
+        ({"settings": {"secret_key": "A" * 44}}, "settings"),
+        ({"settings": {"pendings": 1}}, "settings"),
+        ({"publicUrl": "matches.example.net"}, "publicUrl"),
+        ({"podSecurityContext": {"runAsUser": 0}}, "podSecurityContext.runAsUser"),
+        ({"extraEnv": [{"name": "MATCHPOD_SECRET_KEY", "value": "x"}]}, "extraEnv.0"),
+        ({"ingress": {"paths": ["/metrics"]}}, "ingress.paths.0"),
+        ({"regions": [{"code": "eu", "kind": "docker"}]}, "regions.0.kind"),
+        ({"regions": [{"code": "eu", "kind": "agones"}]}, "regions.0"),
+        ({"regions": [{"code": "EU", "kind": "process"}]}, "regions.0.code"),
+        ({"regions": [{"code": "eu", "kind": "static"}]}, "regions.0"),
+        ({"regions": [{"code": "eu", "kind": "process", "secret": "a"}]}, "regions.0"),
+    ],
+)  # fmt: skip
+def test_schema_rejects(values: dict[str, Any], place: str) -> None:
+    assert [fault.split(": ")[0] for fault in faults(values)] == [place]
+
+
+def test_schema_accepts_the_defaults_and_knows_every_value() -> None:
+    assert faults({}) == []
+
+    def check(values: dict[str, Any], schema: dict[str, Any]) -> None:
+        schema = SCHEMA["definitions"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+        if schema.get("additionalProperties") is False:
+            assert values.keys() <= schema["properties"].keys()
+            for key, value in values.items():
+                if isinstance(value, dict) and value:
+                    check(value, schema["properties"][key])
+
+    check(DEFAULTS, SCHEMA)
+
+
+def test_values_that_cannot_work_together_are_rejected_with_a_sentence_each(tmp_path: Path) -> None:
+    values = {
+        "replicaCount": 2,
+        "terminationGracePeriodSeconds": 30,
+        "ingress": {"enabled": True},
+        "networkPolicy": {"enabled": True},
+        "settingsFile": {"existingSecret": "a"},
+        "regions": [
+            {"code": "a", "kind": "process"},
+            {"code": "a", "kind": "agones", "secret": "s", "gameServer": {"kind": "cs2"}},
+        ],
+    }
+    assert sentences(values, tmp_path) == [
+        "replicaCount is 2, but an SQLite database is used by one process only: set it to 1, or database.kind to postgresql.",
+        "terminationGracePeriodSeconds is 30, but stopping takes up to 33 s: preStopSeconds, stopGraceSeconds, and 25 s for callbacks.",
+        "settingsFile.existingSecret and regions cannot both be set: the regions are in that file.",
+        "Region a is of the kind process, whose servers run inside one pod, but replicaCount is 2.",
+        "Two regions have the code a.",
+        "Region a has CS2 servers, but gameServer.image.repository is not set: there is no public image of the game.",
+        "networkPolicy.apiServers is empty, but regions on Agones need the API server: kubectl get endpointslices -n default kubernetes",
+        "ingress.host is required with an Ingress.",
+    ]
+
+
+def test_postgresql_needs_its_url_and_a_secret_key(tmp_path: Path) -> None:
+    assert sentences({"database": {"kind": "postgresql"}, "networkPolicy": {"enabled": True}}, tmp_path) == [
+        "database.kind is postgresql, but database.existingSecret does not name the Secret with its URL.",
+        "secretKey.existingSecret is required with PostgreSQL: all replicas must have the same key. "
+        "Make one with: openssl rand -base64 32",
+        "networkPolicy.postgresql is empty, so the database could not be reached.",
+    ]
+
+
+def sentences(values: dict[str, Any], folder: Path) -> list[str]:
+    """The sentences with which the templates reject values."""
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    done = helm("template", "matchpod", str(CHART), "--values", str(file))
+    assert done.returncode == 1
+    assert "values don't meet the specifications" not in done.stderr
+    _, *lines = done.stderr.strip().splitlines()
+    return lines[: lines.index("")] if "" in lines else lines
+
+
+# --- what is generated ------------------------------------------------------------------------------------------------
+
+
+def test_generated_files_are_current() -> None:
+    for path, text in write_chart.generated_files().items():
+        assert path.read_text("utf-8") == text, "run python -m scripts.write_chart"
+
+
+def test_every_value_is_described() -> None:
+    described = [path for path, _, _ in write_chart.described_values((CHART / "values.yaml").read_text())]
+    leaves = re.findall(r"^ *(\w+):", (CHART / "values.yaml").read_text(), re.MULTILINE)
+    groups = [key for key, value in DEFAULTS.items() if isinstance(value, dict) and value and key not in described]
+    nested = {"image", "autoscaler", "requests", "limits", "grafana_dashboard"}
+    undescribed = [
+        key for key in leaves if key not in {path.split(".")[-1] for path in described} | set(groups) | nested
+    ]
+    assert undescribed == []
+
+
+def test_version_is_that_of_the_service() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert chart["version"] == chart["appVersion"] == version
+
+
+def test_old_backups_are_deleted_and_the_newest_kept(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"matchpod-backup-{number}.tar").touch()
+    (tmp_path / "lost+found").mkdir()
+    script = (CHART / "files/delete_old_backups.py").read_text()
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), "2"], capture_output=True, text=True, check=True
+    )
+    assert sorted(path.name for path in tmp_path.glob("*.tar")) == ["matchpod-backup-3.tar", "matchpod-backup-4.tar"]
+    assert done.stdout.endswith("matchpod-backup-4.tar\n")
