@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/README.md")])
+PAGES = sorted(
+    [
+        path
+        for folder in ("*.md", "docs/**/*.md", "packages/*/README.md", "deploy/**/*.md")
+        for path in ROOT.glob(folder)
+    ]
+)
 _LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]*))?\)")
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
