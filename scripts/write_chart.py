@@ -94,8 +94,7 @@ def write_readme(text: str, values: str) -> str:
     _, tail = rest.split(END)
     rows = [f"| `{path}` | {_default(default)} | {meaning} |" for path, meaning, default in described_values(values)]
     table = ["| value | default | meaning |", "|---|---|---|", *rows]
-    known = {setting.key for setting in SERVICE}
-    others = [f"| `{setting}` | {where} |" for setting, where in SET_BY_CHART.items() if setting in known]
+    others = [f"| `{setting}` | {where} |" for setting, where in SET_BY_CHART.items()]
     others = ["| setting | value |", "|---|---|", *others]
     intro = "Settings that are not below `settings`, because other values set them:"
     return head + BEGIN + "\n".join(["", *table, "", intro, "", *others, "", ""]) + END + tail

@@ -16,8 +16,10 @@ import jsonschema_rs
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from matchpod.console.routes import ROUTES
 from matchpod.settings import load_settings
 from matchpod.settings.table import SERVICE
+from matchpod.web.routes import ENDPOINTS
 from matchpod_gameserver.options import parse_arguments, parse_derive_arguments
 from scripts import write_chart
 from scripts.deploy_tools import KUBERNETES_SCHEMAS
@@ -140,6 +142,7 @@ def test_pods_are_not_root_and_cannot_change_their_image(rendered: dict[str, lis
     for name, pod in pods(rendered):
         security = pod["securityContext"]
         assert security["runAsNonRoot"] is True, name
+        assert "Fleet" in name or security["fsGroupChangePolicy"] == "OnRootMismatch", name
         assert security["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert security.get("runAsUser", 1) > 0, name
         for container in containers(pod):
@@ -242,8 +245,10 @@ def test_metrics_are_never_public(rendered: dict[str, list[Object]]) -> None:
         if service["spec"].get("type", "ClusterIP") != "ClusterIP":
             assert [port["name"] for port in service["spec"]["ports"]] == ["http"]
     for ingress in (one for objects in rendered.values() for one in kinds(objects, "Ingress")):
-        paths = [path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]]
-        assert not {"/", "/metrics", "/readyz"} & set(paths)
+        paths = {path["path"] for path in ingress["spec"]["rules"][0]["http"]["paths"]}
+        served = {f"/{path.split('/')[1]}" for path in [one.path for one in ENDPOINTS] + [one.path for one in ROUTES]}
+        assert served - paths == {"/metrics", "/readyz", "/healthz", "/openapi-internal.json"}
+        assert paths <= served
 
 
 def test_migration_is_a_hook_before_the_pods_and_needs_nothing_of_the_release(
@@ -393,6 +398,14 @@ def test_values_reach_the_settings(rendered: dict[str, list[Object]]) -> None:
     (region,) = static["regions"]
     assert region["name"] == 'The hall, "upstairs" & more'
     assert region["fleet"]["servers"][0]["rcon_password"] == "a\\b'c"
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs/deploy.md", CHART / "README.md"], ids=lambda page: page.name)
+def test_values_on_the_page_fit_the_schema(page: Path) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert faults(yaml.safe_load(block)) == [], block
 
 
 def test_every_setting_can_be_reached() -> None:

@@ -144,6 +144,8 @@ servers = [{{ join ", " $servers }}]
 runAsNonRoot: true
 seccompProfile:
   type: RuntimeDefault
+# Otherwise every start would open the data folder to the group of the volume.
+fsGroupChangePolicy: OnRootMismatch
 {{- range $key, $value := .Values.podSecurityContext }}
 {{- if not (kindIs "invalid" $value) }}
 {{ $key }}: {{ $value }}
