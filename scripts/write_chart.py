@@ -14,6 +14,7 @@ from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
 
+from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET
 from matchpod.settings.table import SERVICE, Setting
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,6 +35,9 @@ SET_BY_CHART: Mapping[str, str] = {
     "stop_grace_s": "`stopGraceSeconds`",
 }
 """Settings that are not in the value `settings`, and the values that set them."""
+
+SET_BY_REGION = ("fleet", "namespace", "secret_file", "previous_secret_file", "kubeconfig")
+"""Keys of `[regions.fleet]` that are not in `options` of a region, because the chart sets them."""
 
 _NUMBER = re.compile(r"(?:(off) or )?a whole number from (\d+) to (\d+)")
 _CHOICE = re.compile(r"(\w+(?:, \w+)*) or (\w+)")
@@ -60,10 +64,14 @@ def setting_schema(setting: Setting) -> dict[str, object]:
 
 
 def write_schema(text: str) -> str:
-    """Return the schema of the values with the settings of the service in it."""
+    """Return the schema of the values with the settings of the service and its fleets in it."""
     schema = json.loads(text)
     schema["properties"]["settings"]["properties"] = {
         setting.key: setting_schema(setting) for setting in SERVICE if setting.key not in SET_BY_CHART
+    }
+    options = {setting.key: setting for setting in (*PROCESS_FLEET, *AGONES_FLEET) if not setting.is_secret}
+    schema["definitions"]["region"]["properties"]["options"]["properties"] = {
+        key: {"description": setting.meaning} for key, setting in sorted(options.items()) if key not in SET_BY_REGION
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

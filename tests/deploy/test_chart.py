@@ -450,6 +450,7 @@ def merged(defaults: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
         ({"ingress": {"paths": ["/metrics"]}}, "ingress.paths.0"),
         ({"regions": [{"code": "eu", "kind": "docker"}]}, "regions.0.kind"),
         ({"regions": [{"code": "eu", "kind": "agones"}]}, "regions.0"),
+        ({"regions": [{"code": "eu", "kind": "process", "options": {"prots": "1-2"}}]}, "regions.0.options"),
         ({"regions": [{"code": "EU", "kind": "process"}]}, "regions.0.code"),
         ({"regions": [{"code": "eu", "kind": "static"}]}, "regions.0"),
         ({"regions": [{"code": "eu", "kind": "process", "secret": "a"}]}, "regions.0"),
