@@ -38,6 +38,7 @@ SLOWEST = tuple(
     ROOT / ("" if name.startswith("packages/") else "tests") / name
     for name in (
         "e2e/test_serve.py",
+        "deploy/test_chart.py",
         "contract/test_supervisor.py",
         "e2e/service/test_replicas.py",
         "e2e/service/test_copies.py",

@@ -27,6 +27,7 @@ PARTS = (
     ("tests/contract",),
     ("tests/e2e", "tests/chaos"),
     ("tests/browser",),
+    ("tests/deploy",),
 )
 """The parts of a round, the fastest first."""
 

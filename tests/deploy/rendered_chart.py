@@ -32,6 +32,12 @@ RENDERED = [
 RELEASE = "matchpod"
 NAMESPACE = "matchpod"
 
+SAMPLES = {
+    "alerts.yaml": "groups: [{name: a, rules: [{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.job }}'}}]}]",
+    "dashboards/sample.json": '{"title": "{{instance}}"}',
+}
+"""Alerts and a board in place of those of deploy/monitoring, which have tests of their own."""
+
 Object = dict[str, Any]
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z-]+)/templates/", re.MULTILINE)
 
@@ -49,7 +55,11 @@ def write_enclosing_chart(folder: Path) -> Path:
     dependencies = [{"name": "matchpod", "version": "*", "alias": name} for name in NAMES]
     enclosing = {"apiVersion": "v2", "name": "all", "version": "1.0.0", "dependencies": dependencies}
     (folder / "charts").mkdir(parents=True)
-    shutil.copytree(CHART, folder / "charts" / "matchpod")
+    copy = folder / "charts" / "matchpod"
+    shutil.copytree(CHART, copy)
+    (copy / "files" / "dashboards").mkdir(exist_ok=True)
+    for name, text in SAMPLES.items():
+        (copy / "files" / name).write_text(text)
     (folder / "Chart.yaml").write_text(yaml.safe_dump(enclosing))
     (folder / "values.yaml").write_text(yaml.safe_dump(values))
     return folder

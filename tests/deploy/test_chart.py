@@ -29,6 +29,7 @@ from tests.deploy.rendered_chart import (
     NAMES,
     NAMESPACE,
     RENDERED,
+    SAMPLES,
     Object,
     enclosing_chart,
     helm,
@@ -342,9 +343,12 @@ def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, l
     monitor = named(rendered["cluster"], "ServiceMonitor")
     assert monitor["spec"]["endpoints"] == [{"port": "ops", "path": "/metrics", "interval": "15s"}]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
-    copies = write_chart.monitoring_files()
-    assert bool(kinds(rendered["cluster"], "PrometheusRule")) is any(path.name == "alerts.yaml" for path in copies)
-    assert bool(kinds(rendered["cluster"], "ConfigMap")) is any(path.suffix == ".json" for path in copies)
+    (group,) = named(rendered["cluster"], "PrometheusRule")["spec"]["groups"]
+    assert group["rules"][0]["annotations"] == {"summary": "{{ $labels.job }}"}, "helm leaves templates of alerts alone"
+    boards = named(rendered["cluster"], "ConfigMap", "matchpod-dashboards")
+    assert boards["data"] == {"sample.json": SAMPLES["dashboards/sample.json"]}
+    assert boards["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert not [one for one in rendered["try"] if one["kind"] in {"ServiceMonitor", "PrometheusRule", "ConfigMap"}]
 
 
 def test_other_cluster_has_no_service(rendered: dict[str, list[Object]]) -> None:
