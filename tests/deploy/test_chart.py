@@ -306,6 +306,7 @@ def test_autoscaler_belongs_to_its_fleet_and_a_region_overrides_the_values_of_al
     fleets = {one["metadata"]["name"]: one for one in kinds(objects, "Fleet")}
     scalers = {one["spec"]["fleetName"]: one["spec"]["policy"]["buffer"] for one in kinds(objects, "FleetAutoscaler")}
     assert fleets.keys() == scalers.keys() == {"matchpod-eu", "matchpod-eu-canary"}
+    assert not any("replicas" in fleet["spec"] for fleet in fleets.values()), "an upgrade would undo the autoscaler"
     assert (scalers["matchpod-eu"]["bufferSize"], scalers["matchpod-eu-canary"]["bufferSize"]) == (6, 1)
     images = [pod["containers"][0]["image"] for fleet in fleets.values() if (pod := pod_of(fleet))]
     assert images == ["registry.example.com/cs2:1", "registry.example.com/cs2:2"]
