@@ -333,11 +333,14 @@ def test_backups_read_the_volume_of_the_database_or_dump_it(rendered: dict[str, 
     sqlite, postgres = (pod_of(named(rendered[name], "CronJob", "matchpod-backup")) for name in ("sandbox", "cluster"))
     assert sqlite is not None
     assert postgres is not None
-    assert sqlite["initContainers"][0]["args"] == ["backup", "/backup/$(POD_NAME).tar"]
+    assert sqlite["initContainers"][0]["args"] == ["backup", "/backup/$(POD_NAME).part"]
     assert sqlite["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert postgres["initContainers"][0]["command"] == ["pg_dump"]
-    for pod in (sqlite, postgres):
-        compile(pod["containers"][0]["args"][0], "delete_old_backups.py", "exec")
+    assert "--file=/backup/$(POD_NAME).part" in postgres["initContainers"][0]["args"]
+    for pod, suffix in ((sqlite, ".tar"), (postgres, ".dump")):
+        script, *arguments = pod["containers"][0]["args"]
+        compile(script, "finish_backup.py", "exec")
+        assert arguments == ["/backup", "$(POD_NAME)", suffix, "14"]
 
 
 def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, list[Object]]) -> None:
@@ -548,13 +551,27 @@ def test_version_is_that_of_the_service() -> None:
     assert chart["version"] == chart["appVersion"] == version
 
 
-def test_old_backups_are_deleted_and_the_newest_kept(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / f"matchpod-backup-{number}.tar").touch()
+def finish_backup(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    script = (CHART / "files/finish_backup.py").read_text()
+    command = [sys.executable, "-c", script, str(folder), name, ".dump", "2"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_complete_backup_is_kept_and_old_and_incomplete_ones_are_deleted(tmp_path: Path) -> None:
+    for name in ("b-1.dump", "b-2.dump", "b-3.part", "b-4.part"):
+        (tmp_path / name).write_text("a dump")
     (tmp_path / "lost+found").mkdir()
-    script = (CHART / "files/delete_old_backups.py").read_text()
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path), "2"], capture_output=True, text=True, check=True
-    )
-    assert sorted(path.name for path in tmp_path.glob("*.tar")) == ["matchpod-backup-3.tar", "matchpod-backup-4.tar"]
-    assert done.stdout.endswith("matchpod-backup-4.tar\n")
+    done = finish_backup(tmp_path, "b-4")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b-2.dump", "b-4.dump", "lost+found"]
+    assert (tmp_path / "b-4.dump").stat().st_mode & 0o077 == 0
+    assert done.stdout.endswith(f"kept 2 backups; the newest is {tmp_path}/b-4.dump\n")
+
+
+def test_empty_backup_replaces_no_other(tmp_path: Path) -> None:
+    for name in ("b-1.dump", "b-2.dump"):
+        (tmp_path / name).write_text("a dump")
+    (tmp_path / "b-3.part").touch()
+    done = finish_backup(tmp_path, "b-3")
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path}/b-3.dump is empty; older backups were left alone\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b-1.dump", "b-2.dump"]
