@@ -1,4 +1,4 @@
-"""Write docs/errors.md and docs/custom-cvars.md from the source. Run it after changing what they list."""
+"""Write the pages about errors, console variables and metrics from the source. Run it after changing what they list."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import FORBIDDEN_NAMES, FORBIDDEN_PREFIXES
+from matchpod.service.common.metrics import (
+    ConnectionMetrics,
+    DatabaseMetrics,
+    DiskMetrics,
+    HttpMetrics,
+    Metrics,
+    ProcessMetrics,
+)
+from matchpod.service.common.prometheus import Registry
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -72,6 +81,56 @@ The {count} names below are those of a stock CS2 server of February 2026 that af
 """
 
 
+_METRICS = """\
+# Metrics
+
+<!-- Written by scripts/write_reference.py, the table from src/matchpod/service/common/metrics.py. -->
+
+`/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
+not through a load balancer; every 15 s is enough. [operations.md](operations.md) says which port answers it.
+
+```yaml
+scrape_configs:
+  - job_name: matchpod
+    static_configs:
+      - targets: ["127.0.0.1:8080"]
+```
+
+- Series whose label values are known exist from the start, at 0: `rate` and `increase` also see the first event. Others
+  appear when they are needed: statuses of requests other than success and our own errors, codes of the Kubernetes API
+  other than 200, reasons of faults.
+- Gauges are updated every 5 s; those of the process, and the age of a watch, when the metrics are read.
+- Label values beyond a limit are counted as `other`: 256 series per metric, 1024 if it has routes.
+- Metrics with `agones` or `kubernetes` in their name have series only in regions of kind `agones`.
+
+**Several replicas.** A series with the label `scope` is about something that all replicas share: `database` was counted
+in the database, `fleet` in the fleet or cluster. Every replica reports the same number, so use `max`. All other series
+are of one process, so use `sum`:
+
+| question | query |
+|---|---|
+| running servers, by region | `max by (region) (matchpod_servers{status="running"})` |
+| all servers that are not released | `sum(max by (region, status) (matchpod_servers))` |
+| callbacks that wait | `max(matchpod_callbacks_waiting)` |
+| matches driven, all replicas | `sum(matchpod_matches_followed)` |
+| matches that ended in an hour, by outcome | `sum by (outcome) (increase(matchpod_matches_ended_total[1h]))` |
+| time in which 95 % start | `histogram_quantile(0.95, sum by (le) (rate(matchpod_bring_up_seconds_bucket[1h])))` |
+
+"""
+
+
+def metrics_page() -> str:
+    """Return docs/metrics.md."""
+    registry = Registry()
+    for group in (Metrics, DatabaseMetrics, ProcessMetrics, DiskMetrics, ConnectionMetrics, HttpMetrics):
+        group(registry)
+    rows = [
+        f"| `{one.name}` | {one.kind} | {' '.join(f'`{label}`' for label in one.all_labels)} | {one.text} |\n"
+        for one in sorted(registry.all(), key=lambda one: one.name)
+    ]
+    return _METRICS + "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
 def errors_page() -> str:
     """Return docs/errors.md."""
     rows = [f"| `{code}` | {one.error.status} | {one.meaning} | {one.advice} |\n" for code, one in ERROR_GUIDE.items()]
@@ -107,7 +166,7 @@ def _group(prefix: str, names: str) -> str:
     return f"\n## `{prefix}_`\n\n```\n{_wrapped(names)}\n```\n"
 
 
-PAGES = {"errors.md": errors_page, "custom-cvars.md": cvars_page}
+PAGES = {"errors.md": errors_page, "custom-cvars.md": cvars_page, "metrics.md": metrics_page}
 
 
 def main(folder: Path) -> int:

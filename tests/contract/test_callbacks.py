@@ -30,6 +30,7 @@ async def test_callback_is_delivered_once_with_signature_and_authorization(db: D
     async with running(dispatcher):
         await world.until_attempts(1)
         assert world.metrics.callback_attempts.value("delivered") == world.metrics.callback_s.count() == 1
+        assert world.metrics.callback_delay_s.count() == 1
         await world.poll(dispatcher)
     (request,) = world.receivers.requests
     assert (request.url, request.body) == (GOOD, b'{"of":"cb_1"}')
@@ -96,6 +97,8 @@ async def test_callback_is_given_up_after_the_second_failure_also_across_a_resta
     ]
     assert world.metrics.callback_attempts.value("no_answer") == 1
     assert world.metrics.callback_attempts.value("refused") == 1
+    assert world.metrics.callbacks_given_up.value() == 1
+    assert world.metrics.callback_delay_s.count() == 0
     failures = [record for record in caplog.records if record.getMessage() == "callback attempt failed"]
     assert [getattr(record, "is_given_up", None) for record in failures] == [False, True]
     assert all(record.levelno == logging.WARNING for record in failures)

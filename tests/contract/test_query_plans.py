@@ -458,6 +458,19 @@ async def test_events_of_organizations_are_found_without_reading_others(cost_of:
         assert cost.rows <= rows, cost.plans
 
 
+async def test_gauges_read_only_waiting_callbacks_and_pending_matches(
+    cost_of: CostOf, db: Database, harness: Harness
+) -> None:
+    for call, index in ((outbox.count_waiting, "callbacks_waiting"), (servers.oldest_pending, "servers_waiting")):
+        recording = RecordingDatabase(db)
+        await call(recording)
+        if harness.is_sqlite:  # the whole index is read, which has no other rows
+            (step,) = await sqlite_plan(db, recording.queries[0])
+            assert f"INDEX {index}" in step
+        else:
+            assert (await cost_of(call)).rows <= (await outbox.count_waiting(db)).number
+
+
 async def test_live_matches_are_counted_from_their_own_index_up_to_the_limit(cost_of: CostOf, db: Database) -> None:
     for limit, is_below in ((MATCHES, True), (20, False)):
         check = servers.check_live(ORG, limit)

@@ -310,6 +310,7 @@ async def test_unexpected_error_does_not_end_a_match(db: Database) -> None:
         assert (await world.outcome()).kind == "match_over"
         assert len(world.region.orders) == 2, "the second order finds the same server"
         assert process.matches_ended == 1
+        assert process.deps.metrics.takeovers.value("eu") == 0, "its own match"
 
 
 async def test_failures_that_are_far_apart_do_not_add_up(db: Database) -> None:
@@ -449,6 +450,7 @@ async def test_match_of_a_dead_process_continues_in_another(db: Database) -> Non
         assert_same_match(callback_fields(await world.outcome()), expected)
         assert (dead.matches_ended, successor.matches_ended) == (0, 1)
         assert (await world.row()).fence > holder.fence
+        assert [one.deps.metrics.takeovers.value("eu") for one in (dead, successor)] == [0, 1]
 
 
 async def test_match_continues_from_its_snapshot(db: Database) -> None:

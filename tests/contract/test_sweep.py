@@ -55,6 +55,7 @@ async def test_leftover_next_to_a_match_is_released_by_the_second_sweep(db: Data
         assert world.region.releases == []
         await sweep_twice(world, sweeper)
         assert world.region.releases == ["srv_a"]
+        assert process.deps.metrics.swept.value("eu") == 1
 
 
 async def test_service_on_an_empty_database_releases_nothing_and_says_so(

@@ -20,6 +20,7 @@ from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.console import compose_console
+from matchpod.app.measurement import RegionMeter, measure
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
 from matchpod.console.broadcasts import Broadcasts
@@ -36,6 +37,7 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
@@ -104,12 +106,12 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
-    settings, db, clock = resources.settings, resources.db, resources.clock
-    registry, version, audit = Registry(), installed_version("matchpod"), Audit(db=db, clock=clock)
-    metrics, sender = Metrics(registry), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
+    resources, metrics = measure(resources)
+    settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
+    audit, sender = Audit(db=db, clock=clock), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
     deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
-    access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, registry)
+    access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
     services = Services(
@@ -121,7 +123,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,
-        metrics=registry,
+        metrics=metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
         cors_origins=settings.cors_origins,
@@ -138,7 +140,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         dispatcher=dispatcher,
         upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),
         sender=sender,
-        connection_metrics=ConnectionMetrics(registry),
+        connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
         web=web,
         ops=ops,
@@ -249,6 +251,7 @@ def _compose_agones_fleet(
         read_fleet_secret,
         read_previous_fleet_secret,
     )
+    from matchpod.adapters.fleets.agones_passwords import Fit
     from matchpod.adapters.kubernetes.client import KubernetesClient
     from matchpod.adapters.kubernetes.cluster import ClusterSource
 
@@ -267,7 +270,10 @@ def _compose_agones_fleet(
     except ValueError as exc:
         raise ResourcesError(f"Region {code}: {exc}") from exc
     source = ClusterSource(kubeconfig=fleet.kubeconfig, context=fleet.context)
-    client = KubernetesClient(source, namespace=fleet.namespace)
+    metrics.first_passwords.preset((code,), Fit)
+    meter = RegionMeter(metrics.agones, code)
+    metrics.registry.before_rendering(meter.update)
+    client = KubernetesClient(source, namespace=fleet.namespace, meter=meter)
     return AgonesFleet(options, client, consoles, lambda fit: metrics.first_passwords.inc(code, fit))
 
 
@@ -385,6 +391,8 @@ def _compose_matches(
     remote: RemoteMatches,
     disk: DiskSpace,
 ) -> Matches:
+    source = resources.db.source if isinstance(resources.db, MeasuredDatabase) else resources.db
+
     def notify(server_id: str) -> None:
         supervisor.notify(server_id)
         dispatcher.wake()  # canceling a match also sends a callback
@@ -392,7 +400,7 @@ def _compose_matches(
 
     return Matches(
         db=resources.db,
-        db_version=resources.db.version if isinstance(resources.db, SqliteDatabase) else None,
+        db_version=source.version if isinstance(source, SqliteDatabase) else None,
         clock=resources.clock,
         vault=resources.vault,
         regions=deps.regions,

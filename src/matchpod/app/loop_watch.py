@@ -82,9 +82,14 @@ class StallClock:
 
 
 @contextmanager
-def watched_loop(*, exit_s: float, on_stall: Callable[[float], None]) -> Iterator[None]:
-    """Watch the running loop; `on_stall` is called in it, with the seconds, once it goes on after a stall."""
-    watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall)
+def watched_loop(
+    *, exit_s: float, on_stall: Callable[[float], None], on_lag: Callable[[float], None] = lambda _: None
+) -> Iterator[None]:
+    """Watch the running loop; `on_stall` is called in it, with the seconds, once it goes on after a stall.
+
+    `on_lag` is called in it after each look, with the seconds that this call had to wait.
+    """
+    watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall, on_lag=on_lag)
     watch.start()
     try:
         yield
@@ -93,10 +98,18 @@ def watched_loop(*, exit_s: float, on_stall: Callable[[float], None]) -> Iterato
 
 
 class _LoopWatch:
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, exit_s: float, on_stall: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        exit_s: float,
+        on_stall: Callable[[float], None],
+        on_lag: Callable[[float], None],
+    ) -> None:
         self._loop = loop
         self._exit_s = exit_s
         self._on_stall = on_stall
+        self._on_lag = on_lag
         self._clock = StallClock(exit_s)
         self._loop_thread = threading.get_ident()
         self._has_answered = True
@@ -125,7 +138,8 @@ class _LoopWatch:
             if has_answered:
                 self._has_answered = False
                 try:
-                    self._loop.call_soon_threadsafe(self._answer, stalled_s if stalled_s >= STALL_S else 0.0)
+                    stall_s = stalled_s if stalled_s >= STALL_S else 0.0
+                    self._loop.call_soon_threadsafe(self._answer, stall_s, time.monotonic())
                 except RuntimeError:
                     return  # the loop is closed
             if verdict is LoopVerdict.LOG:
@@ -134,8 +148,9 @@ class _LoopWatch:
                 self._log_stack("process ends itself: event loop stalled for too long", logging.CRITICAL)
                 os._exit(EXIT_CODE)
 
-    def _answer(self, stalled_s: float) -> None:
+    def _answer(self, stalled_s: float, asked_s: float) -> None:
         self._has_answered = True
+        self._on_lag(time.monotonic() - asked_s)
         if stalled_s:
             self._on_stall(stalled_s)
 

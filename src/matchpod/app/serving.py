@@ -16,7 +16,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -149,7 +149,7 @@ async def _serve(
         url, ingest_base = _local_url(settings, bound), settings.ingest_base(port_of(bound))
         service = compose(resources, owner=_owner(), ingest_base=ingest_base, begun=begun)
         stack.push_async_callback(_close, service)
-        stack.enter_context(watched_loop(exit_s=settings.stall_exit_s, on_stall=service.deps.metrics.count_stall))
+        stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
             await _count_unfinished(service, unfinished)
             await _check_fleets(service)
@@ -166,6 +166,11 @@ async def _serve(
             announce(await another_key_text(service.access, command=command, has_console=settings.console))
         process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
+
+
+def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[None]:
+    metrics = service.deps.metrics
+    return watched_loop(exit_s=exit_s, on_stall=metrics.count_stall, on_lag=metrics.loop_lag_s.observe)
 
 
 def _bind_ports(settings: Settings, stack: AsyncExitStack) -> tuple[socket.socket, socket.socket | None]:

@@ -12,13 +12,14 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.server_status import ServerStatus
 from matchpod.ports import DatabaseUnavailableError
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention, prune
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import compaction, servers
+from matchpod.storage import compaction, outbox, servers
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -117,9 +118,9 @@ class Upkeep:
                 wait_s = self._intervals.retry_s
 
     async def set_gauges(self) -> None:
-        """Set the gauges of servers, slots and free disk space."""
+        """Set the gauges of servers, slots, callbacks and free disk space."""
         await self._disk.shortage()
-        counted = await servers.count_by_status(self._db)
+        await self._set_database_gauges()
         by_state: dict[tuple[str, ...], float] = {}
         faults: dict[tuple[str, ...], float] = {}
         silent: dict[tuple[str, ...], float] = {}
@@ -130,11 +131,21 @@ class Upkeep:
                 by_state[(region.code, "all")] = capacity.total
                 by_state[(region.code, "taken")] = capacity.allocated
                 by_state[(region.code, "free")] = capacity.ready
-        self._metrics.servers.replace({key: float(number) for key, number in counted.items()})
         self._metrics.slots.replace(by_state)
         self._metrics.fleet_faults.replace(faults)
         self._metrics.fleet_fault_reasons.replace({(one.code, why): 1.0 for one, why in self._regions.faults()})
         self._metrics.silent_servers.replace(silent)
+
+    async def _set_database_gauges(self) -> None:
+        """Set what is counted in the database, which all replicas count alike."""
+        now_ms, codes, metrics = self._clock.now_ms(), self._metrics.regions, self._metrics
+        counted: dict[tuple[str, ...], float] = {(code, status): 0.0 for code in codes for status in ServerStatus}
+        metrics.servers.replace(counted | await servers.count_by_status(self._db))
+        pending = dict.fromkeys(codes, now_ms) | await servers.oldest_pending(self._db)
+        metrics.oldest_pending_s.replace({(code,): max(0, now_ms - at_ms) / 1000 for code, at_ms in pending.items()})
+        waiting = await outbox.count_waiting(self._db)
+        metrics.callbacks_waiting.set(waiting.number)
+        metrics.oldest_callback_s.set(max(0, now_ms - (waiting.oldest_ms or now_ms)) / 1000)
 
     async def sweep(self) -> None:
         """Delete what is past its retention and ended sessions, compress ended matches, and return free space."""

@@ -79,6 +79,13 @@ class DueCallback(NamedTuple):
     host: str
 
 
+class WaitingCallbacks(NamedTuple):
+    """How many callbacks wait for an attempt, and when the match of the oldest ended."""
+
+    number: int
+    oldest_ms: int | None
+
+
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt to deliver a callback; `status` is None if no answer came."""
 
@@ -295,6 +302,13 @@ def record_attempt(
         must_change=True,
     )
     return [update, rows.insert("callback_attempts", attempt)]
+
+
+async def count_waiting(db: Database) -> WaitingCallbacks:
+    """Count the callbacks of all organizations that wait for an attempt."""
+    is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
+    found = await db.read(f"SELECT COUNT(*), MIN(created_at_ms) FROM callbacks WHERE {is_waiting}")
+    return msgspec.convert(found[0], WaitingCallbacks)
 
 
 async def attempts_of(db: Database, callback_id: str) -> list[AttemptRow]:

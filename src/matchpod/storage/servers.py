@@ -285,6 +285,12 @@ async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
     return {(region, status): count for region, status, count in counted}
 
 
+async def oldest_pending(db: Database) -> dict[str, int]:
+    """Return by region when the oldest match that waits for a server was created."""
+    found = await db.read("SELECT region, MIN(created_at_ms) FROM servers WHERE phase = 'pending' GROUP BY region")
+    return dict(msgspec.convert(found, list[tuple[str, int]]))
+
+
 async def prune_idempotency_keys(db: Database, before_ms: int) -> int:
     """Delete idempotency keys that were used before a time; return how many."""
     delete = "DELETE FROM idempotency_keys WHERE created_at_ms < :before_ms RETURNING server_id"

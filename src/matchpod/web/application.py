@@ -32,7 +32,7 @@ from matchpod.web.http.compression import compress
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 from matchpod.web.http.errors import InternalServerError, error_response
 from matchpod.web.http.parted_responses import begin, send_parts
-from matchpod.web.http.responses import Header, PartedResponse, Response
+from matchpod.web.http.responses import EVENT_STREAM, Header, PartedResponse, Response
 from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.openapi.docs import read_pages
 from matchpod.web.openapi.openapi import describe, describe_internal
@@ -118,6 +118,7 @@ class Application:
         limit = site.services.limits.rate_limit
         self._limiter = None if limit is None else RateLimiter(limit, monotonic, owner="this key", unit="requests")
         self._metrics = metrics
+        _preset(metrics, endpoints)
         self._stream_pace = stream_pace
         self._stream_access = StreamAccess(stream_pace.check_s)
         self._get_server = next((one for one in endpoints if one.handler is get_server), None)
@@ -259,6 +260,18 @@ class Application:
                     "duration_ms": round(duration_s * 1000, 3),
                 },
             )
+
+
+def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
+    """Create the series of the usual answers and of our errors. Durations, which take many lines, for programs only."""
+    for one in endpoints:
+        is_for_programs = one.tag in (Tag.API, Tag.INGEST)
+        errors = ("500", "503") if is_for_programs else ("500",)
+        metrics.requests.preset((one.path,), (one.method,), (str(one.status), *errors))
+        if is_for_programs:
+            metrics.seconds.preset((one.path,), (f"{one.status // 100}xx",))
+        if one.content_type == EVENT_STREAM:
+            metrics.streams_ended.preset((one.path,), StreamEnd)
 
 
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:

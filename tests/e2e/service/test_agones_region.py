@@ -87,7 +87,7 @@ async def has_match(api: FakeAgones) -> bool:
 
 async def has_foreign_server(service: RunningService) -> bool:
     metrics = await send(service.port, format_request("GET", "/metrics", {}))
-    return b'matchpod_servers_foreign{region="cluster"} 1\n' in metrics.body
+    return b'matchpod_servers_foreign{scope="fleet",region="cluster"} 1\n' in metrics.body
 
 
 async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:

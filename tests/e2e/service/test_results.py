@@ -295,7 +295,7 @@ def test_manual_map_change_is_reverted(played: PlayedMatches) -> None:
 def test_all_slots_are_free_at_the_end(played: PlayedMatches) -> None:
     def taken_slots() -> list[bytes]:
         text = played.service.call("GET", "/metrics").raw
-        return re.findall(rb'matchpod_slots\{region="[a-z]+",state="taken"\} ([0-9.]+)', text)
+        return re.findall(rb'matchpod_slots\{scope="fleet",region="[a-z]+",state="taken"\} ([0-9.]+)', text)
 
     for name in MATCHES:
         played.final_callback(name)

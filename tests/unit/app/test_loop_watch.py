@@ -74,5 +74,18 @@ async def test_stall_is_logged_with_its_stack_and_counted(caplog: pytest.LogCapt
     assert "_block_the_loop" in (record.stack_info or "")
 
 
+async def test_lag_is_how_long_a_call_waits_for_the_loop() -> None:
+    lags: list[float] = []
+    with watched_loop(exit_s=0, on_stall=lambda _: None, on_lag=lags.append):
+        async with asyncio.timeout(60):
+            while not lags:
+                await asyncio.sleep(TICK_S)
+            lags.clear()
+            _block_the_loop(0.9)
+            while not lags or max(lags) < 0.5:
+                await asyncio.sleep(TICK_S)
+    assert all(lag >= 0 for lag in lags)
+
+
 def _block_the_loop(seconds: float) -> None:
     time.sleep(seconds)

@@ -19,8 +19,9 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app.composition import compose_regions
 from matchpod.app.upkeep import INTERVALS, Intervals, Upkeep
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
-from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Value
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.access.organizations import Access
@@ -38,7 +39,7 @@ from matchpod.service.streams.map_streams import Streams
 from matchpod.settings import load_settings
 from matchpod.storage import map_events, raw_log, rows, servers, slots
 from matchpod.storage.migrate import migrate
-from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import DelegatingDatabase
 from tests.operations import new_readiness
@@ -74,7 +75,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         streams=Streams(db=db, live=live, metrics=Metrics(Registry())),
         consoles=RconConsoles(),
         turns=FoldTurns(db),
-        metrics=Metrics(Registry()),
+        metrics=Metrics(Registry(), regions=("sandbox",)),
         ingest=IngestUrls("http://127.0.0.1:1"),
         pending_ms=0,
         random_bytes=secrets.token_bytes,
@@ -115,6 +116,28 @@ async def test_servers_and_slots_are_counted(deps: Deps) -> None:
     assert deps.metrics.slots.value("sandbox", "all") == 100
     assert deps.metrics.slots.value("sandbox", "taken") == 1
     assert deps.metrics.silent_servers.value("sandbox") == 0
+
+
+async def test_age_of_pending_matches_and_waiting_callbacks_is_measured(deps: Deps) -> None:
+    clock, metrics = deps.clock, deps.metrics
+    assert isinstance(clock, ManualClock)
+    await upkeep_of(deps).set_gauges()
+    assert (metrics.oldest_pending_s.value("sandbox"), metrics.oldest_callback_s.value()) == (0, 0)
+    for name, age_s in (("srv_1", 90), ("srv_2", 30)):
+        at_ms, pending = clock.at_ms - age_s * 1000, {"phase": ServerPhase.PENDING, "status": ServerStatus.PENDING}
+        row = msgspec.structs.replace(server(name, region="sandbox"), created_at_ms=at_ms, **pending)
+        await servers.create(deps.db, row, idempotency=None)
+        callback = CallbackRow(
+            id=f"cb_{name}", server_id=name, org_id=row.org_id, url="", body=b"", created_at_ms=at_ms, next_at_ms=1
+        )
+        await deps.db.write([rows.insert("callbacks", callback)])
+    await upkeep_of(deps).set_gauges()
+    assert metrics.servers.value("sandbox", "pending") == metrics.callbacks_waiting.value() == 2
+    assert metrics.oldest_pending_s.value("sandbox") == metrics.oldest_callback_s.value() == 90
+    await deps.db.write([Statement("UPDATE callbacks SET next_at_ms = NULL"), Statement("DELETE FROM servers")])
+    await upkeep_of(deps).set_gauges()
+    assert (metrics.oldest_pending_s.value("sandbox"), metrics.oldest_callback_s.value()) == (0, 0)
+    assert 'status="pending"} 0' in "\n".join(metrics.servers.lines()), "the series stays, at 0"
 
 
 async def test_silent_servers_are_counted(deps: Deps) -> None:

@@ -35,6 +35,7 @@ from matchpod.adapters.kubernetes.api_errors import (
     RejectedError,
 )
 from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome
 from matchpod.adapters.kubernetes.objects import AgonesServer, AllocationState, AllocationStatus
 from matchpod.ports import FleetUnavailableError, ServerOrder
 
@@ -148,8 +149,12 @@ class Allocations:
         was_tried = server_id in self._tried
         self._tried.add(server_id)
         labels = match_labels(self._options, server_id)
+        clock = asyncio.get_running_loop().time
+        began_s, outcome = clock(), AllocationOutcome.FAILED
         try:
             allocation = await self._client.allocate(selector=self._options.server_labels, labels=labels)
+            has_server = allocation.status.state is AllocationState.ALLOCATED
+            outcome = AllocationOutcome.ALLOCATED if has_server else AllocationOutcome.NONE_READY
         except (RejectedError, ClusterConfigError) as exc:
             if not was_tried:
                 self._tried.discard(server_id)
@@ -157,7 +162,9 @@ class Allocations:
         except BaseException:  # also if this call is cancelled
             self._unsure.add(server_id)
             raise
-        if allocation.status.state is not AllocationState.ALLOCATED and not was_tried:
+        finally:
+            self._client.meter.allocated(outcome, clock() - began_s)
+        if not has_server and not was_tried:
             self._tried.discard(server_id)
         return allocation.status
 

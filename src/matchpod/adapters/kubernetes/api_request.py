@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from matchpod.adapters.kubernetes.cluster_meter import Verb
+
 JSON = "application/json"
 
 
@@ -13,6 +15,7 @@ class ApiRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to send, and how long it may take; `body` is JSON."""
 
     method: str
+    verb: Verb = Verb.GET
     path: str
     query: Mapping[str, str] = {}
     body: bytes | None = None

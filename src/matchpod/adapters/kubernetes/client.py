@@ -14,6 +14,7 @@ import msgspec
 from matchpod.adapters.kubernetes.api_errors import ApiGoneError, MalformedAnswerError, UnreachableError, error_of_event
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.cluster import Cluster, ClusterSource, cluster_of_pod
+from matchpod.adapters.kubernetes.cluster_meter import ClusterMeter, NoMeter, Verb
 from matchpod.adapters.kubernetes.kubeconfig import read_kubeconfig
 from matchpod.adapters.kubernetes.objects import (
     AccessReview,
@@ -51,6 +52,8 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 ERROR_EVENT = "ERROR"
 
+_METHODS = {Verb.CREATE: "POST", Verb.DELETE: "DELETE"}
+
 _AGONES = "/apis/agones.dev/v1"
 _ALLOCATION = "/apis/allocation.agones.dev/v1"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -84,8 +87,10 @@ class KubernetesClient:
         watch_s: int = WATCH_S,
         watch_grace_s: float = WATCH_GRACE_S,
         page_size: int = PAGE_SIZE,
+        meter: ClusterMeter | None = None,
     ) -> None:
         """`namespace` is that of the game servers; None for that of the context or pod."""
+        self.meter: ClusterMeter = meter or NoMeter()
         self._source = source
         self._own_namespace = namespace
         self._call_s = call_s
@@ -111,11 +116,11 @@ class KubernetesClient:
         body = {"apiVersion": "allocation.agones.dev/v1", "kind": "GameServerAllocation", "spec": spec}
         await self._connect()
         path = f"{_ALLOCATION}/namespaces/{self._namespace}/gameserverallocations"
-        return await self._call("POST", path, body=body, timeout_s=self._allocate_s, answer=Allocation)
+        return await self._call(Verb.CREATE, path, body=body, timeout_s=self._allocate_s, answer=Allocation)
 
     async def server(self, name: str) -> AgonesServer:
         """Return a game server; NotFoundError if it does not exist."""
-        return await self._call("GET", await self._servers_path(name), answer=AgonesServer)
+        return await self._call(Verb.GET, await self._servers_path(name), answer=AgonesServer)
 
     async def servers(self, labels: Mapping[str, str]) -> ServerList:
         """Return the game servers with these labels, as they are now."""
@@ -124,13 +129,13 @@ class KubernetesClient:
     async def version(self, labels: Mapping[str, str]) -> str:
         """Return the version that a list of the game servers with these labels has now, without reading them all."""
         query = {"labelSelector": selector_text(labels), "limit": "1"}
-        listed = await self._call("GET", await self._servers_path(), query=query, answer=ServerList)
+        listed = await self._call(Verb.LIST, await self._servers_path(), query=query, answer=ServerList)
         return listed.metadata.resource_version
 
     async def delete_server(self, name: str, *, uid: str) -> None:
         """Delete a game server. ConflictError if one of that name has another uid, NotFoundError if there is none."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-        await self._call("DELETE", await self._servers_path(name), body=body, answer=msgspec.Raw)
+        await self._call(Verb.DELETE, await self._servers_path(name), body=body, answer=msgspec.Raw)
 
     @asynccontextmanager
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
@@ -146,7 +151,7 @@ class KubernetesClient:
             "timeoutSeconds": str(self._watch_s),
         }
         path = await self._servers_path()
-        request = ApiRequest(method="GET", path=path, query=query, timeout_s=self.watch_limit_s)
+        request = ApiRequest(method="GET", verb=Verb.WATCH, path=path, query=query, timeout_s=self.watch_limit_s)
         transport = await self._connect()
         async with AsyncExitStack() as stack:
             try:
@@ -164,7 +169,7 @@ class KubernetesClient:
     async def fleet(self, name: str) -> FleetObject:
         """Return a Fleet; NotFoundError if it does not exist."""
         await self._connect()
-        return await self._call("GET", f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
+        return await self._call(Verb.GET, f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
 
     async def fleets(self) -> FleetList:
         """Return all Fleets of the namespace."""
@@ -180,7 +185,7 @@ class KubernetesClient:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        review = await self._call("POST", _REVIEWS, body=body, answer=AccessReview)
+        review = await self._call(Verb.CREATE, _REVIEWS, body=body, answer=AccessReview)
         return review.status.allowed
 
     async def close(self) -> None:
@@ -206,7 +211,7 @@ class KubernetesClient:
         items: list[Any] = []
         page, asked = None, dict(query)
         while page is None or page.metadata.next_page:
-            page = await self._call("GET", path, query=asked, timeout_s=2 * self._call_s, answer=answer)
+            page = await self._call(Verb.LIST, path, query=asked, timeout_s=2 * self._call_s, answer=answer)
             items += page.items or ()
             asked["continue"] = page.metadata.next_page
         return msgspec.structs.replace(page, items=tuple(items))
@@ -218,13 +223,13 @@ class KubernetesClient:
             from matchpod.adapters.kubernetes.transport import HttpTransport
 
             if self._transport is None:
-                self._transport = HttpTransport(cluster)
+                self._transport = HttpTransport(cluster, self.meter)
                 self._namespace = self._own_namespace or cluster.namespace
         return self._transport
 
     async def _call(
         self,
-        method: str,
+        verb: Verb,
         path: str,
         *,
         answer: type[_Decoded],
@@ -235,7 +240,8 @@ class KubernetesClient:
         transport = await self._connect()
         encoded = None if body is None else msgspec.json.encode(body)
         request = ApiRequest(
-            method=method,
+            method=_METHODS.get(verb, "GET"),
+            verb=verb,
             path=path,
             query=query or {},
             body=encoded,

@@ -143,6 +143,7 @@ class _Watch:
 
     async def _list(self) -> None:
         self._version = None
+        self._client.meter.relisted()
         listed = await self._client.servers(self._labels)
         self._observer.replace(listed.items or ())
         self._version = listed.metadata.resource_version
@@ -156,8 +157,10 @@ class _Watch:
                 self._client.watch_servers(self._labels, self._version) as events,
             ):
                 self._observer.connected()
+                self._client.meter.watch_confirmed()
                 async for event in events:
                     self._apply(event)
+                    self._client.meter.watch_confirmed()
         except TimeoutError as exc:
             # The server should have closed it: the connection is dead, although nothing said so.
             raise UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc

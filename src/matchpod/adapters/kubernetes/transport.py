@@ -28,6 +28,7 @@ from matchpod.adapters.kubernetes.api_errors import (
 from matchpod.adapters.kubernetes.api_request import ApiRequest
 from matchpod.adapters.kubernetes.busy_server import PROBE_S, BusyServer
 from matchpod.adapters.kubernetes.cluster import Cluster
+from matchpod.adapters.kubernetes.cluster_meter import NO_ANSWER, ClusterMeter, NoMeter
 from matchpod.adapters.kubernetes.credentials import Credentials, Login
 from matchpod.adapters.kubernetes.tls import tls_context
 
@@ -60,8 +61,9 @@ class _Pool:
 class HttpTransport:
     """The connections to one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, meter: ClusterMeter | None = None) -> None:
         self._cluster = cluster
+        self._meter: ClusterMeter = meter or NoMeter()
         self._credentials = Credentials(cluster.account)
         self._pool: _Pool | None = None
         self._pools: set[_Pool] = set()
@@ -173,7 +175,13 @@ class HttpTransport:
             )
             if self._cluster.tls_server_name:
                 built.extensions["sni_hostname"] = self._cluster.tls_server_name
-            return await pool.client.send(built, stream=True)
+            code = NO_ANSWER
+            try:
+                response = await pool.client.send(built, stream=True)
+                code = str(response.status_code)
+            finally:  # also if it is cancelled, because it takes too long
+                self._meter.requested(request.verb, code)
+            return response
         except httpx.InvalidURL as exc:
             raise ClusterConfigError(f"{self._cluster.server} is not a valid URL of a cluster") from exc
         except httpx.HTTPError as exc:

@@ -58,6 +58,8 @@ class FailedLogIns:
         self._audit = audit
         self._counter = counter
         self._monotonic = monotonic
+        if counter is not None:
+            counter.preset(LogInKind)
         self._limiter = (
             None
             if per_minute is None

@@ -107,6 +107,7 @@ class CallbackDispatcher:
         self._vault = vault
         self._sender = sender
         self._metrics = metrics
+        metrics.callback_attempts.preset(("delivered", "refused", "no_answer"))
         self._owner = owner
         self._version = version
         self._wall_s = wall_s
@@ -336,6 +337,10 @@ class CallbackDispatcher:
             _log.warning("callback attempt failed", extra=fields)
         self._metrics.callback_attempts.inc(_outcome(delivery))
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
+        if is_given_up:
+            self._metrics.callbacks_given_up.inc()
+        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # later ones were requested by people
+            self._metrics.callback_delay_s.observe(max(0, self._clock.now_ms() - row.created_at_ms) / 1000)
 
     async def _retry_while_unavailable(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Retry until the database is available, without a limit: an attempt that was made must be recorded."""

@@ -1,25 +1,95 @@
-"""Define all metrics of the service."""
+"""Define all metrics of the service.
+
+Series whose label values are known exist at 0 from the start. A series with the label `scope` is about what all
+replicas share, the database or a fleet, and is the same in each of them; all others are of one process.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.server_status import ServerStatus
 from matchpod.service.common.prometheus import Registry
+
+IN_DATABASE: Final = {"scope": "database"}
+IN_FLEET: Final = {"scope": "fleet"}
+
+OUTCOMES: Final = ("match_over", *CancelReason)
+SLOT_STATES: Final = ("all", "taken", "free")
+LOOPS: Final = (
+    *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
+    *("entry", "drive", "history", "callbacks", "gauges", "clocks", "streams"),
+)
+"""Where unexpected errors are counted."""
 
 
 class Metrics:
-    """The metrics of one process."""
+    """The metrics of one process; `regions` are the codes of all regions, which are known from the start."""
 
-    def __init__(self, metrics: Registry) -> None:
+    def __init__(self, metrics: Registry, *, regions: Sequence[str] = ()) -> None:
+        self.registry = metrics
+        self.regions = tuple(regions)
         self._add_fleet_metrics(metrics)
+        self._add_match_metrics(metrics)
+        self._add_server_metrics(metrics)
+        self._add_log_metrics(metrics)
+        self._add_callback_metrics(metrics)
+        self.agones = AgonesMetrics(metrics)
         self.failed_log_ins = metrics.counter(
             "matchpod_failed_log_ins_total", "Log-ins that failed, by what was used.", ("with",)
         )
+        self.stalls = metrics.counter("matchpod_stalls_total", "Times the event loop stalled for over a second.")
+        self.stall_s = metrics.counter("matchpod_stall_seconds_total", "Seconds in such stalls.")
+        self.crashes = metrics.counter(
+            "matchpod_loop_crashes_total", "Unexpected errors in background loops.", ("loop",)
+        )
+        self.loop_lag_s = metrics.histogram(
+            "matchpod_event_loop_lag_seconds",
+            "How long a call waits for the event loop, measured four times per second.",
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+        )
+        self._preset()
+
+    def _preset(self) -> None:
+        for metric in (
+            *(self.matches_created, self.maps_incomplete, self.takeovers, self.oldest_pending_s),
+            *(self.console_failures, self.swept, self.withheld, self.foreign, self.silent_servers),
+            *(self.fleet_faults, self.bring_up_s, self.bring_up_failures),
+        ):
+            metric.preset(self.regions)
+        self.matches_ended.preset(self.regions, OUTCOMES)
+        self.servers.preset(self.regions, ServerStatus)
+        self.lines.preset(("all", "unknown"))
+        self.crashes.preset(LOOPS)
+
+    def _add_match_metrics(self, metrics: Registry) -> None:
         self.matches_created = metrics.counter("matchpod_matches_created_total", "Matches created.", ("region",))
         self.matches_ended = metrics.counter(
             "matchpod_matches_ended_total", "Matches ended, by outcome.", ("region", "outcome")
         )
         self.maps_incomplete = metrics.counter("matchpod_maps_incomplete_total", "Maps with lost log.", ("region",))
-        self.servers = metrics.gauge("matchpod_servers", "Servers by region and status.", ("region", "status"))
+        self.servers = metrics.gauge(
+            "matchpod_servers",
+            "Servers that are not released, by region and status.",
+            ("region", "status"),
+            fixed=IN_DATABASE,
+        )
+        self.oldest_pending_s = metrics.gauge(
+            "matchpod_oldest_pending_seconds",
+            "Age of the oldest match that waits for a server; 0 if none does.",
+            ("region",),
+            fixed=IN_DATABASE,
+        )
+        self.takeovers = metrics.counter(
+            "matchpod_lease_takeovers_total",
+            "Running matches that this process took over: from another replica, or after a restart.",
+            ("region",),
+        )
         self.followed = metrics.gauge("matchpod_matches_followed", "Matches that this process drives.")
+
+    def _add_log_metrics(self, metrics: Registry) -> None:
         self.log_posts = metrics.counter("matchpod_log_posts_total", "Log posts stored.")
         self.log_bytes = metrics.counter("matchpod_log_bytes_total", "Log bytes stored.")
         self.log_refused = metrics.counter("matchpod_log_refused_total", "Log posts rejected, by reason.", ("why",))
@@ -28,36 +98,49 @@ class Metrics:
         self.entries_set_aside = metrics.counter(
             "matchpod_entries_set_aside_total", "Log entries set aside because they could not be applied."
         )
-        self.stalls = metrics.counter("matchpod_stalls_total", "Times the event loop stalled for over a second.")
-        self.stall_s = metrics.counter("matchpod_stall_seconds_total", "Seconds in such stalls.")
         self.fold_s = metrics.histogram(
             "matchpod_fold_seconds",
             "From receiving a log entry until it is applied.",
             buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0),
         )
-        self.console_failures = metrics.counter(
-            "matchpod_console_failures_total", "Console commands without an answer.", ("region",)
-        )
-        self.crashes = metrics.counter(
-            "matchpod_loop_crashes_total", "Unexpected errors in background loops.", ("loop",)
-        )
+
+    def _add_callback_metrics(self, metrics: Registry) -> None:
         self.callback_attempts = metrics.counter(
             "matchpod_callback_attempts_total", "Callback delivery attempts, by outcome.", ("outcome",)
         )
         self.callback_s = metrics.histogram(
             "matchpod_callback_seconds", "Duration of a callback delivery attempt.", buckets=(0.01, 0.05, 0.2, 1, 3, 10)
         )
+        self.callback_delay_s = metrics.histogram(
+            "matchpod_callback_delay_seconds",
+            "From the end of a match until its callback was delivered.",
+            buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800),
+        )
+        self.callbacks_waiting = metrics.gauge(
+            "matchpod_callbacks_waiting", "Callbacks that wait for a delivery attempt.", fixed=IN_DATABASE
+        )
+        self.oldest_callback_s = metrics.gauge(
+            "matchpod_callbacks_oldest_waiting_seconds",
+            "Time since the end of the match whose callback has waited longest; 0 if none waits.",
+            fixed=IN_DATABASE,
+        )
+        self.callbacks_given_up = metrics.counter(
+            "matchpod_callbacks_given_up_total", "Callbacks that were given up after their last attempt."
+        )
 
     def _add_fleet_metrics(self, metrics: Registry) -> None:
         self.slots = metrics.gauge(
-            "matchpod_slots", "Slots for servers, or servers of a fleet, by region and state.", ("region", "state")
+            "matchpod_slots",
+            "Slots for servers, or servers of a fleet, by region and state; missing while they are unknown.",
+            ("region", "state"),
+            fixed=IN_FLEET,
         )
         self.fleet_faults = metrics.gauge(
             "matchpod_fleet_fault", "1 while the fleet of a region cannot be used, else 0.", ("region",)
         )
         self.fleet_fault_reasons = metrics.gauge(
             "matchpod_fleet_fault_reason",
-            "1 for the reason why the fleet of a region cannot be used.",
+            "1 for the reason why the fleet of a region cannot be used; missing while it can.",
             ("region", "reason"),
         )
         self.first_passwords = metrics.counter(
@@ -66,13 +149,22 @@ class Metrics:
             "current, previous or none.",
             ("region", "secret"),
         )
+
+    def _add_server_metrics(self, metrics: Registry) -> None:
         self.withheld = metrics.gauge(
             "matchpod_servers_withheld",
             "Running servers without a match in this database, which an operator has to release.",
             ("region",),
+            fixed=IN_FLEET,
         )
         self.foreign = metrics.gauge(
-            "matchpod_servers_foreign", "Running servers of other installations in the fleet of a region.", ("region",)
+            "matchpod_servers_foreign",
+            "Running servers of other installations in the fleet of a region.",
+            ("region",),
+            fixed=IN_FLEET,
+        )
+        self.swept = metrics.counter(
+            "matchpod_servers_swept_total", "Servers without a match that a sweep released.", ("region",)
         )
         self.silent_servers = metrics.gauge(
             "matchpod_servers_silent",
@@ -83,16 +175,92 @@ class Metrics:
             "matchpod_bring_up_seconds",
             "From creating a match until its server is running.",
             ("region",),
-            buckets=(1, 2, 5, 10, 20, 40, 80, 160, 320),
+            buckets=(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320),
         )
         self.bring_up_failures = metrics.counter(
             "matchpod_bring_up_failures_total", "Failed attempts to start a server.", ("region",)
+        )
+        self.console_failures = metrics.counter(
+            "matchpod_console_failures_total", "Console commands without an answer.", ("region",)
         )
 
     def count_stall(self, seconds: float) -> None:
         """Count a stall of the event loop."""
         self.stalls.inc()
         self.stall_s.inc(amount=seconds)
+
+
+class DatabaseMetrics:
+    """The metrics of the calls to the database."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.calls = metrics.counter(
+            "matchpod_database_calls_total",
+            "Calls to the database; rejected are those that would change nothing, or duplicate a row.",
+            ("kind", "outcome"),
+        )
+        self.seconds = metrics.histogram(
+            "matchpod_database_call_seconds",
+            "Duration of calls to the database.",
+            ("kind",),
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15),
+        )
+
+
+class AgonesMetrics:
+    """The metrics of clusters, by the region whose servers they have."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.allocations = metrics.counter(
+            "matchpod_agones_allocations_total",
+            "Calls that allocate a game server: allocated, none_ready or failed.",
+            ("region", "outcome"),
+        )
+        self.allocation_s = metrics.histogram(
+            "matchpod_agones_allocation_seconds",
+            "Duration of a call that allocates a game server.",
+            ("region",),
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20),
+        )
+        self.watch_age_s = metrics.gauge(
+            "matchpod_agones_watch_age_seconds",
+            "Time since the cluster last confirmed that the watch of its game servers works.",
+            ("region",),
+        )
+        self.relists = metrics.counter(
+            "matchpod_agones_relists_total",
+            "Lists of all game servers: at the start, every few minutes, and after changes may have been missed.",
+            ("region",),
+        )
+        self.requests = metrics.counter(
+            "matchpod_kubernetes_requests_total",
+            "Requests to the Kubernetes API, by status of the answer; none if there was no answer.",
+            ("region", "verb", "code"),
+        )
+
+
+class ProcessMetrics:
+    """The metrics of the process, with the names that Prometheus' own libraries give them."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.build = metrics.gauge(
+            "matchpod_build_info", "Always 1; the labels say what runs.", ("version", "python", "database")
+        )
+        self.cpu_s = metrics.counter("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.")
+        self.resident_bytes = metrics.gauge("process_resident_memory_bytes", "Resident memory size in bytes.")
+        self.virtual_bytes = metrics.gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.")
+        self.open_fds = metrics.gauge("process_open_fds", "Number of open file descriptors.")
+        self.max_fds = metrics.gauge("process_max_fds", "Maximum number of open file descriptors.")
+        self.start_s = metrics.gauge(
+            "process_start_time_seconds", "Start time of the process since unix epoch in seconds."
+        )
+
+
+class DiskMetrics:
+    """The metrics of disks."""
+
+    def __init__(self, metrics: Registry) -> None:
+        self.free_bytes = metrics.gauge("matchpod_disk_free_bytes", "Free bytes on the disk of a folder.", ("folder",))
 
 
 class ConnectionMetrics:
@@ -105,6 +273,10 @@ class ConnectionMetrics:
         )
 
 
+MAX_ROUTE_SERIES: Final = 1024
+"""Series of a metric that has routes: some 80 routes with a few statuses each. Unknown routes share one."""
+
+
 class HttpMetrics:
     """The metrics of HTTP requests and streams, on all ports."""
 
@@ -115,6 +287,7 @@ class HttpMetrics:
         self.seconds = metrics.histogram(
             "matchpod_http_request_seconds", "Duration of requests in seconds.", ("route", "status_class")
         )
+        self.requests.max_series = self.seconds.max_series = MAX_ROUTE_SERIES
         self.streams = metrics.gauge("matchpod_streams", "Open event streams.")
         self.streams_ended = metrics.counter(
             "matchpod_streams_ended_total", "Event streams that ended, by reason.", ("route", "why")

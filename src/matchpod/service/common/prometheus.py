@@ -11,13 +11,15 @@ import bisect
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_SERIES = 256
-"""Maximum series per metric: ample for regions times states; a label that grows with traffic must not fill memory."""
+"""Series that a metric usually may have: ample for regions times states; a label that grows with traffic must not fill
+memory."""
 
 OTHER = "other"
 """The label value for everything beyond MAX_SERIES."""
@@ -39,19 +41,39 @@ class _Metric:
 
     kind = ""
 
-    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+    def __init__(self, name: str, text: str, labels: Sequence[str], fixed: Mapping[str, str] | None = None) -> None:
+        """`fixed` are labels that have the same value in all series."""
+        self.fixed = dict(fixed or {})
         if not _NAME.fullmatch(name):
             raise ValueError(f"invalid metric name {name!r}")
-        for label in labels:
+        for label in (*self.fixed, *labels):
             if not _LABEL.fullmatch(label) or label == "le":
                 raise ValueError(f"invalid label name {label!r} for {name}")
         self.name = name
-        self._text = text
-        self._labels = tuple(labels)
+        self.text = text
+        self.labels = tuple(labels)
+        self.max_series = MAX_SERIES
+        self._label_texts: dict[Labels, str] = {}
+
+    @property
+    def all_labels(self) -> Labels:
+        """The names of all labels, as they are rendered."""
+        return (*self.fixed, *self.labels)
+
+    def preset(self, *values: Iterable[str]) -> None:
+        """Create the series of all combinations of label values: a rate needs the initial zero.
+
+        Each argument has the known values of one label, in order.
+        """
+        for combination in product(*values):
+            self._create(combination)
+
+    def _create(self, labels: Labels) -> None:
+        raise NotImplementedError
 
     def lines(self) -> Iterator[str]:
         """The help, type and sample lines."""
-        yield f"# HELP {self.name} {_escape(self._text)}"
+        yield f"# HELP {self.name} {_escape(self.text)}"
         yield f"# TYPE {self.name} {self.kind}"
         yield from self._samples()
 
@@ -59,32 +81,46 @@ class _Metric:
         raise NotImplementedError
 
     def _key(self, values: Labels, known: Mapping[Labels, object]) -> Labels:
-        if len(values) != len(self._labels):
-            raise ValueError(f"{self.name} has the labels {self._labels}, got {len(values)} values")
+        if len(values) != len(self.labels):
+            raise ValueError(f"{self.name} has the labels {self.labels}, got {len(values)} values")
         # One less than the limit: one series is reserved for `other`.
-        if values in known or len(known) < MAX_SERIES - 1:
+        if values in known or len(known) < self.max_series - 1:
             return values
         return (OTHER,) * len(values)
 
     def _sample(self, values: Labels, number: float, *, suffix: str = "", bound: str | None = None) -> str:
-        pairs = [f'{name}="{_escape(value, quoted=True)}"' for name, value in zip(self._labels, values, strict=True)]
+        pairs = self._label_texts.get(values)
+        if pairs is None:
+            pairs = self._label_texts[values] = self._label_text(values)
         if bound is not None:
-            pairs.append(f'le="{bound}"')
-        labels = f"{{{','.join(pairs)}}}" if pairs else ""
-        return f"{self.name}{suffix}{labels} {_number(number)}"
+            pairs = f'{pairs},le="{bound}"' if pairs else f'le="{bound}"'
+        return (
+            f"{self.name}{suffix}{{{pairs}}} {_number(number)}" if pairs else f"{self.name}{suffix} {_number(number)}"
+        )
+
+    def _label_text(self, values: Labels) -> str:
+        if len(self._label_texts) >= 2 * self.max_series:
+            self._label_texts.clear()  # of series that were replaced
+        named = (*self.fixed.items(), *zip(self.labels, values, strict=True))
+        return ",".join(f'{name}="{_escape(value, quoted=True)}"' for name, value in named)
 
 
 class _Number(_Metric):
     """A metric whose series are single numbers."""
 
-    def __init__(self, name: str, text: str, labels: Sequence[str] = ()) -> None:
-        super().__init__(name, text, labels)
-        # A metric without labels has its series from the start: a rate needs the initial zero.
+    def __init__(
+        self, name: str, text: str, labels: Sequence[str] = (), fixed: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(name, text, labels, fixed)
+        # A metric without labels has its series from the start.
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def value(self, *labels: str) -> float:
         """The current value."""
         return self._values.get(labels, 0.0)
+
+    def _create(self, labels: Labels) -> None:
+        self._values.setdefault(self._key(labels, self._values), 0.0)
 
     def _add(self, amount: float, labels: Labels) -> None:
         key = self._key(labels, self._values)
@@ -105,6 +141,10 @@ class Counter(_Number):
         if not amount >= 0:
             raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
         self._add(amount, labels)
+
+    def set_total(self, total: float) -> None:
+        """Set a number that is counted elsewhere, by the system; only for a counter without labels."""
+        self._values[()] = total
 
 
 class Gauge(_Number):
@@ -162,6 +202,9 @@ class Histogram(_Metric):
         series.counts[bisect.bisect_left(self._bounds, number)] += 1
         series.total += number
 
+    def _create(self, labels: Labels) -> None:
+        self._series.setdefault(self._key(labels, self._series), self._empty())
+
     def count(self, *labels: str) -> int:
         """The number of observations."""
         series = self._series.get(labels)
@@ -206,14 +249,17 @@ class Registry:
 
     def __init__(self) -> None:
         self._metrics: dict[str, _Metric] = {}
+        self._updates: list[Callable[[], None]] = []
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         """Create and register a counter."""
         return self._add(Counter(name, text, labels))
 
-    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        """Create and register a gauge."""
-        return self._add(Gauge(name, text, labels))
+    def gauge(
+        self, name: str, text: str, labels: Sequence[str] = (), *, fixed: Mapping[str, str] | None = None
+    ) -> Gauge:
+        """Create and register a gauge; `fixed` are labels that have the same value in all its series."""
+        return self._add(Gauge(name, text, labels, fixed))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = DEFAULT_BUCKETS
@@ -221,8 +267,18 @@ class Registry:
         """Create and register a histogram."""
         return self._add(Histogram(name, text, labels, buckets=buckets))
 
+    def before_rendering(self, update: Callable[[], None]) -> None:
+        """Call `update` before the metrics are rendered, to set those that are read when they are needed."""
+        self._updates.append(update)
+
+    def all(self) -> Sequence[_Metric]:
+        """All metrics, in the order of their creation."""
+        return tuple(self._metrics.values())
+
     def text(self) -> str:
         """All metrics in the text format, in the order of their creation."""
+        for update in self._updates:
+            update()
         return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.lines())
 
     def _add(self, metric: _M) -> _M:

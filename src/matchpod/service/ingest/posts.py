@@ -176,6 +176,8 @@ class Ingest:
         self._clock = clock
         self._log_writer = log_writer
         self._metrics = metrics
+        metrics.log_refused.preset(("unknown", "ended", "too_large", "too_fast"))
+        metrics.reports.preset((EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS))
         self._report_url = urls.reports
         tokens_of = partial(_Tokens, db=db, vault=vault, live=live, regions=regions, limit=limits.max_tokens)
         self._log_tokens = tokens_of(servers.by_log_token)

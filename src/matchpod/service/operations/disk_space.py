@@ -10,6 +10,7 @@ from typing import Final
 
 from matchpod.core.errors import UnavailableError
 from matchpod.ports import Clock
+from matchpod.service.common.metrics import DiskMetrics
 from matchpod.service.common.prometheus import Registry
 
 MIB: Final = 1024 * 1024
@@ -40,7 +41,7 @@ class DiskSpace:
         self._min_free_mb = min_free_mb
         self._free_bytes = free_bytes
         self._clock = clock
-        self._gauge = metrics.gauge("matchpod_disk_free_bytes", "Free bytes on the disk of a folder.", ("folder",))
+        self._gauge = DiskMetrics(metrics).free_bytes
         self._measured_ms: int | None = None
         self._shortage: str | None = None
 

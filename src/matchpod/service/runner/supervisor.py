@@ -50,6 +50,9 @@ UNUSED_MS: Final = 10_000
 CRASHES: Final = 10
 """After this many failures in a row the match fails: better a failed match than one that never ends."""
 
+MAX_INTERRUPTED: Final = 10_000
+"""Interrupted matches that are remembered: more than a process drives."""
+
 CRASHES_FORGOTTEN_MS: Final = 5 * 60 * 1000
 """Failures further apart than this are not in a row: a match that runs for hours may see a few."""
 
@@ -78,6 +81,8 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""
+        self._interrupted: set[str] = set()
+        """Matches that this process drove until an error, and whose lease it released."""
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: dict[tuple[str, int], int] = {}
@@ -236,6 +241,9 @@ class Supervisor:
         if before is not None:
             # The task lost its match: the caller canceled it, or the lease expired.
             before.stop()
+        elif row.phase is ServerPhase.RUNNING and row.id not in self._interrupted:
+            self._deps.metrics.takeovers.inc(row.region)
+        self._interrupted.discard(row.id)
         lease = Lease(row, self._deps.db, self._deps.clock, self._heartbeat)
         after = None if before is None else before.task
         task = asyncio.create_task(self._drive(lease, after), name=f"drive {row.id}")
@@ -332,10 +340,18 @@ class Supervisor:
         except DatabaseUnavailableError as exc:
             self._log_unavailable(exc)
             await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
+            self._note_interruption(row.id)
         except EntryFailedError as exc:
             await self._lose_entry(lease, exc)
+            self._note_interruption(row.id)
         except Exception:  # noqa: BLE001 - a bug in one match must not end the others
             await self._survive(lease)
+            self._note_interruption(row.id)
+
+    def _note_interruption(self, server_id: str) -> None:
+        if len(self._interrupted) >= MAX_INTERRUPTED:
+            self._interrupted.clear()  # those that other processes have acquired meanwhile stay otherwise
+        self._interrupted.add(server_id)
 
     async def _step(self, lease: Lease) -> None:
         """Do what the phase of the row requires."""

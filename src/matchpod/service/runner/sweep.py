@@ -47,6 +47,7 @@ class Sweeper:
             _log.warning("releasing server without a match", extra={"region": region.code, "server_id": server_id})
             with suppress(FleetError):  # release the others anyway
                 await region.fleet.release(server_id, "")
+                self._deps.metrics.swept.inc(region.code)
 
     async def _known(self, region: Region, running: Sequence[ListedServer]) -> KnownMatches:
         db = self._deps.db

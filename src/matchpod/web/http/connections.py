@@ -102,6 +102,7 @@ class Connections:
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._metrics = metrics
+        metrics.rejected.preset(Excess)
         self._warn_at_s: dict[Excess, float] = {}
         self._date = (0, b"")
 

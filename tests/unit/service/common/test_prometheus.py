@@ -50,6 +50,33 @@ def test_metrics_without_labels_start_at_zero_and_those_with_labels_empty() -> N
     assert samples == ["a_total 0"]
 
 
+def test_series_of_known_label_values_are_preset_to_zero() -> None:
+    metrics = Registry()
+    counter = metrics.counter("a_total", "x", ("region", "outcome"))
+    counter.inc("eu", "lost", amount=3)
+    counter.preset(("eu", "us"), ("won", "lost"))
+    histogram = metrics.histogram("b_seconds", "x", ("region",), buckets=(1,))
+    histogram.preset(("eu",))
+    assert [line.rpartition("}")[2] for line in counter.lines() if "region" in line] == [" 3", " 0", " 0", " 0"]
+    assert 'b_seconds_count{region="eu"} 0\n' in metrics.text()
+
+
+def test_fixed_labels_are_in_every_series() -> None:
+    metrics = Registry()
+    gauge = metrics.gauge("servers", "x", ("region",), fixed={"scope": "database"})
+    gauge.set(1, "eu")
+    gauge.replace({("us",): 2})
+    assert metrics.text().splitlines()[2:] == ['servers{scope="database",region="us"} 2']
+
+
+def test_what_is_read_when_needed_is_updated_before_rendering() -> None:
+    metrics = Registry()
+    seconds = metrics.counter("cpu_seconds_total", "x")
+    totals = iter((1.5, 2.5))
+    metrics.before_rendering(lambda: seconds.set_total(next(totals)))
+    assert [metrics.text().splitlines()[-1] for _ in range(2)] == ["cpu_seconds_total 1.5", "cpu_seconds_total 2.5"]
+
+
 def test_label_values_and_help_cannot_break_a_line() -> None:
     metrics = Registry()
     metrics.counter("a_total", 'back\\slash\nand "quotes"', ("path",)).inc('a"b\\c\nd\re\ud800')

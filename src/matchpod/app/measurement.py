@@ -1,0 +1,81 @@
+"""Connect what is measured outside of the service, of this process and of clusters, with its metrics."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+import msgspec
+
+from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, Verb
+from matchpod.adapters.process_usage import read_usage, start_time_s
+from matchpod.app.resources import Resources
+from matchpod.service.common.measured_database import MeasuredDatabase
+from matchpod.service.common.metrics import AgonesMetrics, DatabaseMetrics, Metrics, ProcessMetrics
+from matchpod.service.common.prometheus import Registry
+
+
+def measure(resources: Resources) -> tuple[Resources, Metrics]:
+    """Create the metrics of this process; return them with a database whose calls are counted."""
+    registry = Registry()
+    metrics = Metrics(registry, regions=[region.code for region in resources.settings.regions])
+    _measure_process(registry, database="postgresql" if resources.db.is_postgres else "sqlite")
+    measured = MeasuredDatabase(resources.db, DatabaseMetrics(registry))
+    return msgspec.structs.replace(resources, db=measured), metrics
+
+
+def _measure_process(registry: Registry, *, database: str) -> None:
+    metrics = ProcessMetrics(registry)
+    metrics.build.set(1, version("matchpod"), platform.python_version(), database)
+    metrics.start_s.set(start_time_s())
+
+    def update() -> None:
+        usage = read_usage()
+        metrics.cpu_s.set_total(usage.cpu_s)
+        metrics.max_fds.set(usage.max_files)
+        for gauge, number in (
+            (metrics.resident_bytes, usage.resident_bytes),
+            (metrics.virtual_bytes, usage.virtual_bytes),
+            (metrics.open_fds, usage.open_files),
+        ):
+            if number is not None:
+                gauge.set(number)
+
+    registry.before_rendering(update)
+
+
+class RegionMeter:
+    """Measures the calls to the cluster of one region."""
+
+    def __init__(self, metrics: AgonesMetrics, region: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._region = region
+        self._monotonic = monotonic
+        self._confirmed_s = monotonic()
+        metrics.allocations.preset((region,), AllocationOutcome)
+        metrics.requests.preset((region,), Verb, ("200",))
+        for metric in (metrics.allocation_s, metrics.watch_age_s, metrics.relists):
+            metric.preset((region,))
+
+    def requested(self, verb: Verb, code: str) -> None:
+        """Count a request by its answer."""
+        self._metrics.requests.inc(self._region, verb, code)
+
+    def allocated(self, outcome: AllocationOutcome, seconds: float) -> None:
+        """Count a call to allocate a game server."""
+        self._metrics.allocations.inc(self._region, outcome)
+        self._metrics.allocation_s.observe(seconds, self._region)
+
+    def relisted(self) -> None:
+        """Count a list of all game servers."""
+        self._metrics.relists.inc(self._region)
+
+    def watch_confirmed(self) -> None:
+        """Note that the watch works."""
+        self._confirmed_s = self._monotonic()
+
+    def update(self) -> None:
+        """Set the age of the watch; of one that never worked, since the start."""
+        self._metrics.watch_age_s.set(self._monotonic() - self._confirmed_s, self._region)

@@ -1,0 +1,105 @@
+"""Count the calls to a database, by kind and outcome, and measure how long they take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from matchpod.ports import (
+    Database,
+    DatabaseUnavailableError,
+    DuplicateError,
+    NothingChangedError,
+    Row,
+    Statement,
+    Value,
+)
+from matchpod.service.common.metrics import DatabaseMetrics
+
+READ: Final = "read"
+WRITE: Final = "write"
+
+
+class CallOutcome(StrEnum):
+    """How a call to the database ended."""
+
+    OK = "ok"
+    REJECTED = "rejected"
+    """It would change nothing, or duplicate a row: the usual answer to the second of two processes."""
+    UNAVAILABLE = "unavailable"
+    FAILED = "failed"
+
+
+class MeasuredDatabase:
+    """A database whose calls are counted. A call that is cancelled is not."""
+
+    def __init__(self, db: Database, metrics: DatabaseMetrics) -> None:
+        self.source = db
+        """The database itself."""
+        self._db = db
+        self._calls, self._seconds = metrics.calls, metrics.seconds
+        self._calls.preset((READ, WRITE), CallOutcome)
+        self._seconds.preset((READ, WRITE))
+
+    @property
+    def is_shared(self) -> bool:
+        """True if other processes may use the same database at the same time."""
+        return self._db.is_shared
+
+    @property
+    def is_postgres(self) -> bool:
+        """True if statements may use what only PostgreSQL has."""
+        return self._db.is_postgres
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        """Return the current rows of a query."""
+        began_s = time.monotonic()
+        try:
+            rows = await self._db.read(sql, params)
+        except Exception as exc:
+            self._count(READ, _outcome(exc), began_s)
+            raise
+        self._count(READ, CallOutcome.OK, began_s)
+        return rows
+
+    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+        """Return the first row of an indexed query, or None."""
+        began_s = time.monotonic()
+        try:
+            row = await self._db.read_one(sql, params)
+        except Exception as exc:
+            self._count(READ, _outcome(exc), began_s)
+            raise
+        self._count(READ, CallOutcome.OK, began_s)
+        return row
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Run the statements as one durable transaction; return the rows of each."""
+        began_s = time.monotonic()
+        try:
+            rows = await self._db.write(statements)
+        except Exception as exc:
+            self._count(WRITE, _outcome(exc), began_s)
+            raise
+        self._count(WRITE, CallOutcome.OK, began_s)
+        return rows
+
+    async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
+        """Call `on_announced` with what other processes announce on a channel, until cancelled."""
+        await self._db.listen(channel, on_announced)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._db.close()
+
+    def _count(self, kind: str, outcome: CallOutcome, began_s: float) -> None:
+        self._calls.inc(kind, outcome)
+        self._seconds.observe(time.monotonic() - began_s, kind)
+
+
+def _outcome(error: Exception) -> CallOutcome:
+    if isinstance(error, NothingChangedError | DuplicateError):
+        return CallOutcome.REJECTED
+    return CallOutcome.UNAVAILABLE if isinstance(error, DatabaseUnavailableError) else CallOutcome.FAILED
