@@ -78,9 +78,13 @@ def test_sums_and_maxima_over_replicas_are_right(request: pytest.FixtureRequest,
             )
             for server in created:
                 assert one.cancel(server["serverId"]).status == 200
-            one.wait_until_released(*(server["serverId"] for server in created))
+            wait_until(lambda: all(_servers(read_samples(replica)) == 0 for replica in replicas), "all are released")
             canceled = 'matchpod_matches_ended_total{region="sandbox",outcome="canceled_by_user"}'
             assert sum(read_samples(replica)[canceled] for replica in replicas) == 4
+
+
+def _servers(samples: Samples) -> float:
+    return sum(number for series, number in samples.items() if series.startswith("matchpod_servers{"))
 
 
 def _select(samples: Samples, series: list[str]) -> list[float]:
