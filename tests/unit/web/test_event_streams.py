@@ -259,7 +259,8 @@ def test_items_of_a_live_match_are_pushed_until_the_client_disconnects(site: Sit
         assert open_streams(site) == "0"
 
     site.run(scenario())
-    assert metric(site, "matchpod_streams_ended_total") == "1"
+    ended = 'matchpod_streams_ended_total{route="/api/v1/servers/{id}/stream",why="gone"}'
+    assert metric(site, ended) == "1"
     assert 'why="gone"' in site.get("/metrics").text
 
 

@@ -1,0 +1,65 @@
+"""Calls to a cluster are counted: allocations, lists, requests by their answers, and the age of the watch."""
+
+from __future__ import annotations
+
+import asyncio
+
+from matchpod.adapters.fleets.agones import AgonesFleet
+from matchpod.adapters.kubernetes.client import KubernetesClient
+from matchpod.adapters.kubernetes.cluster import ClusterSource
+from matchpod.adapters.rcon_client import RconConsoles
+from matchpod.app.measurement import RegionMeter
+from matchpod.service.common.metrics import AgonesMetrics
+from matchpod.service.common.prometheus import Registry
+from tests.contract import agones_cluster
+from tests.contract.agones_api import Fault
+from tests.contract.agones_cluster import OPTIONS, AgonesCluster, following, order
+
+cluster = agones_cluster.two_servers
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+async def test_calls_to_a_cluster_are_counted_by_region(cluster: AgonesCluster) -> None:
+    registry, clock = Registry(), Clock()
+    metrics = AgonesMetrics(registry)
+    meter = RegionMeter(metrics, "eu", clock)
+    assert metrics.watch_age_s.value("eu") == 0
+    assert 'matchpod_agones_allocations_total{region="eu",outcome="none_ready"} 0\n' in registry.text()
+    client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), meter=meter)
+    fleet = AgonesFleet(OPTIONS, client, RconConsoles())
+    try:
+        clock.s = 130.0
+        meter.update()
+        assert metrics.watch_age_s.value("eu") == 30, "the watch has never worked"
+        async with following(fleet):
+            meter.update()
+            assert (metrics.relists.value("eu"), metrics.watch_age_s.value("eu")) == (1, 0)
+            for number in range(2):
+                assert await fleet.allocate(order(f"srv_{number}")) is not None
+            assert await fleet.allocate(order("srv_2")) is None
+            cluster.api.close_watches()
+            async with asyncio.timeout(60):
+                while metrics.requests.value("eu", "watch", "200") < 2:
+                    await asyncio.sleep(0.05)
+            cluster.api.outage = Fault.CLOSE
+            cluster.api.close_watches()
+            async with asyncio.timeout(60):
+                while not metrics.requests.value("eu", "list", "none") + metrics.requests.value("eu", "watch", "none"):
+                    await asyncio.sleep(0.05)
+    finally:
+        await fleet.close()
+    outcomes = {one: metrics.allocations.value("eu", one) for one in ("allocated", "none_ready", "failed")}
+    assert outcomes["allocated"] == 2
+    assert outcomes["none_ready"] >= 1
+    assert outcomes["failed"] == 0
+    assert metrics.allocation_s.count("eu") == sum(outcomes.values())
+    assert metrics.requests.value("eu", "create", "201") >= sum(outcomes.values())
