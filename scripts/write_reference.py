@@ -82,12 +82,13 @@ The {count} names below are those of a stock CS2 server of February 2026 that af
 
 
 _METRICS = """\
-# Metrics
+# Metrics and traces
 
 <!-- Written by scripts/write_reference.py, the table from src/matchpod/service/common/metrics.py. -->
 
 `/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
 not through a load balancer; every 15 s is enough. [operations.md](operations.md) says which port answers it.
+[Traces](#traces) are at the end of this page.
 
 ```yaml
 scrape_configs:
@@ -98,7 +99,7 @@ scrape_configs:
 
 - Series whose label values are known exist from the start, at 0: `rate` and `increase` also see the first event. Others
   appear when they are needed: statuses of requests other than success and our own errors, codes of the Kubernetes API
-  other than 200, reasons of faults.
+  other than success, reasons of faults.
 - Gauges are updated every 5 s; those of the process, and the age of a watch, when the metrics are read.
 - Label values beyond a limit are counted as `other`: 256 series per metric, 1024 if it has routes.
 - Metrics with `agones` or `kubernetes` in their name have series only in regions of kind `agones`.
@@ -119,6 +120,48 @@ are of one process, so use `sum`:
 """
 
 
+_TRACES = """
+## Traces
+
+A caller who creates a match with the header `traceparent` ([W3C Trace Context](https://www.w3.org/TR/trace-context/))
+finds the match in its own trace. The header is stored with the match, so it survives restarts, and every callback of
+the match has a `traceparent` of the same trace. An invalid header is ignored, as the standard demands. `tracestate` is
+not passed on.
+
+With `OTEL_EXPORTER_OTLP_ENDPOINT` the service also sends spans to a collector of OpenTelemetry, as OTLP over HTTP with
+JSON:
+
+```sh
+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 matchpod serve
+```
+
+| span | from | until |
+|---|---|---|
+| `match` | the match is created | it has ended; the other spans are its parts |
+| `match create` | the request arrives | it is stored |
+| `match start` | the match is created | its server is running, or the match has ended without one |
+| `match play` | its server is running | the match has ended |
+| `match callback` | an attempt to deliver its callback begins | it ends; its `traceparent` names this span |
+
+Spans have the attributes `matchpod.server_id`, `matchpod.region`, `matchpod.org_id` and `matchpod.outcome`, those of
+callbacks `matchpod.callback_id`, `matchpod.attempt`, `server.address` and `http.response.status_code`. They are sent
+when their step has ended, `match` and `match play` when the server is released. A caller whose `traceparent` is not
+sampled gets no spans; a match without a caller's trace is a trace of its own.
+
+| variable | meaning |
+|---|---|
+| `OTEL_EXPORTER_OTLP_ENDPOINT` | URL of the collector; `/v1/traces` is appended |
+| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the same for traces only; nothing is appended |
+| `OTEL_EXPORTER_OTLP_HEADERS` | more headers, such as `x-key=secret` |
+| `OTEL_EXPORTER_OTLP_TIMEOUT` | time limit of a request in milliseconds; 10000 |
+| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | what is said about the service; its name is `matchpod` |
+| `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | no spans are sent |
+
+Nothing waits for the collector. If a variable is wrong, or the collector cannot be reached, the log has one warning,
+matches go on, and up to 2048 spans wait; `matchpod_spans_total` counts those that were dropped. gRPC is not supported.
+"""
+
+
 def metrics_page() -> str:
     """Return docs/metrics.md."""
     registry = Registry()
@@ -128,7 +171,7 @@ def metrics_page() -> str:
         f"| `{one.name}` | {one.kind} | {' '.join(f'`{label}`' for label in one.all_labels)} | {one.text} |\n"
         for one in sorted(registry.all(), key=lambda one: one.name)
     ]
-    return _METRICS + "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "".join(rows)
+    return _METRICS + "| metric | type | labels | meaning |\n|---|---|---|---|\n" + "".join(rows) + _TRACES
 
 
 def errors_page() -> str:

@@ -6,6 +6,7 @@ The docstrings are the contract: one test suite runs against every adapter of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Protocol
 
 import msgspec
@@ -295,6 +296,32 @@ class CallbackSender(Protocol):
 
     async def close(self) -> None:
         """Abort all attempts in progress."""
+
+
+# --- traces -------------------------------------------------------------------------------------------------------
+
+
+class SpanKind(Enum):
+    """How a span relates to others; the values are those of OpenTelemetry."""
+
+    INTERNAL = 1
+    SERVER = 2
+    CLIENT = 3
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in the life of a match, for OpenTelemetry; ids are hexadecimal digits."""
+
+    name: str
+    kind: SpanKind = SpanKind.INTERNAL
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    start_ms: int
+    end_ms: int
+    attributes: Mapping[str, str | int]
+    error: str | None = None
+    """What went wrong; None if nothing did."""
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.match_spans import MatchSpans
 from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
 from matchpod.service.common.prometheus import Registry
@@ -106,11 +107,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunEntry | None = None) -> Service:
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
-    resources, metrics = measure(resources)
+    resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
     audit, sender = Audit(db=db, clock=clock), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
-    dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version)
-    deps = _compose_deps(resources, begun, metrics=metrics, ingest_base=ingest_base, on_match_ended=dispatcher.wake)
+    dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
+    deps = _compose_deps(resources, begun, metrics=metrics, spans=spans, ingest_base=ingest_base, wake=dispatcher.wake)
     access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
@@ -278,7 +279,7 @@ def _compose_agones_fleet(
 
 
 def _compose_dispatcher(
-    resources: Resources, sender: CallbackSender, *, metrics: Metrics, owner: str, version: str
+    resources: Resources, sender: CallbackSender, *, metrics: Metrics, owner: str, version: str, spans: MatchSpans
 ) -> CallbackDispatcher:
     return CallbackDispatcher(
         db=resources.db,
@@ -288,6 +289,7 @@ def _compose_dispatcher(
         metrics=metrics,
         owner=owner,
         version=version,
+        spans=spans,
     )
 
 
@@ -297,7 +299,8 @@ def _compose_deps(
     *,
     metrics: Metrics,
     ingest_base: str,
-    on_match_ended: Callable[[], None],
+    spans: MatchSpans,
+    wake: Callable[[], None],
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
     silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
@@ -322,7 +325,8 @@ def _compose_deps(
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,
         random_bytes=secrets.token_bytes,
-        on_match_ended=on_match_ended,
+        on_match_ended=wake,
+        spans=spans,
     )
 
 
@@ -410,6 +414,7 @@ def _compose_matches(
         notify=notify,
         audit=audit,
         metrics=deps.metrics,
+        spans=deps.spans,
         quotas=Quotas(
             max_live_matches=resources.settings.max_live_matches,
             max_creations_per_minute=resources.settings.max_creations_per_minute,

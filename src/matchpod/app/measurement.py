@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
 import msgspec
@@ -12,18 +14,46 @@ import msgspec
 from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, Verb
 from matchpod.adapters.process_usage import read_usage, start_time_s
 from matchpod.app.resources import Resources
+from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import AgonesMetrics, DatabaseMetrics, Metrics, ProcessMetrics
 from matchpod.service.common.prometheus import Registry
 
+_log = logging.getLogger(__name__)
 
-def measure(resources: Resources) -> tuple[Resources, Metrics]:
-    """Create the metrics of this process; return them with a database whose calls are counted."""
+
+def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
+    """Create the metrics and spans of this process; return them with a database whose calls are counted."""
     registry = Registry()
     metrics = Metrics(registry, regions=[region.code for region in resources.settings.regions])
     _measure_process(registry, database="postgresql" if resources.db.is_postgres else "sqlite")
     measured = MeasuredDatabase(resources.db, DatabaseMetrics(registry))
-    return msgspec.structs.replace(resources, db=measured), metrics
+    return msgspec.structs.replace(resources, db=measured), metrics, compose_spans(metrics, os.environ)
+
+
+def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpans:
+    """Return where spans of matches go: to the collector that the environment names, if it names one."""
+    if not any(name.startswith("OTEL_EXPORTER_OTLP_") for name in environment):
+        return NO_SPANS
+    # Imported here: most installations have no collector, and its HTTP client is slow to import.
+    from matchpod.adapters.otlp_exporter import OtlpExporter, read_options
+
+    try:
+        options = read_options(environment)
+    except ValueError as exc:
+        _log.warning("no spans are exported", extra={"reason": str(exc)})
+        return NO_SPANS
+    if options is None:
+        return NO_SPANS
+    exporter = OtlpExporter(options, version=version("matchpod"))
+    _log.info("spans are exported", extra={"url": options.url})
+
+    def update() -> None:
+        metrics.spans.set_total(exporter.exported, "exported")
+        metrics.spans.set_total(exporter.dropped, "dropped")
+
+    metrics.registry.before_rendering(update)
+    return MatchSpans(exporter.export, exporter.close)
 
 
 def _measure_process(registry: Registry, *, database: str) -> None:
@@ -55,7 +85,8 @@ class RegionMeter:
         self._monotonic = monotonic
         self._confirmed_s = monotonic()
         metrics.allocations.preset((region,), AllocationOutcome)
-        metrics.requests.preset((region,), Verb, ("200",))
+        for verb in Verb:
+            metrics.requests.preset((region,), (verb,), ("201" if verb is Verb.CREATE else "200",))
         for metric in (metrics.allocation_s, metrics.watch_age_s, metrics.relists):
             metric.preset((region,))
 

@@ -394,6 +394,7 @@ async def _check_fleets(service: Service) -> None:
 
 
 async def _close(service: Service) -> None:
+    await asyncio.to_thread(service.deps.spans.close)
     await service.sender.close()
     for region in service.regions.all():
         await region.fleet.close()

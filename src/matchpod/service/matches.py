@@ -36,6 +36,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.trace_context import TraceContext, with_context
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, Vault
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import Quotas
@@ -44,6 +45,7 @@ from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
 from matchpod.service.common.at_once import result_at_once
 from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.end_match import MATCH_OVER
@@ -112,6 +114,7 @@ class Matches:
         installation: str,
         db_version: Callable[[], int | None] | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        spans: MatchSpans = NO_SPANS,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -121,14 +124,13 @@ class Matches:
         self._remote = remote
         self._read_cvars = read_cvars
         self._notify = notify
-        self._metrics = metrics
+        self._metrics, self._spans = metrics, spans
         self._random_bytes = random_bytes
-        self._positions = ListPositions()
+        self._positions, self._encoded = ListPositions(), EncodedServers()
         self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
         self._audit = audit
         self._disk = disk
-        self._encoded = EncodedServers()
         self._db_version = db_version
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
@@ -136,8 +138,13 @@ class Matches:
         self._creations = None if per_minute is None else limiter(per_minute)
 
     @unavailable_on_outage
-    async def create(self, principal: Principal, body: bytes, idempotency_key: str | None) -> ServerView:
-        """Create a match, or return the one created with the same idempotency key and body within the last day."""
+    async def create(
+        self, principal: Principal, body: bytes, idempotency_key: str | None, *, caller: TraceContext | None = None
+    ) -> ServerView:
+        """Create a match, or return the one created with the same idempotency key and body within the last day.
+
+        `caller` is the trace that the match belongs to.
+        """
         _check_idempotency_key(idempotency_key)
         decoded = decode_json(body)
         now_ms = self._clock.now_ms()
@@ -152,7 +159,7 @@ class Matches:
         request = await self._read_request(decoded)
         if earlier is not None:
             raise _conflict()
-        return await self._create_new(principal, request, used, now_ms)
+        return await self._create_new(principal, request, used, now_ms, caller=caller)
 
     @unavailable_on_outage
     async def check(self, body: bytes) -> None:
@@ -256,12 +263,18 @@ class Matches:
     # --- creation -------------------------------------------------------------------------------------------------
 
     async def _create_new(
-        self, principal: Principal, request: MatchRequest, used: Idempotency | None, now_ms: int
+        self,
+        principal: Principal,
+        request: MatchRequest,
+        used: Idempotency | None,
+        now_ms: int,
+        *,
+        caller: TraceContext | None,
     ) -> ServerView:
         await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
-        row = self._new_row(request, principal.org_id, now_ms)
+        row = self._new_row(request, principal.org_id, now_ms, caller)
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
         if principal.session_id is not None:  # programs create many matches, and their list is the record
             statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
@@ -303,7 +316,7 @@ class Matches:
             row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
         )
 
-    def _new_row(self, request: MatchRequest, org_id: str, now_ms: int) -> ServerRow:
+    def _new_row(self, request: MatchRequest, org_id: str, now_ms: int, caller: TraceContext | None) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
         server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
         settings = with_sides(request.game_settings, server_id)
@@ -315,7 +328,7 @@ class Matches:
             region=request.region,
             phase=ServerPhase.ALLOCATING,
             status=ServerStatus.ALLOCATING,
-            settings=msgspec.json.encode(msgspec.structs.replace(settings, server_password=None)),
+            settings=with_context(msgspec.json.encode(msgspec.structs.replace(settings, server_password=None)), caller),
             external_match_id=request.external_match_id,
             callback_url=request.callback_url,
             callback_auth=None if auth is None else seal(auth),
@@ -334,6 +347,7 @@ class Matches:
     def _report_created(self, row: ServerRow, request: MatchRequest) -> None:
         self._notify(row.id)
         self._metrics.matches_created.inc(row.region)
+        self._spans.created(row, self._clock.now_ms())
         _log.info(
             "match created",
             extra={

@@ -218,6 +218,12 @@ def to_summary(columns: Row) -> ServerSummary:
     return rows.from_row(ServerSummary, columns)
 
 
+async def stored_settings(db: Database, server_id: str) -> bytes | None:
+    """Return the settings of a match, as they are stored; None if it does not exist."""
+    found = await db.read_one("SELECT settings FROM servers WHERE id = :id", {"id": server_id})
+    return None if found is None else msgspec.convert(found[0], bytes)
+
+
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:
     """Return the organization's newest server with this external match id."""
     rest = (

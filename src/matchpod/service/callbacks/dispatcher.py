@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from matchpod.core.servers.fair_shares import FairShares, Receiver
+from matchpod.core.trace_context import TRACEPARENT, TraceContext
 from matchpod.ports import (
     CallbackRequest,
     CallbackSender,
@@ -30,8 +31,9 @@ from matchpod.ports import (
     Vault,
 )
 from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
+from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.metrics import Metrics
-from matchpod.storage import organizations, outbox
+from matchpod.storage import organizations, outbox, servers
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow, DueCallback
 
@@ -100,6 +102,7 @@ class CallbackDispatcher:
         version: str,
         wall_s: Callable[[], float] = time.time,
         limits: DispatchLimits = LIMITS,
+        spans: MatchSpans = NO_SPANS,
     ) -> None:
         """`wall_s` returns the system time, which receivers compare the timestamp with; `clock` ignores its jumps."""
         self._db = db
@@ -112,6 +115,7 @@ class CallbackDispatcher:
         self._version = version
         self._wall_s = wall_s
         self._limits = limits
+        self._spans = spans
         self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._shares = FairShares(sender.capacity, per_host=limits.max_per_host)
         self._has_answered: dict[Receiver, bool] = {}
@@ -235,7 +239,8 @@ class CallbackDispatcher:
 
     async def _deliver(self, row: CallbackRow) -> None:
         try:
-            request = await self._request(row)
+            context = await self._trace_context(row)
+            request = await self._request(row, context)
             began_ms = self._clock.now_ms()
             # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
             if request is None or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
@@ -246,12 +251,19 @@ class CallbackDispatcher:
             if isinstance(request, Delivery):
                 await self._record(row, request, began_ms)
             else:
-                await self._record(row, await self._send(request), began_ms, headers=mask_headers(request.headers))
+                delivery = await self._send(request)
+                self._spans.called_back(row, context, delivery, began_ms)
+                await self._record(row, delivery, began_ms, headers=mask_headers(request.headers))
         except Exception:  # noqa: BLE001 - one callback must not end the others
             _log.exception("callback failed, will be retried", extra=_log_fields(row))
             self._metrics.crashes.inc("callbacks")
 
-    async def _request(self, row: CallbackRow) -> CallbackRequest | Delivery | None:
+    async def _trace_context(self, row: CallbackRow) -> TraceContext | None:
+        read = partial(servers.stored_settings, self._db, row.server_id)
+        settings = await self._retry_while_unavailable(read)
+        return None if settings is None else self._spans.callback_context(row, settings)
+
+    async def _request(self, row: CallbackRow, context: TraceContext | None) -> CallbackRequest | Delivery | None:
         """The request to send, or a failed delivery if the callback can never be signed.
 
         None if its secrets cannot be decrypted: no attempt is made, so it is delivered once the vault key is right.
@@ -277,6 +289,8 @@ class CallbackDispatcher:
             )
         except ValueError as exc:
             return self._unsendable(row, str(exc))
+        if context is not None:
+            headers[TRACEPARENT] = context.header
         return CallbackRequest(url=row.url, headers=headers, body=row.body, org_id=row.org_id)
 
     def _old_secrets(self, organization: Organization) -> list[str]:

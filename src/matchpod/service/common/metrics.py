@@ -50,6 +50,9 @@ class Metrics:
             "How long a call waits for the event loop, measured four times per second.",
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
         )
+        self.spans = metrics.counter(
+            "matchpod_spans_total", "Spans for OpenTelemetry, by outcome: exported or dropped.", ("outcome",)
+        )
         self._preset()
 
     def _preset(self) -> None:
@@ -63,6 +66,7 @@ class Metrics:
         self.servers.preset(self.regions, ServerStatus)
         self.lines.preset(("all", "unknown"))
         self.crashes.preset(LOOPS)
+        self.spans.preset(("exported", "dropped"))
 
     def _add_match_metrics(self, metrics: Registry) -> None:
         self.matches_created = metrics.counter("matchpod_matches_created_total", "Matches created.", ("region",))

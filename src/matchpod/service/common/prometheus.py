@@ -142,9 +142,9 @@ class Counter(_Number):
             raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
         self._add(amount, labels)
 
-    def set_total(self, total: float) -> None:
-        """Set a number that is counted elsewhere, by the system; only for a counter without labels."""
-        self._values[()] = total
+    def set_total(self, total: float, *labels: str) -> None:
+        """Set a number that is counted elsewhere."""
+        self._values[self._key(labels, self._values)] = total
 
 
 class Gauge(_Number):

@@ -9,6 +9,7 @@ import msgspec
 from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
 from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
+from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.ingest.tokens import IngestTokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
@@ -45,6 +46,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""
+    spans: MatchSpans = NO_SPANS
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
     """Called after a match ended: a callback may be due."""

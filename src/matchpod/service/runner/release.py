@@ -84,6 +84,7 @@ async def release(lease: Lease, deps: Deps) -> None:
     await map_events.compact(deps.db, row.id)
     await lease.write([servers.mark_released(row.id, row.fence)])
     lease.lose()
+    deps.spans.ended(row)
     _log.info("server released", extra={"server_id": row.id, "region": row.region})
 
 

@@ -86,6 +86,7 @@ async def start(lease: Lease, deps: Deps) -> bool:
     # Outside the timeout: a write that is cut off may still have been committed.
     await _set_running(lease, deps, server)
     row = lease.row
+    deps.spans.running(row)
     deps.metrics.bring_up_s.observe(((row.running_at_ms or 0) - row.created_at_ms) / 1000, region.code)
     _log.info("server running", extra={"server_id": row.id, "region": row.region, "port": row.port})
     return True

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.requests.match_list_query import read_match_list_query
+from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Response
@@ -30,7 +31,8 @@ async def create(site: Site, call: Call) -> Response:
     """Create a match."""
     key = call.single_header(b"idempotency-key")
     body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
-    return private_json(await site.services.matches.create(call.caller, body, key), 201)
+    caller = read_traceparent(call.header(TRACEPARENT.encode()))
+    return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
 
 
 async def get_server(site: Site, call: Call) -> Response:

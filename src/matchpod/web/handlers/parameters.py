@@ -76,6 +76,14 @@ IDEMPOTENCY_KEY: Final = Parameter(
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
 )
+TRACEPARENT: Final = Parameter(
+    name="traceparent",
+    place="header",
+    text="The trace that the match belongs to (W3C Trace Context). Its callbacks continue this trace. An invalid one is"
+    " ignored.",
+    schema={"type": "string", "example": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+    is_required=False,
+)
 IF_NONE_MATCH: Final = Parameter(
     name="If-None-Match",
     place="header",

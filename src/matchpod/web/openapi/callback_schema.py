@@ -18,6 +18,7 @@ _HEADERS: Final = {
     "webhook-id": "The same whenever this callback is sent: use it to ignore one that arrives again.",
     "webhook-timestamp": "When this attempt was made, in seconds since 1970.",
     "webhook-signature": "`v1,` and a signature with the organization's webhook secret (Standard Webhooks).",
+    "traceparent": "The trace of the match (W3C Trace Context): that of its creation, if it was sent one.",
     "X-Matchpod-Attempt": "The number of the attempt: 1, 2 for the retry, and the next one each time you or the "
     "operator of the service send the callback again. An attempt that is repeated has the same number.",
 }

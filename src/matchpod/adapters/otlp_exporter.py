@@ -1,0 +1,199 @@
+"""Send spans to a collector of OpenTelemetry, as OTLP over HTTP with JSON, in a thread of its own.
+
+Nothing waits for the collector: spans that it does not accept in time are dropped and counted. The variables are those
+of OpenTelemetry's own libraries.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import urllib.error
+import urllib.request
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from matchpod.ports import Span
+
+BATCH_S: Final = 5.0
+"""How long spans are collected before they are sent, as OpenTelemetry's own libraries do."""
+MAX_BATCH: Final = 512
+"""Spans per request."""
+MAX_WAITING: Final = 2048
+"""Spans that wait while the collector cannot be reached: half an hour of a busy service. Further ones are dropped."""
+MAX_PAUSE_S: Final = 60.0
+"""Longest pause after a failed request."""
+CLOSE_S: Final = 2.0
+"""How long the end of the process waits for the last request."""
+DEFAULT_TIMEOUT_MS: Final = 10_000
+
+_PREFIX: Final = "OTEL_EXPORTER_OTLP_"
+_BUSY: Final = frozenset({429, 502, 503, 504})
+"""Answers after which the same spans are sent again."""
+_log = logging.getLogger(__name__)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class OtlpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where spans are sent, and what is said about this process."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+    timeout_s: float = DEFAULT_TIMEOUT_MS / 1000
+    resource: Mapping[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Omit the headers, which may contain a key."""
+        return f"OtlpOptions({self.url!r})"
+
+
+def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
+    """Return the options in the environment; None if no spans are wanted. ValueError says what is wrong with them."""
+
+    def value_of(name: str) -> tuple[str, str]:
+        """Return the variable for traces, or else that for all signals, and its value."""
+        names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
+        return next(((one, text) for one in names if (text := environment.get(one, "").strip())), (names[1], ""))
+
+    variable, url = value_of("ENDPOINT")
+    is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if not url or is_off or environment.get("OTEL_TRACES_EXPORTER", "").strip() == "none":
+        return None
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError(f"{variable} is not an HTTP URL such as http://127.0.0.1:4318")
+    if value_of("PROTOCOL")[1] == "grpc":
+        raise ValueError(f"{value_of('PROTOCOL')[0]} is grpc, but only OTLP over HTTP is supported (usually port 4318)")
+    timeout_name, timeout = value_of("TIMEOUT")
+    if timeout and not (timeout.isascii() and timeout.isdecimal() and int(timeout)):
+        raise ValueError(f"{timeout_name} must be a number of milliseconds, not {timeout!r}")
+    resource = {"service.name": "matchpod", **_pairs("OTEL_RESOURCE_ATTRIBUTES", environment)}
+    if name := environment.get("OTEL_SERVICE_NAME", "").strip():
+        resource["service.name"] = name
+    return OtlpOptions(
+        url=url if variable.startswith(f"{_PREFIX}TRACES_") else f"{url.rstrip('/')}/v1/traces",
+        headers=_pairs(value_of("HEADERS")[0], environment),
+        timeout_s=int(timeout or DEFAULT_TIMEOUT_MS) / 1000,
+        resource=resource,
+    )
+
+
+class OtlpExporter:
+    """Collects spans and sends them."""
+
+    def __init__(self, options: OtlpOptions, *, version: str, batch_s: float = BATCH_S) -> None:
+        self._options = options
+        self._version = version
+        self._batch_s = batch_s
+        self._waiting: deque[Span] = deque()
+        self._woken = threading.Event()
+        self._is_closing = False
+        self._failures = 0
+        self.exported = 0
+        """Spans that the collector has accepted."""
+        self.dropped = 0
+        """Spans that were rejected, or had no room while the collector could not be reached."""
+        self._thread = threading.Thread(target=self._run, name="otlp exporter", daemon=True)
+        self._thread.start()
+
+    def export(self, span: Span) -> None:
+        """Send a span soon. Never waits and never raises."""
+        if len(self._waiting) >= MAX_WAITING:
+            self.dropped += 1
+            return
+        self._waiting.append(span)
+
+    def close(self) -> None:
+        """Send what is left, if that takes no more than a moment."""
+        self._is_closing = True
+        self._woken.set()
+        self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            self._woken.wait(min(self._batch_s * 2**self._failures, MAX_PAUSE_S))
+            while self._waiting and self._send_batch():
+                pass
+
+    def _send_batch(self) -> bool:
+        """Send the oldest spans; False if they have to wait."""
+        batch = [self._waiting[number] for number in range(min(len(self._waiting), MAX_BATCH))]
+        try:
+            is_done, problem = self._post(self._body(batch))
+        except Exception as exc:  # noqa: BLE001 - the thread must survive
+            is_done, problem = False, f"{type(exc).__name__}: {exc}"
+        if problem is None:
+            self.exported += len(batch)
+            if self._failures:
+                _log.info("spans are exported again")
+            self._failures = 0
+        else:
+            if not self._failures:  # once, until it works again
+                _log.warning("spans not exported", extra={"url": self._options.url, "reason": problem})
+            self._failures = min(self._failures + 1, 10)
+            if not is_done:
+                return False
+            self.dropped += len(batch)
+        for _ in batch:
+            self._waiting.popleft()
+        return True
+
+    def _post(self, body: bytes) -> tuple[bool, str | None]:
+        """Send a request. Return whether it need not be repeated, and what went wrong."""
+        headers = {"Content-Type": "application/json", **self._options.headers}
+        request = urllib.request.Request(self._options.url, body, headers, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=self._options.timeout_s):
+                return True, None
+        except urllib.error.HTTPError as exc:
+            exc.close()
+            return exc.code not in _BUSY, f"status {exc.code}"
+        except OSError as exc:  # also a timeout, an unknown host and a certificate
+            return False, str(exc)
+
+    def _body(self, batch: Sequence[Span]) -> bytes:
+        spans = {"scope": {"name": "matchpod", "version": self._version}, "spans": [_span(one) for one in batch]}
+        resource = {"attributes": _attributes({**self._options.resource, "service.version": self._version})}
+        return _encode({"resourceSpans": [{"resource": resource, "scopeSpans": [spans]}]})
+
+
+def _span(span: Span) -> dict[str, object]:
+    encoded: dict[str, object] = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "name": span.name,
+        "kind": span.kind.value,
+        "startTimeUnixNano": str(span.start_ms * 1_000_000),
+        "endTimeUnixNano": str(max(span.start_ms, span.end_ms) * 1_000_000),
+        "attributes": _attributes(span.attributes),
+        "status": {} if span.error is None else {"code": 2, "message": span.error},
+    }
+    if span.parent_id is not None:
+        encoded["parentSpanId"] = span.parent_id
+    return encoded
+
+
+def _attributes(values: Mapping[str, str | int]) -> list[dict[str, object]]:
+    return [
+        {"key": key, "value": {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}}
+        for key, value in values.items()
+    ]
+
+
+def _pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the pairs of a list such as `key1=value1,key2=value2`, in which values are percent-encoded."""
+    pairs = {}
+    for item in filter(None, (one.strip() for one in environment.get(variable, "").split(","))):
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"{variable} must be a list such as key1=value1,key2=value2")
+        pairs[key.strip()] = unquote(value.strip())
+    return pairs

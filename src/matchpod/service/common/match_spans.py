@@ -1,0 +1,138 @@
+"""Describe the life of a match as spans of OpenTelemetry: its creation, start, play and callbacks.
+
+All are parts of the span `match`, which belongs to the trace of the caller, or to one of its own. Their ids follow from
+the id of the match, so any process can add the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from matchpod.core.trace_context import TraceContext, context_in, match_context, span_id_of
+from matchpod.ports import Delivery, Span, SpanKind
+from matchpod.storage.outbox import CallbackRow
+from matchpod.storage.servers import ServerRow
+
+Export = Callable[[Span], None]
+
+
+class MatchSpans:
+    """Passes spans of matches on; without `export`, there are none."""
+
+    def __init__(self, export: Export | None = None, close: Callable[[], None] = lambda: None) -> None:
+        """`close` sends what is left, and may take a moment."""
+        self._export = export
+        self.close = close
+
+    def created(self, row: ServerRow, end_ms: int) -> None:
+        """Add the creation of a match, which is stored now."""
+        self._add(row, "match create", row.created_at_ms, end_ms, kind=SpanKind.SERVER)
+
+    def running(self, row: ServerRow) -> None:
+        """Add the start of a server, which is running now."""
+        if row.running_at_ms is not None:
+            self._add(row, "match start", row.created_at_ms, row.running_at_ms)
+
+    def ended(self, row: ServerRow) -> None:
+        """Add the play of a match and the match as a whole, whose server is released now."""
+        if self._export is None or row.ended_at_ms is None:
+            return
+        failed = None if row.failure is None else row.failure.value
+        outcome = {"matchpod.outcome": row.reason.value if row.reason is not None else "match_over"}
+        if row.running_at_ms is not None:
+            self._add(row, "match play", row.running_at_ms, row.ended_at_ms, more=outcome)
+        else:
+            self._add(
+                row, "match start", row.created_at_ms, row.ended_at_ms, more=outcome, error=failed or "not started"
+            )
+        caller = context_in(row.settings)
+        context = match_context(row.id, caller)
+        if context.is_sampled:
+            self._export(
+                Span(
+                    name="match",
+                    trace_id=context.trace_id,
+                    span_id=context.span_id,
+                    parent_id=None if caller is None else caller.span_id,
+                    start_ms=row.created_at_ms,
+                    end_ms=row.ended_at_ms,
+                    attributes={**_about(row), **outcome},
+                    error=failed,
+                )
+            )
+
+    def callback_context(self, row: CallbackRow, settings: bytes) -> TraceContext | None:
+        """Return what an attempt to deliver a callback tells its receiver, given the settings of the match.
+
+        Without spans of our own, it is what the caller sent.
+        """
+        caller = context_in(settings)
+        if self._export is None:
+            return caller
+        context = match_context(row.server_id, caller)
+        span_id = span_id_of(row.server_id, f"callback {row.attempts + 1}")
+        return TraceContext(context.trace_id, span_id, is_sampled=context.is_sampled)
+
+    def called_back(self, row: CallbackRow, context: TraceContext | None, delivery: Delivery, began_ms: int) -> None:
+        """Add an attempt to deliver a callback, which was sent with this context."""
+        if self._export is None or context is None or not context.is_sampled:
+            return
+        attributes: dict[str, str | int] = {
+            "matchpod.server_id": row.server_id,
+            "matchpod.callback_id": row.id,
+            "matchpod.attempt": row.attempts + 1,
+            "http.request.method": "POST",
+            "server.address": row.host,
+        }
+        if delivery.status is not None:
+            attributes["http.response.status_code"] = delivery.status
+        self._export(
+            Span(
+                name="match callback",
+                kind=SpanKind.CLIENT,
+                trace_id=context.trace_id,
+                span_id=context.span_id,
+                parent_id=span_id_of(row.server_id, "match"),
+                start_ms=began_ms,
+                end_ms=began_ms + delivery.duration_ms,
+                attributes=attributes,
+                error=None if delivery.is_success else delivery.error or f"status {delivery.status}",
+            )
+        )
+
+    def _add(
+        self,
+        row: ServerRow,
+        name: str,
+        start_ms: int,
+        end_ms: int,
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        more: Mapping[str, str] | None = None,
+        error: str | None = None,
+    ) -> None:
+        if self._export is None:
+            return
+        context = match_context(row.id, context_in(row.settings))
+        if context.is_sampled:
+            self._export(
+                Span(
+                    name=name,
+                    kind=kind,
+                    trace_id=context.trace_id,
+                    span_id=span_id_of(row.id, name),
+                    parent_id=context.span_id,
+                    start_ms=start_ms,
+                    end_ms=end_ms,
+                    attributes={**_about(row), **(more or {})},
+                    error=error,
+                )
+            )
+
+
+NO_SPANS = MatchSpans()
+"""Adds none."""
+
+
+def _about(row: ServerRow) -> dict[str, str | int]:
+    return {"matchpod.server_id": row.id, "matchpod.region": row.region, "matchpod.org_id": row.org_id}
