@@ -27,7 +27,7 @@ MAX_WAITING: Final = 2048
 """Spans that wait while the collector cannot be reached: half an hour of a busy service. Further ones are dropped."""
 MAX_PAUSE_S: Final = 60.0
 """Longest pause after a failed request."""
-CLOSE_S: Final = 2.0
+CLOSE_S: Final = 1.0
 """How long the end of the process waits for the last request."""
 DEFAULT_TIMEOUT_MS: Final = 10_000
 
