@@ -81,8 +81,8 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""
-        self._interrupted: set[str] = set()
-        """Matches that this process drove until an error, and whose lease it released."""
+        self._interrupted: dict[str, int] = {}
+        """Matches that this process drove until an error or until their lease ended, and their fences."""
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: dict[tuple[str, int], int] = {}
@@ -241,9 +241,10 @@ class Supervisor:
         if before is not None:
             # The task lost its match: the caller canceled it, or the lease expired.
             before.stop()
-        elif row.phase is ServerPhase.RUNNING and row.id not in self._interrupted:
+        # The fence says whether another process has acquired it meanwhile.
+        elif row.phase is ServerPhase.RUNNING and self._interrupted.get(row.id) != row.fence - 1:
             self._deps.metrics.takeovers.inc(row.region)
-        self._interrupted.discard(row.id)
+        self._interrupted.pop(row.id, None)
         lease = Lease(row, self._deps.db, self._deps.clock, self._heartbeat)
         after = None if before is None else before.task
         task = asyncio.create_task(self._drive(lease, after), name=f"drive {row.id}")
@@ -332,6 +333,7 @@ class Supervisor:
             self._crashes.pop(row.id, None)
         except LeaseLostError:
             self._crashes.pop(row.id, None)
+            self._note_interruption(row)
             # Unless another process has the match, the lease may have been renewed in the meantime: end it.
             await self._release(lease, self._deps.clock.now_ms())
         except asyncio.CancelledError:
@@ -340,18 +342,18 @@ class Supervisor:
         except DatabaseUnavailableError as exc:
             self._log_unavailable(exc)
             await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
-            self._note_interruption(row.id)
+            self._note_interruption(row)
         except EntryFailedError as exc:
             await self._lose_entry(lease, exc)
-            self._note_interruption(row.id)
+            self._note_interruption(row)
         except Exception:  # noqa: BLE001 - a bug in one match must not end the others
             await self._survive(lease)
-            self._note_interruption(row.id)
+            self._note_interruption(row)
 
-    def _note_interruption(self, server_id: str) -> None:
+    def _note_interruption(self, row: ServerRow) -> None:
         if len(self._interrupted) >= MAX_INTERRUPTED:
             self._interrupted.clear()  # those that other processes have acquired meanwhile stay otherwise
-        self._interrupted.add(server_id)
+        self._interrupted[row.id] = row.fence
 
     async def _step(self, lease: Lease) -> None:
         """Do what the phase of the row requires."""
