@@ -64,11 +64,11 @@ def series(service: RunningService) -> Series:
 
     def read() -> Series | None:
         text = httpx.get(f"{service.url}/metrics", timeout=CALL_S).text
-        return (
-            read_series(text) if re.search(r"^matchpod_callback_attempts_total.*delivered.* 1$", text, re.M) else None
-        )
+        is_counted = re.search(r"^matchpod_callback_attempts_total.*delivered.* 1$", text, re.M)
+        found = read_series(text)
+        return found if is_counted and {"matchpod_slots", "matchpod_disk_free_bytes"} <= found.keys() else None
 
-    return wait_until(read, "the callback is counted")
+    return wait_until(read, "the callback is counted and gauges are set")
 
 
 # --- the board ------------------------------------------------------------------------------------------------------
