@@ -243,12 +243,18 @@ def query(client: httpx.Client, expr: str) -> list[Json]:
 
 
 def is_scraped(client: httpx.Client) -> bool:
+    """True if the metrics were read three times, and the rules were evaluated with them: the fleet has a fault."""
     try:
-        rules = [rule for group in client.get("/rules").json()["data"]["groups"] for rule in group["rules"]]
-        counted = query(client, "count_over_time(up[1m]) >= 3 and up == 1")
+        answer = client.get("/rules")
     except httpx.TransportError:
+        return False  # it does not listen yet
+    if answer.status_code != httpx.codes.OK:
         return False  # it is starting
-    return bool(counted) and all(rule["health"] != "unknown" for rule in rules)
+    rules = [rule for group in answer.json()["data"]["groups"] for rule in group["rules"]]
+    is_evaluated = bool(query(client, 'ALERTS{alertname="MatchpodFleetFault"}')) and all(
+        rule["health"] != "unknown" for rule in rules
+    )
+    return is_evaluated and bool(query(client, "count_over_time(up[1m]) >= 3 and up == 1"))
 
 
 def test_real_prometheus_answers_every_query_and_evaluates_every_rule(service: RunningService, tmp_path: Path) -> None:
