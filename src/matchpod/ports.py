@@ -342,3 +342,6 @@ class Vault(Protocol):
 
     def open(self, sealed: bytes) -> str:
         """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""
+
+    def reseal(self, sealed: bytes) -> bytes | None:
+        """Encrypt a secret again with the first key; None if it was. Raise ValueError if no key opens it."""

@@ -1,4 +1,4 @@
-"""The settings, commands and limits in docs/security.md exist."""
+"""The settings, commands and limits in docs/security.md and docs/secrets.md exist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.http.connection import MAX_PIPELINED
 from matchpod.web.http.connections import MAX_UNREAD_BYTES
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("security.md", "secrets.md"))
 TEXT = " ".join(PAGE.split())
 COMMANDS = sorted({line.strip() for line in re.findall(r"^ *matchpod .*", PAGE, re.MULTILINE)})
 

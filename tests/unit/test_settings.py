@@ -473,6 +473,15 @@ def test_faults_of_an_agones_fleet() -> None:
 # --- secrets ------------------------------------------------------------------------------------------------------
 
 
+def test_secret_key_may_be_several_keys() -> None:
+    settings = load({"MATCHPOD_SECRET_KEY": f"{KEY}, {KEY}"})
+    assert settings.secret_key == Secret(f"{KEY}, {KEY}")
+    for text in (f"{KEY},", f"{KEY},{HIDDEN}", f"{KEY};{KEY}"):
+        (fault,) = faults_of({"MATCHPOD_SECRET_KEY": text})
+        assert fault.endswith("it must be 32 bytes in base64, or several such keys separated by commas.")
+        assert KEY not in fault
+
+
 def test_no_message_contains_a_secret() -> None:
     for environment, text in [
         ({"MATCHPOD_SECRET_KEY": HIDDEN}, ""),

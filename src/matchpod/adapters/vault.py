@@ -1,7 +1,8 @@
-"""Encrypt secrets at rest with AES-256-GCM and one key, read from a file or given as text.
+"""Encrypt secrets at rest with AES-256-GCM and a key that is read from a file or given as text.
 
 A sealed secret is one version byte, the nonce, and the ciphertext with its tag. The key file is created on first use
-and never changed: without it no sealed secret can be opened.
+and never changed: without it no sealed secret can be opened. While a key is replaced there are several: the first one
+seals, all of them open.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ class VaultKeyError(Exception):
 
 
 class KeyFileVault:
-    """Seals and opens secrets with one key."""
+    """Seals secrets with a key, and opens those that were sealed with it or one of the others."""
 
-    def __init__(self, key: bytes) -> None:
-        if len(key) != KEY_BYTES:
-            raise VaultKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(key)}")
+    def __init__(self, key: bytes, *others: bytes) -> None:
+        for each in (key, *others):
+            if len(each) != KEY_BYTES:
+                raise VaultKeyError(f"a key must have {KEY_BYTES} bytes, this one has {len(each)}")
         self._cipher = AESGCM(key)
+        self._others = tuple(AESGCM(other) for other in others)
 
     @classmethod
     def from_file(cls, path: Path) -> KeyFileVault:
@@ -56,12 +59,8 @@ class KeyFileVault:
 
     @classmethod
     def from_text(cls, text: str) -> KeyFileVault:
-        """Use a key in base64, standard or URL-safe; VaultKeyError if it is not a key."""
-        try:
-            key = base64.b64decode(text.strip().replace("-", "+").replace("_", "/"), validate=True)
-        except (binascii.Error, ValueError) as exc:
-            raise VaultKeyError(f"a key must be {KEY_BYTES} bytes in base64; this text is not base64") from exc
-        return cls(key)
+        """Use keys in base64, standard or URL-safe, with commas between them; VaultKeyError if one is not a key."""
+        return cls(*(_decode_key(part) for part in text.split(",")))
 
     def seal(self, secret: str) -> bytes:
         """Encrypt a secret; sealing the same secret twice gives different bytes."""
@@ -70,13 +69,37 @@ class KeyFileVault:
 
     def open(self, sealed: bytes) -> str:
         """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""
-        if sealed[:1] != _VERSION:
-            raise ValueError("not a sealed secret of a known version")
-        body = sealed[1:]
         try:
-            return self._cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], _VERSION).decode()
-        except (InvalidTag, ValueError) as exc:  # ValueError: too short to have a nonce
-            raise ValueError("the secret was sealed with another key, or changed since") from exc
+            return _open(self._cipher, sealed)
+        except ValueError:
+            for other in self._others:
+                with suppress(ValueError):
+                    return _open(other, sealed)
+            raise
+
+    def reseal(self, sealed: bytes) -> bytes | None:
+        """Encrypt a secret again with the first key; None if it was. Raise ValueError if no key opens it."""
+        with suppress(ValueError):
+            _open(self._cipher, sealed)
+            return None
+        return self.seal(self.open(sealed))
+
+
+def _open(cipher: AESGCM, sealed: bytes) -> str:
+    if sealed[:1] != _VERSION:
+        raise ValueError("not a sealed secret of a known version")
+    body = sealed[1:]
+    try:
+        return cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], _VERSION).decode()
+    except (InvalidTag, ValueError) as exc:  # ValueError: too short to have a nonce
+        raise ValueError("the secret was sealed with another key, or changed since") from exc
+
+
+def _decode_key(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.strip().replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise VaultKeyError(f"a key must be {KEY_BYTES} bytes in base64; this text is not base64") from exc
 
 
 def _read_key(path: Path) -> bytes | None:

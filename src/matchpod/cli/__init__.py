@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "prune": "pruning:prune",
     "backup": "backups:backup",
     "restore": "backups:restore",
+    "reencrypt": "reencrypting:reencrypt",
     "listen": "listen:listen",
     "replay": "replaying:replay",
 }

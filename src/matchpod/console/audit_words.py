@@ -26,6 +26,7 @@ WORDS: Final[Mapping[str, str]] = {
     Action.SECRET_REVEALED: "revealed the webhook secret",
     Action.SECRET_REPLACED: "replaced the webhook secret",
     Action.OLD_SECRET_ENDED: "ended the old webhook secret",
+    Action.SECRETS_REENCRYPTED: "encrypted the stored secrets with another key",
     Action.REGION_CHANGED: "switched a region",
     Action.OVERLAY_CREATED: "created a link to the overlay",
     Action.OVERLAYS_ENDED: "ended the links to the overlay",

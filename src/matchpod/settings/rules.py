@@ -163,20 +163,21 @@ def postgres_url() -> Rule:
     return Rule("a URL like postgresql://user:password@host:5432/name", read)
 
 
-def key() -> Rule:
-    """32 bytes in base64, standard or URL-safe."""
+def keys() -> Rule:
+    """One or more keys of 32 bytes in base64, standard or URL-safe, with commas between them."""
 
     def read(value: object) -> Secret:
         given = _text(value, MAX_TEXT).strip()
-        try:
-            plain = base64.b64decode(given.replace("-", "+").replace("_", "/"), validate=True)
-        except binascii.Error as exc:
-            raise ValueError from exc
-        if len(plain) != KEY_BYTES:
-            raise ValueError
+        for part in given.split(","):
+            try:
+                plain = base64.b64decode(part.strip().replace("-", "+").replace("_", "/"), validate=True)
+            except binascii.Error as exc:
+                raise ValueError from exc
+            if len(plain) != KEY_BYTES:
+                raise ValueError
         return Secret(given)
 
-    return Rule(f"{KEY_BYTES} bytes in base64", read)
+    return Rule(f"{KEY_BYTES} bytes in base64, or several such keys separated by commas", read)
 
 
 def password() -> Rule:

@@ -92,9 +92,11 @@ SERVICE = (
     ),
     Setting(
         key="secret_key",
-        rule=rules.key(),
+        rule=rules.keys(),
         fallback="the key file secret.key in the data folder, created on first use",
-        meaning="The key that encrypts stored secrets. Processes that share a database need the same key.",
+        meaning="The key that encrypts stored secrets. Processes that share a database need the same key. Of several, "
+        "the first encrypts and all decrypt, so that the key can be replaced while the service runs "
+        "([secrets.md](secrets.md)).",
         is_secret=True,
     ),
     Setting(

@@ -115,6 +115,35 @@ def test_key_can_be_given_in_standard_and_url_safe_base64(encode: Callable[[byte
     assert KeyFileVault.from_text(f" {encode(key).decode()}\n").open(KeyFileVault(key).seal("hunter2")) == "hunter2"
 
 
+def test_first_key_seals_and_all_keys_open() -> None:
+    new, both = KeyFileVault(bytes(KEY_BYTES)), KeyFileVault(bytes(KEY_BYTES), KEY)
+    assert both.open(KeyFileVault(KEY).seal("hunter2")) == "hunter2"
+    assert both.open(new.seal("hunter2")) == "hunter2"
+    assert new.open(both.seal("hunter2")) == "hunter2"
+    with pytest.raises(ValueError, match="another key"):
+        both.open(KeyFileVault(b"k" * KEY_BYTES).seal("hunter2"))
+
+
+def test_resealed_secret_needs_the_first_key_only() -> None:
+    old, new, both = KeyFileVault(KEY), KeyFileVault(bytes(KEY_BYTES)), KeyFileVault(bytes(KEY_BYTES), KEY)
+    resealed = both.reseal(old.seal("hunter2"))
+    assert resealed is not None
+    assert new.open(resealed) == "hunter2"
+    assert both.reseal(resealed) is None
+    with pytest.raises(ValueError, match="another key"):
+        new.reseal(old.seal("hunter2"))
+
+
+def test_several_keys_are_given_with_commas_between_them() -> None:
+    texts = [base64.b64encode(key).decode() for key in (bytes(KEY_BYTES), KEY)]
+    vault = KeyFileVault.from_text(", ".join(texts))
+    assert vault.open(KeyFileVault(KEY).seal("hunter2")) == "hunter2"
+    assert KeyFileVault(bytes(KEY_BYTES)).open(vault.seal("hunter2")) == "hunter2"
+    for text in (f"{texts[0]},", f",{texts[0]}", f"{texts[0]} {texts[1]}", f"{texts[0]},aGFsbG8="):
+        with pytest.raises(VaultKeyError):
+            KeyFileVault.from_text(text)
+
+
 @pytest.mark.parametrize("text", ["", "not base64!", "aGFsbG8=", base64.b64encode(b"k" * 33).decode(), "é"])
 def test_text_that_is_not_a_key_is_rejected_without_showing_it(text: str) -> None:
     with pytest.raises(VaultKeyError) as caught:

@@ -50,6 +50,7 @@ class Action(StrEnum):
     SECRET_REVEALED = "webhook_secret_revealed"
     SECRET_REPLACED = "webhook_secret_replaced"
     OLD_SECRET_ENDED = "old_webhook_secret_ended"
+    SECRETS_REENCRYPTED = "secrets_reencrypted"
     REGION_CHANGED = "region_changed"
     OVERLAY_CREATED = "overlay_created"
     OVERLAYS_ENDED = "overlays_ended"
