@@ -473,6 +473,16 @@ def test_faults_of_an_agones_fleet() -> None:
 # --- secrets ------------------------------------------------------------------------------------------------------
 
 
+def test_database_url_may_have_several_hosts() -> None:
+    for url in ("postgresql://pod:pw@db1:5432,db2:5433/pod", "postgresql://db1,db2/pod?target_session_attrs=any"):
+        assert load({"MATCHPOD_DATABASE_URL": url}).database_url == Secret(url)
+    for url in ("postgresql://pod@db1,/pod", "postgresql://pod@,db2/pod", "postgresql://pod@db1:5432,db2:x/pod"):
+        (fault,) = faults_of({"MATCHPOD_DATABASE_URL": url})
+        assert fault.endswith(
+            "it must be a URL like postgresql://user:password@host:5432/name, with one or more hosts."
+        )
+
+
 def test_secret_key_may_be_several_keys() -> None:
     settings = load({"MATCHPOD_SECRET_KEY": f"{KEY}, {KEY}"})
     assert settings.secret_key == Secret(f"{KEY}, {KEY}")

@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; the protocols below type what we use
 import msgspec
 
+from matchpod.adapters import postgres_hosts
 from matchpod.adapters.sql_text import NumberedSql, number_parameters
 from matchpod.ports import (
     DatabaseError,
@@ -134,6 +135,7 @@ class PostgresDatabase:
             async with asyncio.timeout(limits.operation_s):
                 pool: _Pool = await asyncpg.create_pool(
                     url,
+                    connect=postgres_hosts.connect,
                     min_size=1,
                     max_size=CONNECTIONS,
                     connection_class=_PooledConnection,
@@ -193,7 +195,7 @@ class PostgresDatabase:
 
     async def _listen_once(self, channel: str, on_announced: Callable[[str], None]) -> None:
         """Listen on a connection of its own until it is lost."""
-        connection = await asyncpg.connect(self._url, timeout=self._limits.operation_s)
+        connection = await postgres_hosts.connect(self._url, timeout=self._limits.operation_s)
         try:
             await connection.add_listener(channel, lambda *announced: on_announced(announced[-1]))
             while True:

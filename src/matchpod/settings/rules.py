@@ -157,10 +157,14 @@ def postgres_url() -> Rule:
         # The host may be missing: it may be in the query, or the driver uses the local socket.
         if parts.scheme not in ("postgresql", "postgres") or not url.startswith(f"{parts.scheme}://"):
             raise ValueError
-        _ = parts.port  # raises ValueError if it is not a number or too large
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        for host in hosts:
+            _ = urlsplit(f"//{host}").port  # raises ValueError if it is not a number or too large
+        if len(hosts) > 1 and not all(hosts):
+            raise ValueError
         return Secret(url)
 
-    return Rule("a URL like postgresql://user:password@host:5432/name", read)
+    return Rule("a URL like postgresql://user:password@host:5432/name, with one or more hosts", read)
 
 
 def keys() -> Rule:

@@ -87,7 +87,8 @@ SERVICE = (
         rule=rules.postgres_url(),
         fallback="the SQLite file matchpod.sqlite3 in the data folder",
         meaning="A PostgreSQL database, which several processes may share. An SQLite file is used by one process only. "
-        "PostgreSQL needs the extra `matchpod[postgres]`.",
+        "PostgreSQL needs the extra `matchpod[postgres]`. Of several hosts (`db1:5432,db2:5432`), the first one that "
+        "can be written to is used ([failover.md](failover.md)).",
         is_secret=True,
     ),
     Setting(

@@ -1,0 +1,44 @@
+"""Connect to the first of several PostgreSQL hosts that can be written to, such as a primary and its standby."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed
+
+HOST_S: Final = 3.0
+"""Time limit of each host but the last: one that is switched off answers nothing, and must not use up all the time."""
+
+_TRY_NEXT: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TargetServerAttributeNotMatched,
+)
+
+
+def split_hosts(url: str) -> list[str]:
+    """Return a URL per host. If there are several, only one that can be written to is used, unless the URL says it."""
+    parts = urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    if "," not in hosts:
+        return [url]
+    query = parts.query
+    if "target_session_attrs" not in parse_qs(query):
+        query += f"{'&' if query else ''}target_session_attrs=read-write"
+    return [parts._replace(netloc=f"{login}{at}{host}", query=query).geturl() for host in hosts.split(",")]
+
+
+async def connect(url: str, **options: Any) -> Any:  # asyncpg has no types
+    """Connect to the first host that accepts, in the order of the URL; raise the error of the last one."""
+    *others, last = split_hosts(url)
+    for other in others:
+        try:
+            async with asyncio.timeout(HOST_S):
+                return await asyncpg.connect(other, **options)
+        except _TRY_NEXT:
+            continue
+    return await asyncpg.connect(last, **options)
