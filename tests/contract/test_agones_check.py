@@ -106,7 +106,7 @@ async def test_cluster_without_agones_is_reported(cluster: AgonesCluster) -> Non
 @pytest.mark.parametrize(
     ("outage", "sentence"),
     [
-        (Fault.CLOSE, "cannot be reached"),
+        (Fault.CLOSE, "cannot be reached: Server disconnected without sending a response"),
         (Fault.TEXT_500, "could not get fleets.agones.dev"),
         (Fault.TEXT_503, "error trying to reach service"),
         (Fault.BUSY_429, "Too many requests"),
@@ -124,6 +124,7 @@ async def test_check_records_what_may_heal_as_a_fault_until_it_has(
     wrong, fault = await found_wrong(fleet)
     assert wrong == []
     assert sentence in str(fault)
+    assert not str(fault).endswith(".."), "it is shown as one sentence"
     cluster.api.outage, cluster.api.tokens = None, tokens
     async with following(fleet):
         await until(lambda: fleet.fault is None)

@@ -233,7 +233,7 @@ class HttpTransport:
 
     def _unreachable(self, exc: httpx.HTTPError) -> UnreachableError:
         root = _root_of(exc)
-        reason = _words(root) if isinstance(root, OSError) else str(exc) or type(exc).__name__
+        reason = _words(root) if isinstance(root, OSError) else str(exc).rstrip(".") or type(exc).__name__
         return UnreachableError(f"{self._cluster.server} cannot be reached: {reason}")
 
 
