@@ -5,7 +5,10 @@ if [ "$(id -un)" != matchpod ]; then
     [ "$(id -u)" = 0 ] || exec sudo "$0" "$@"
     exec runuser -u matchpod -- "$0" "$@"
 fi
-cd /var/lib/matchpod
+if ! cd /var/lib/matchpod 2>/dev/null; then
+    echo "matchpod: /var/lib/matchpod does not exist. Start the service first: systemctl start matchpod" >&2
+    exit 1
+fi
 set -a # pass all of them on
 MATCHPOD_DATA_DIR=/var/lib/matchpod
 if [ -e /etc/matchpod/matchpod.env ]; then

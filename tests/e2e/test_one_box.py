@@ -219,6 +219,29 @@ def test_unit_leaves_game_servers_running_and_visible_at_a_restart() -> None:
         assert not [line for line in lines if line.startswith(option)], "see the comment in the unit"
 
 
+def test_command_reads_the_settings_of_the_unit(tmp_path: Path) -> None:
+    """The paths are replaced, and `id` says that we are the user of the service."""
+    (tmp_path / "id").write_text("#!/bin/sh\necho matchpod\n")
+    (tmp_path / "program").write_text('#!/bin/sh\necho "$MATCHPOD_PORT $MATCHPOD_DATA_DIR $PWD $*"\n')
+    (tmp_path / "settings").write_text("MATCHPOD_PORT='18080'\n")
+    for name in ("id", "program"):
+        (tmp_path / name).chmod(0o755)
+    folder = tmp_path / "data"
+    paths = ("/var/lib/matchpod", str(folder)), ("/etc/matchpod/matchpod.env", str(tmp_path / "settings"))
+    script = replaced((DEPLOY / "systemd" / "matchpod.sh").read_text(), *paths)
+    script = replaced(script, ("/opt/matchpod/bin/matchpod", str(tmp_path / "program")))
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", script, "matchpod", "match", "list"]
+        return subprocess.run(command, env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True, check=False)
+
+    done = run()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"matchpod: {folder} does not exist. Start the service first: systemctl start matchpod\n"
+    folder.mkdir()
+    assert run().stdout == f"18080 {folder} {folder} match list\n"
+
+
 def test_firewall_is_valid() -> None:
     nft, unshare = program("nft"), program("unshare")
     isolated = [unshare, "--map-root-user", "--net"]
