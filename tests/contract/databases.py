@@ -29,7 +29,7 @@ import pytest
 from matchpod.adapters.postgres import PostgresDatabase, PostgresLimits
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import Database, DatabaseError, Row, Statement, Value
-from matchpod.storage.migrate import current_version, migrate
+from matchpod.storage.migrate import VERSION_TABLES, current_version, migrate
 from matchpod.storage.schema import MIGRATIONS
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
@@ -116,7 +116,8 @@ class Harness:
 
 async def _empty(db: Database) -> bool:
     """Delete all rows of a migrated schema; False if it failed. `TRUNCATE` takes 20 times as long for few rows."""
-    sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'schema_versions'"
+    sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN (%s)"
+    sql %= ", ".join(f"'{table}'" for table in VERSION_TABLES)
     try:
         tables = [str(name) for (name,) in await db.read(sql)]
         deletions = "; ".join(f"DELETE FROM {table}" for table in tables)
@@ -134,7 +135,7 @@ async def _empty(db: Database) -> bool:
 
 @cache
 def _table_names() -> set[str]:
-    """Return the tables of the schema, except that of its version."""
+    """Return the tables of the schema, except those of its version."""
     created = re.findall(r"CREATE TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS)))
     return set(created) - set(re.findall(r"DROP TABLE (\w+)", " ".join(itertools.chain(*MIGRATIONS))))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -14,8 +15,8 @@ from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import outbox, servers
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.match_lists import list_matches
-from matchpod.storage.migrate import NewerSchemaError, current_version, migrate
-from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.migrate import NewerSchemaError, SchemaVersion, current_version, migrate, read_version
+from matchpod.storage.schema import CONTRACTIONS, LAST_RELEASE, MIGRATIONS, WITHOUT_EXPANSIONS
 from tests.contract import databases
 from tests.vaults import VAULT, tokens_of
 
@@ -63,7 +64,72 @@ async def test_newer_schema_is_rejected(db: Database) -> None:
     await db.write([Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": 99})])
     with pytest.raises(NewerSchemaError) as caught:
         await migrate(db, VAULT.seal)
-    assert (caught.value.found, caught.value.known) == (99, len(MIGRATIONS))
+    assert (caught.value.required, caught.value.known) == (99, len(MIGRATIONS))
+
+
+async def test_schema_that_a_newer_version_has_expanded_is_used(db: Database) -> None:
+    await db.write([Statement("INSERT INTO applied_migrations (version) VALUES (:version)", {"version": 99})])
+    assert await migrate(db, VAULT.seal) == 99
+    assert await read_version(db) == SchemaVersion(applied=99, required=WITHOUT_EXPANSIONS)
+
+
+async def test_only_a_contraction_locks_older_processes_out(harness: databases.Harness) -> None:
+    db = await harness.open()
+    try:
+        assert await read_version(db) == SchemaVersion(applied=0, required=0)
+        await migrate(db, VAULT.seal, contractions={MIGRATIONS[-1]: LAST_RELEASE + 1})
+        assert await read_version(db) == SchemaVersion(applied=len(MIGRATIONS), required=LAST_RELEASE + 1)
+    finally:
+        await db.close()
+
+
+async def test_database_of_the_last_release_is_expanded_only(harness: databases.Harness) -> None:
+    """As 0.2.0 left it: one table with the versions."""
+    db = await harness.open()
+    try:
+        schema = [sql for statements in MIGRATIONS[:LAST_RELEASE] for sql in statements]
+        schema.append("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY)")
+        schema += [f"INSERT INTO schema_versions (version) VALUES ({number + 1})" for number in range(LAST_RELEASE)]
+        await db.write(list(map(Statement, schema)))
+        assert await read_version(db) == SchemaVersion(applied=LAST_RELEASE, required=LAST_RELEASE)
+        await migrate(db, VAULT.seal)
+        assert await read_version(db) == SchemaVersion(applied=len(MIGRATIONS), required=LAST_RELEASE)
+    finally:
+        await db.close()
+
+
+ADDITIONS = re.compile(
+    r"CREATE TABLE \w+ |CREATE INDEX \w+ |ALTER TABLE \w+ ADD COLUMN \w+ \w+(?:$|( NOT NULL)? DEFAULT )"
+)
+
+
+def test_migrations_since_the_last_release_add_or_are_listed_as_contractions() -> None:
+    for statements in MIGRATIONS[LAST_RELEASE:]:
+        is_addition = all(ADDITIONS.match(" ".join(sql.split())) for sql in statements)
+        assert is_addition or statements in CONTRACTIONS, f"an older process may not work after: {statements}"
+
+
+def test_contractions_remove_only_what_releases_before_the_last_one_use() -> None:
+    assert all(required <= LAST_RELEASE for required in CONTRACTIONS.values())
+    assert CONTRACTIONS.keys() <= set(MIGRATIONS[LAST_RELEASE:])
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_addition"),
+    [
+        ("CREATE TABLE heartbeats (owner TEXT)", True),
+        ("CREATE INDEX servers_by_age ON servers (created_at_ms)", True),
+        ("ALTER TABLE servers ADD COLUMN note TEXT", True),
+        ("ALTER TABLE servers ADD COLUMN notes BIGINT NOT NULL DEFAULT 0", True),
+        ("ALTER TABLE servers ADD COLUMN notes BIGINT NOT NULL", False),
+        ("ALTER TABLE servers RENAME COLUMN id TO name", False),
+        ("CREATE UNIQUE INDEX one_slot ON servers (slot)", False),
+        ("DROP INDEX servers_by_age", False),
+        ("UPDATE servers SET region = ''", False),
+    ],
+)
+def test_what_an_addition_is(sql: str, *, is_addition: bool) -> None:
+    assert bool(ADDITIONS.match(sql)) is is_addition
 
 
 async def write_second_version(db: Database) -> None:

@@ -21,7 +21,7 @@ from matchpod.settings import Settings
 from matchpod.storage import organizations
 from matchpod.storage.database_checks import database_ms
 from matchpod.storage.installation_identity import installation_id
-from matchpod.storage.migrate import NewerSchemaError, migrate
+from matchpod.storage.migrate import NewerSchemaError, SchemaVersion, migrate, read_version
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,20 @@ async def open_resources(settings: Settings) -> Resources:
         await db.close()
         raise
     return Resources(settings=settings, db=db, vault=vault, clock=clock, installation=installation)
+
+
+async def read_schema_version(settings: Settings) -> SchemaVersion:
+    """Return the schema of the database, without migrating it; raise ResourcesError if it cannot be read."""
+    if settings.database_url is None and not settings.database_path.exists():
+        return SchemaVersion(applied=0, required=0)
+    _check_database_user(settings)
+    db = await _open_database(settings)
+    try:
+        return await read_version(db)
+    except DatabaseError as exc:
+        raise ResourcesError(f"The version of the database cannot be read: {exc}.") from exc
+    finally:
+        await db.close()
 
 
 async def check_vault_key(resources: Resources) -> None:

@@ -15,7 +15,7 @@ import typer
 COMMANDS: Final = {
     "serve": "serving:serve",
     "health": "health:health",
-    "migrate": "serving:migrate",
+    "migrate": "migrating:migrate",
     "orgs": "organizations:app",
     "keys": "keys:app",
     "console": "console:console",

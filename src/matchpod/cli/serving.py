@@ -1,4 +1,4 @@
-"""Run the service and migrate its database: `matchpod serve` and `matchpod migrate`."""
+"""Run the service: `matchpod serve`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import typer
 
 from matchpod.adapters.log_output import set_up_logging
 from matchpod.app import ResourcesError
-from matchpod.cli.resources import check_extras, fail, load_process_settings, run_with_resources
-from matchpod.storage.migrate import current_version
+from matchpod.cli.resources import check_extras, fail, load_process_settings
 
 
 def serve(
@@ -44,12 +43,6 @@ def serve(
     except ResourcesError as exc:
         fail(str(exc))
     raise typer.Exit(code)
-
-
-def migrate() -> None:
-    """Migrate the database to the schema of this version. Every command that opens the database does this first."""
-    version = run_with_resources(lambda resources: current_version(resources.db), may_create=True)
-    typer.echo(f"The database has version {version}.")
 
 
 def _own_command() -> str:

@@ -1,17 +1,25 @@
 """Migrate a database to the newest schema, one transaction per migration.
 
 Replicas may start at the same time: the first one to insert the row of a version applies it, the others skip it.
+
+Two tables say which schema a database has. The highest row of `schema_versions` is the version that a process must know
+to use the database: a process that knows less must not start. The highest row of both tables is the version it has:
+migrations that only expand the schema are recorded in `applied_migrations`, so that processes of the last release go
+on, and start, beside those of this one. See `schema.CONTRACTIONS`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
 from matchpod.storage.rows import read_number, write_one
-from matchpod.storage.schema import HASHED_TOKENS, MIGRATIONS
+from matchpod.storage.schema import CONTRACTIONS, HASHED_TOKENS, MIGRATIONS, WITHOUT_EXPANSIONS
 from matchpod.storage.token_migration import Seal, hash_tokens
 
 _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitable[list[Statement]]]]] = {
@@ -19,36 +27,96 @@ _CONVERSIONS: Final[Mapping[tuple[str, ...], Callable[[Database, Seal], Awaitabl
 }
 """By migration: what has to be computed from stored rows, and written after its statements."""
 
+VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
+
+_SUBJECT: Final = re.compile(
+    r"\s*((?:CREATE|DROP|ALTER) [A-Z ]+ \w+(?: (?:ADD|RENAME|DROP) COLUMN \w+)?|UPDATE \w+|INSERT INTO \w+)"
+)
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of a database, as numbers of migrations."""
+
+    applied: int
+    """The newest migration that was applied; 0 if none was."""
+    required: int
+    """The newest migration that a process must know to use the database."""
+
 
 class NewerSchemaError(Exception):
     """The database has the schema of a newer version of Matchpod; this version must not touch it."""
 
-    def __init__(self, found: int, known: int) -> None:
-        super().__init__(f"the database has version {found}, this Matchpod knows versions up to {known}")
-        self.found = found
+    def __init__(self, required: int, known: int) -> None:
+        super().__init__(
+            f"the database requires schema version {required}, and this Matchpod knows versions up to {known}"
+        )
+        self.required = required
         self.known = known
 
 
-async def migrate(db: Database, seal: Seal) -> int:
-    """Apply the missing migrations and return the version; NewerSchemaError if the database is newer."""
-    # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
-    with contextlib.suppress(DuplicateError):
-        await write_one(db, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)")
+async def migrate(db: Database, seal: Seal, *, contractions: Mapping[tuple[str, ...], int] = CONTRACTIONS) -> int:
+    """Apply the missing migrations and return the version; NewerSchemaError if the database requires a newer one.
+
+    The version may be higher than this process knows, if a newer one has expanded the schema.
+    """
+    for table in VERSION_TABLES:
+        if not await _exists(db, table):
+            # If two replicas create the table at once, PostgreSQL rejects one of them; the table exists then.
+            with contextlib.suppress(DuplicateError):
+                await write_one(db, f"CREATE TABLE IF NOT EXISTS {table} (version BIGINT PRIMARY KEY)")
     version = await current_version(db)
     while version < len(MIGRATIONS):
-        mark = Statement("INSERT INTO schema_versions (version) VALUES (:version)", {"version": version + 1})
         convert = _CONVERSIONS.get(MIGRATIONS[version])
         converted = await convert(db, seal) if convert else []
         # A duplicate means that another replica has just applied this version, and ours was rolled back. Nothing
         # changed means that rows have changed since they were converted: convert them again.
         with contextlib.suppress(DuplicateError, NothingChangedError):
-            await db.write([mark, *(Statement(sql, is_long=True) for sql in MIGRATIONS[version]), *converted])
+            changes = (Statement(sql, is_long=True) for sql in MIGRATIONS[version])
+            await db.write([*_marks(version, contractions), *changes, *converted])
         version = await current_version(db)
-    if version > len(MIGRATIONS):
-        raise NewerSchemaError(version, len(MIGRATIONS))
+    if (required := await required_version(db)) > len(MIGRATIONS):
+        raise NewerSchemaError(required, len(MIGRATIONS))
     return version
 
 
+def _marks(version: int, contractions: Mapping[tuple[str, ...], int]) -> list[Statement]:
+    """Return the statements that record the migration from a version to the next."""
+    table = "schema_versions" if version < WITHOUT_EXPANSIONS else "applied_migrations"
+    marks = [Statement(f"INSERT INTO {table} (version) VALUES (:version)", {"version": version + 1})]
+    if required := contractions.get(MIGRATIONS[version]):
+        insert = "INSERT INTO schema_versions (version) VALUES (:version) ON CONFLICT (version) DO NOTHING"
+        marks.append(Statement(insert, {"version": required}))
+    return marks
+
+
 async def current_version(db: Database) -> int:
-    """Return the schema version; 0 if no migration is applied yet."""
+    """Return the newest migration that was applied; 0 if none was."""
+    both = " UNION ALL ".join(f"SELECT version FROM {table}" for table in VERSION_TABLES)
+    return await read_number(db, f"SELECT COALESCE(MAX(version), 0) FROM ({both}) AS versions")
+
+
+async def required_version(db: Database) -> int:
+    """Return the newest migration that a process must know to use the database."""
     return await read_number(db, "SELECT COALESCE(MAX(version), 0) FROM schema_versions")
+
+
+async def read_version(db: Database) -> SchemaVersion:
+    """Return the schema of a database of any version, also of an empty one, and change nothing."""
+    found = {
+        table: await read_number(db, f"SELECT COALESCE(MAX(version), 0) FROM {table}")
+        for table in VERSION_TABLES
+        if await _exists(db, table)
+    }
+    return SchemaVersion(applied=max(found.values(), default=0), required=found.get("schema_versions", 0))
+
+
+def describe(version: int) -> str:
+    """Return what the migration to a version changes, for operators."""
+    found = (_SUBJECT.match(sql) for sql in MIGRATIONS[version - 1])
+    return ", ".join(dict.fromkeys(" ".join(subject[1].split()) for subject in found if subject))
+
+
+async def _exists(db: Database, table: str) -> bool:
+    # Not CREATE TABLE IF NOT EXISTS: PostgreSQL allows it only to roles that may create tables.
+    catalog = "pg_class WHERE oid = to_regclass(:name)" if db.is_postgres else "sqlite_master WHERE name = :name"
+    return await read_number(db, f"SELECT COUNT(*) FROM {catalog}", {"name": table}) > 0

@@ -1,10 +1,15 @@
 """Define the tables as an ordered list of migrations. A released migration is never changed.
 
 Portable types only: TEXT, BIGINT (also for booleans, 0 and 1, and times in ms) and BLOB (BYTEA in PostgreSQL).
+
+A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null, which processes
+of the last release need not know. So both versions can share a database while replicas are replaced one by one, and the
+older one can be started again. What is no longer used is removed one release later, by a migration in CONTRACTIONS.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from matchpod.storage import history_schema
@@ -375,3 +380,16 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _HEARTBEATS,
 )
 """The statements at index n migrate from version n to n + 1."""
+
+WITHOUT_EXPANSIONS: Final = 21
+"""The schema of version 0.2.0. Processes of other versions than the newest could not use the database until then."""
+
+LAST_RELEASE: Final = 21
+"""The schema of the last release: what only earlier ones use may be removed."""
+
+CONTRACTIONS: Final[Mapping[tuple[str, ...], int]] = {}
+"""By migration that removes or changes something: the schema version that a process must know to work after it.
+
+At most that of the last release, whose processes still run while this one is installed. Processes that know less refuse
+to start, and those that run are no longer ready.
+"""

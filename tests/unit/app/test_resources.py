@@ -114,7 +114,7 @@ async def test_database_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     )
     await db.close()
     message = await opening_error(settings(tmp_path))
-    assert message.startswith("The database has version 999, this Matchpod knows versions up to ")
+    assert message.startswith("The database requires schema version 999, and this Matchpod knows versions up to ")
     assert message.endswith(" Use a newer version of Matchpod.")
 
 

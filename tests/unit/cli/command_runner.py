@@ -12,7 +12,7 @@ import msgspec
 import typer
 from typer.testing import CliRunner, Result
 
-from matchpod.cli.serving import migrate
+from matchpod.cli.migrating import migrate
 
 
 class CommandRunner:

@@ -1,4 +1,4 @@
-"""`matchpod serve` and `matchpod migrate`: invalid settings and unavailable resources."""
+"""`matchpod serve` and other commands: invalid settings and unavailable resources."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ from matchpod.app import Resources
 from matchpod.cli import create_app, serving
 from matchpod.cli.resources import run_with_resources
 from matchpod.ports import DatabaseUnavailableError
-from matchpod.storage.schema import MIGRATIONS
 from tests.unit.cli.command_runner import CommandRunner
-
-
-def test_migrate_prints_the_schema_version(runner: CommandRunner) -> None:
-    for _ in range(2):
-        assert runner.output(create_app("migrate"), "migrate") == f"The database has version {len(MIGRATIONS)}."
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])

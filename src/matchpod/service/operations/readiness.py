@@ -1,4 +1,4 @@
-"""Check the readiness of this process: it has started, does not drain, can write its database, and has the right time.
+"""Check the readiness of this process: it has started, does not drain, can use its database, and has the right time.
 
 Leases and deadlines in a shared database require that the clocks of all processes agree.
 """
@@ -14,7 +14,8 @@ from matchpod.ports import Clock, Database, DatabaseError
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.regions.regions import Regions
 from matchpod.storage.database_checks import check_write, database_ms
-from matchpod.storage.migrate import current_version
+from matchpod.storage.migrate import required_version
+from matchpod.storage.schema import MIGRATIONS
 
 CHECK_S: Final = 2.0
 """Timeout of the database check, shorter than that of a usual probe."""
@@ -49,6 +50,7 @@ class Readiness:
         self._difference_ms = 0
         self._written_ms: int | None = None
         self._write_fault: str | None = None
+        self._is_too_old = False
         self._state = ReadinessState.STARTING
 
     @property
@@ -98,9 +100,11 @@ class Readiness:
             return [f"The service is {self._state}."]
         try:
             async with asyncio.timeout(CHECK_S):
-                await current_version(self._db)
+                required = await required_version(self._db)
         except (DatabaseError, TimeoutError):
             return ["The database is unavailable."]
+        if required > len(MIGRATIONS):
+            return [self._too_old(required)]
         if fault := await self._check_write():
             return [fault]
         if self._has_wrong_clock():
@@ -108,6 +112,17 @@ class Readiness:
             where = "behind" if self._difference_ms > 0 else "ahead of"
             return [f"The clock is {seconds:.1f} s {where} the database's. Restart the service, which corrects it."]
         return []
+
+    def _too_old(self, required: int) -> str:
+        """Say that a newer process has removed from the schema what this one needs, and log it once."""
+        known = len(MIGRATIONS)
+        if not self._is_too_old:
+            self._is_too_old = True
+            _log.error("database requires a newer version", extra={"required": required, "known": known})
+        return (
+            f"This version of Matchpod is too old: the database requires schema version {required}, and this process"
+            f" knows versions up to {known}. Replace it with a newer one."
+        )
 
     async def warnings(self) -> list[str]:
         """What the process cannot do although it is ready; empty if there is nothing.

@@ -12,6 +12,7 @@ from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, V
 from matchpod.service.operations import readiness as readiness_module
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, ReadinessState
 from matchpod.service.regions.regions import Region
+from matchpod.storage.schema import MIGRATIONS
 from tests.operations import new_readiness
 from tests.unit.web.sites import NoFleet
 
@@ -37,6 +38,7 @@ class FakeDatabase(Database):
         self.ahead_ms = 0
         self.writes = 0
         self.write_fault: str | None = None
+        self.required = 1
 
     @property
     def is_shared(self) -> bool:
@@ -50,7 +52,7 @@ class FakeDatabase(Database):
         if self.is_unavailable:
             raise DatabaseUnavailableError("gone")
         if "EPOCH" not in sql:
-            return [(1,)]
+            return [(self.required,)]
         assert self.clock is not None, "the time of a database that is not shared was read"
         self.clock.at_ms += 2_000
         return [(self.clock.at_ms - 1_000 + self.ahead_ms,)]
@@ -190,3 +192,19 @@ def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
     readiness.mark_ready()
     asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == []
+
+
+async def test_process_that_is_too_old_for_the_schema_is_not_ready(caplog: pytest.LogCaptureFixture) -> None:
+    db = FakeDatabase()
+    readiness = new_readiness(db, FakeClock())
+    readiness.mark_ready()
+    db.required = len(MIGRATIONS)
+    assert await readiness.check() == []
+    db.required += 1
+    for _ in range(2):
+        (reason,) = await readiness.check()
+        assert reason == (
+            f"This version of Matchpod is too old: the database requires schema version {db.required}, and this process"
+            f" knows versions up to {len(MIGRATIONS)}. Replace it with a newer one."
+        )
+    assert [record.message for record in caplog.records] == ["database requires a newer version"]

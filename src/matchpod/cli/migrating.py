@@ -1,0 +1,75 @@
+"""Migrate the database, or check whether it must be: `matchpod migrate`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from matchpod.app import ResourcesError, read_schema_version
+from matchpod.cli.resources import check_extras, fail, load_process_settings, run_with_resources
+from matchpod.cli.terminal import print_note
+from matchpod.settings import Settings
+from matchpod.storage.migrate import NewerSchemaError, SchemaVersion, current_version, describe
+from matchpod.storage.schema import MIGRATIONS
+
+
+def migrate(
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Change nothing. Exit code 0 if the database is up to date, 1 if migrations are missing, which are"
+            " listed, or it cannot be read, 2 if it requires a newer version of Matchpod.",
+        ),
+    ] = False,
+) -> None:
+    """Migrate the database to the schema of this version, and print what was changed. Running it again changes nothing.
+
+    Every command that opens the database does this first; this one is for a job that runs before an upgrade. The
+    processes of the last release can go on meanwhile. See docs/upgrade.md.
+    """
+    settings = load_process_settings()
+    check_extras(settings)
+    before = _read(settings)
+    if check:
+        _check(before)
+        return
+    version = run_with_resources(lambda resources: current_version(resources.db), may_create=True)
+    if before.applied < version:
+        typer.echo(f"Migrated from version {before.applied} to {version}:")
+        _list_migrations(before.applied, version)
+    typer.echo(_summary(version))
+
+
+def _check(found: SchemaVersion) -> None:
+    if found.required > len(MIGRATIONS):
+        error = str(NewerSchemaError(found.required, len(MIGRATIONS)))
+        fail(f"{error[:1].upper()}{error[1:]}. Use a newer version of Matchpod.", code=2)
+    if found.applied < len(MIGRATIONS):
+        print_note(f"The database has version {found.applied}. Missing up to version {len(MIGRATIONS)}:")
+        _list_migrations(found.applied, len(MIGRATIONS))
+        raise typer.Exit(1)
+    typer.echo(_summary(found.applied))
+
+
+def _read(settings: Settings) -> SchemaVersion:
+    try:
+        return asyncio.run(read_schema_version(settings))
+    except ResourcesError as exc:
+        fail(str(exc))
+
+
+def _list_migrations(after: int, to: int) -> None:
+    for version in range(after + 1, min(to, len(MIGRATIONS)) + 1):
+        typer.echo(f"  {version}: {describe(version)}")
+
+
+def _summary(version: int) -> str:
+    if version > len(MIGRATIONS):
+        return (
+            f"The database has version {version}, of a newer Matchpod. This one knows versions up to {len(MIGRATIONS)},"
+            " and can use it."
+        )
+    return f"The database has version {version}."
