@@ -6,7 +6,7 @@ import msgspec
 
 from matchpod.ports import Database, Statement
 from matchpod.service.history.recomputing import Verdict
-from matchpod.storage import callback_lists, compaction, history, outbox
+from matchpod.storage import callback_lists, compaction, heartbeats, history, outbox, raw_log
 from matchpod.storage.compaction import DAY_MS
 from tests.contract import databases
 from tests.contract.ended_matches import ENDED_MS, store_match
@@ -139,3 +139,31 @@ async def test_compacted_match_is_recomputed_and_compacted_again(db: Database) -
     assert (await recompute_one(db, write=True)).verdict is Verdict.CHANGED
     assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
     assert abs(await size_of(db, "srv_1") - size) < 50
+
+
+async def test_log_is_compressed_with_the_rest_on_a_shared_database(db: Database, harness: databases.Harness) -> None:
+    """With SQLite it was when its server was released."""
+    await store_match(db, entries=100)
+    before = await raw_log.read_after(db, "srv_1", 0, limit=1_000)
+    await compact(db, ENDED_MS + 2 * DAY_MS)
+    blocks = await db.read("SELECT seq FROM raw_log WHERE kind = 'block'")
+    assert len(blocks) == (0 if harness.is_sqlite else 1)
+    assert await raw_log.read_after(db, "srv_1", 0, limit=1_000) == before
+
+
+async def test_process_of_an_older_version_postpones_compaction_by_a_day(
+    db: Database, harness: databases.Harness
+) -> None:
+    if harness.is_sqlite:
+        return
+    await store_match(db)
+    now_ms = ENDED_MS + 30 * DAY_MS
+    assert not await compaction.may_begin(db, now_ms)
+    lease = "UPDATE servers SET lease_owner = 'older', lease_until_ms = :until_ms"
+    await db.write([Statement(lease, {"until_ms": now_ms + DAY_MS + 1})])
+    assert not await compaction.may_begin(db, now_ms + DAY_MS), "the older process drives a match"
+    assert not await compaction.may_begin(db, now_ms + 2 * DAY_MS - 1)
+    assert await compaction.may_begin(db, now_ms + 2 * DAY_MS)
+    await db.write([Statement(lease, {"until_ms": now_ms + 9 * DAY_MS})])
+    await heartbeats.beat(db, "older")
+    assert await compaction.may_begin(db, now_ms + 2 * DAY_MS), "a process with heartbeats is not older"

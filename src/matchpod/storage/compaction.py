@@ -1,7 +1,8 @@
-"""Compress what is kept of ended matches: their results, callbacks and statistics. They read the same as before.
+"""Compress what is kept of ended matches: their results, callbacks, statistics and logs. They read the same as before.
 
-A version that does not know this may run beside this one while the replicas of a shared database are upgraded. So on
-such a database compaction begins a day after it was first tried, and it always leaves out the matches of the last day.
+A version that does not know this may run beside this one while the replicas of a shared database are upgraded, or be
+started again. So on such a database nothing is compressed until a day has passed without such a process (`may_begin`),
+and `compact` always leaves out the matches of the last day.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from matchpod.ports import Database, Statement
+from matchpod.storage import heartbeats, raw_log
 from matchpod.storage.history import MapStats
 from matchpod.storage.packed import cut_result, is_packed, lacks_result, pack, unpack
-from matchpod.storage.rows import parameter_list, read_all, write_one
+from matchpod.storage.rows import parameter_list, read_all
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 PAGE_MATCHES: Final = 20
@@ -53,13 +55,16 @@ _E = TypeVar("_E", _End, _Outcome)
 
 async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
     """Compact the matches that are due, and return how many; some may have nothing to compact."""
-    if not await _may_begin(db, now_ms):
+    if not await may_begin(db, now_ms):
         return 0
     count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
     while outcomes := await _read_due(db, _Outcome, after_id, now_ms, limit=PAGE_MATCHES):
         after_id = outcomes[-1].server_id
         callbacks, stats = await _read_rows(db, [one.server_id for one in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
+        if db.is_shared:  # others have compressed the log when they released the server
+            for one in outcomes:
+                await raw_log.compress(db, one.server_id)
         await db.write([*changes, _set(_COMPACTED_TO, after_id)])
         count += len(outcomes)
         await asyncio.sleep(pause_s)
@@ -95,12 +100,15 @@ async def compact_stats(db: Database, server_id: str) -> None:
             await db.write(changes)
 
 
-async def _may_begin(db: Database, now_ms: int) -> bool:
+async def may_begin(db: Database, now_ms: int) -> bool:
+    """True if what is stored now may be compressed: for a day, no process of an older version has driven matches."""
     if not db.is_shared:
         return True
-    insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
-    await write_one(db, insert, {"name": _COMPACTED_FROM_MS, "value": str(now_ms + DAY_MS)})
-    return now_ms >= int(await _value(db, _COMPACTED_FROM_MS) or 0)
+    from_ms = await _value(db, _COMPACTED_FROM_MS)
+    if from_ms is None or await heartbeats.has_older_process(db, now_ms):
+        await db.write([_set(_COMPACTED_FROM_MS, str(now_ms + DAY_MS))])
+        return False
+    return now_ms >= int(from_ms)
 
 
 async def _value(db: Database, name: str) -> str | None:

@@ -50,6 +50,16 @@ async def loads(db: Database) -> dict[str, ReplicaLoad]:
     }
 
 
+async def has_older_process(db: Database, now_ms: int) -> bool:
+    """True if a process that writes no heartbeats drives matches: it is of an older version."""
+    row = await db.read_one(
+        "SELECT 1 FROM servers WHERE lease_owner IS NOT NULL AND lease_until_ms > :now_ms"
+        " AND lease_owner NOT IN (SELECT owner FROM heartbeats) LIMIT 1",
+        {"now_ms": now_ms},
+    )
+    return row is not None
+
+
 async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> list[str]:
     """End the leases of processes whose heartbeat is too old; return their servers, which are due now.
 

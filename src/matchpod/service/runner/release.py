@@ -23,7 +23,7 @@ from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.views.naming import server_name
-from matchpod.storage import history, map_events, outbox, raw_log, servers, slots
+from matchpod.storage import compaction, history, map_events, outbox, raw_log, servers, slots
 
 FAREWELL_S: Final = 3.0
 """Time limit for kicking all players and restoring cvars; a server that does not answer is released anyway."""
@@ -80,7 +80,8 @@ async def release(lease: Lease, deps: Deps) -> None:
     else:
         await lease.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
     await _finalize_history(lease, deps)
-    await raw_log.compress(deps.db, row.id)
+    if await compaction.may_begin(deps.db, deps.clock.now_ms()):
+        await raw_log.compress(deps.db, row.id)
     await map_events.compact(deps.db, row.id)
     await lease.write([servers.mark_released(row.id, row.fence)])
     lease.lose()
