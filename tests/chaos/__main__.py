@@ -24,11 +24,12 @@ from tests.chaos.hanging import measure_receivers
 from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind
 from tests.chaos.pods import Size, play_on_pods
-from tests.chaos.report import heading, session_lines, write_section
+from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
 from tests.chaos.stalls import measure_stalls
 from tests.chaos.strangers import measure_strangers
+from tests.chaos.upgrade import measure_upgrade
 
 DATABASES = ("sqlite", "postgres")
 
@@ -101,6 +102,14 @@ async def run_handovers(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "handovers", await measure_handovers(folder, args.restarts, say))
 
 
+async def run_upgrade(args: argparse.Namespace, folder: Path) -> bool:
+    """Replace replicas of the last release by this one, and back, while matches are played."""
+    is_clean, lines = await measure_upgrade(folder, args.matches, say)
+    if args.write:
+        write_section("upgrade", [heading(command_line()), "", *lines], UPGRADE_PAGE)
+    return is_clean
+
+
 async def run_flood(args: argparse.Namespace, folder: Path) -> bool:
     """Measure the service during a flood."""
     return _finish(args, "flood", await measure_flood(folder, args.seconds, say))
@@ -167,6 +176,9 @@ def _parser() -> argparse.ArgumentParser:
     handovers = commands.add_parser("handovers", help="rolling restarts while matches are played on simulated pods")
     handovers.add_argument("--restarts", type=int, default=20, help="default: 20")
     handovers.set_defaults(run=run_handovers)
+    upgrade = commands.add_parser("upgrade", help="rolling upgrade from the last release, and back, on PostgreSQL")
+    upgrade.add_argument("--matches", type=int, default=20, help="matches at a time; default: 20")
+    upgrade.set_defaults(run=run_upgrade)
     flood = commands.add_parser("flood", help="API and log posts while three tokens flood, on SQLite")
     flood.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
     flood.set_defaults(run=run_flood)
@@ -191,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
     strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():
-        command.add_argument("--write", action="store_true", help="write the figures into docs/reliability.md")
+        command.add_argument("--write", action="store_true", help="write the figures into the page in docs")
     return parser
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -48,7 +49,9 @@ class Cluster:
         seed: int = 0,
         regions: str | None = None,
         bugs: Path | None = None,
+        sources: Mapping[str, str] | None = None,
     ) -> None:
+        """`sources` are variables with which Python runs another version of the service."""
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
         self.replicas: list[Replica] = []
@@ -57,6 +60,7 @@ class Cluster:
         self.static = StaticServers(static_servers)
         self._own_regions = regions
         self._bugs = bugs
+        self._sources = sources
         self._services = [
             RunningService(
                 folder / f"replica{number}",
@@ -88,7 +92,7 @@ class Cluster:
         regions = self._own_regions or _regions([server.address for server in self.static.servers])
         for number, service in enumerate(self._services):
             service.configure(regions, public_url=self.balancer.url)
-            replica = Replica(number, service, self.deaths, self._bugs)
+            replica = Replica(number, service, self.deaths, self._bugs, self._sources)
             self.replicas.append(await self._stack.enter_async_context(replica))
         self.key = self.replicas[0].first_key()
         await self.balancer.wait_until_ready(len(self.replicas))

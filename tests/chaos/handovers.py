@@ -10,10 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from tests.chaos.plan import GameSpec
-from tests.chaos.pods import REGION, OnPods, match_on_pods, service_on_pods
+from tests.chaos.cluster import Cluster
+from tests.chaos.plan import GameSpec, Json
+from tests.chaos.pods import REGION, match_on_pods, service_on_pods
+from tests.chaos.receivers import Receivers
 from tests.chaos.replica import Replica
 from tests.chaos.restarts import load, summary
+from tests.chaos.stores import Store
 
 PODS = 12
 """More than matches at once, so that those of the load find one too."""
@@ -26,17 +29,27 @@ LEASES = "SELECT id, lease_owner FROM servers WHERE phase = 'running'"
 class Handovers:
     """Matches that are played one after another, and how long they were without a replica."""
 
-    def __init__(self, service: OnPods) -> None:
-        self._service = service
+    def __init__(
+        self,
+        cluster: Cluster,
+        receivers: Receivers,
+        store: Store,
+        body: Callable[[int, str, Receivers], Json] = match_on_pods,
+    ) -> None:
+        """`body` returns the request for a match, from a seed and its name."""
+        self._cluster = cluster
+        self._receivers = receivers
+        self._store = store
+        self._body = body
         self._is_over = False
         self.names: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self.seconds: list[float] = []
 
-    async def play(self) -> None:
+    async def play(self, at_once: int = MATCHES) -> None:
         """Play matches, several at a time, until told to stop; return when all of them have ended."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(MATCHES):
+            for _ in range(at_once):
                 group.create_task(self._play_on())
 
     def stop(self) -> None:
@@ -61,21 +74,21 @@ class Handovers:
 
     async def _leases(self) -> dict[str, int | None]:
         """Return the process that drives each running match."""
-        rows = msgspec.convert(await self._service.store.rows(LEASES), list[tuple[str, str | None]])
+        rows = msgspec.convert(await self._store.rows(LEASES), list[tuple[str, str | None]])
         return {server_id: int(owner.split(":")[1]) if owner else None for server_id, owner in rows}
 
     async def _play_on(self) -> None:
         while not self._is_over:
             name = f"match-{len(self.names)}"
             self.names.append(name)
-            body = match_on_pods(len(self.names), name, self._service.receivers)
-            created = await self._service.cluster.call("POST", "/api/v1/matches", body)
+            body = self._body(len(self.names), name, self._receivers)
+            created = await self._cluster.call("POST", "/api/v1/matches", body)
             self.outcomes[await self._outcome(name) if created.status == 201 else f"HTTP {created.status}"] += 1
 
     async def _outcome(self, name: str) -> str:
         try:
             async with asyncio.timeout(END_S):
-                while not (arrivals := self._service.receivers.at(name)):
+                while not (arrivals := self._receivers.at(name)):
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             return "none"
@@ -86,7 +99,8 @@ class Handovers:
 async def measure_handovers(folder: Path, restarts: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
     """Restart replicas in turn; return whether no request failed and all matches were finished, and the figures."""
     async with service_on_pods(folder, pods=PODS, replicas=2) as service:
-        cluster, handovers = service.cluster, Handovers(service)
+        cluster = service.cluster
+        handovers = Handovers(cluster, service.receivers, service.store)
         playing = asyncio.create_task(handovers.play())
         async with load(cluster, {**GameSpec("duel", 1).body(speed=1, is_lockstep=False), "region": REGION}) as (
             reads,

@@ -38,7 +38,16 @@ UNLIMITED = {"MATCHPOD_MAX_CREATIONS_PER_MINUTE": "off"}
 class Replica:
     """One replica, which is started again whenever it exits."""
 
-    def __init__(self, number: int, service: RunningService, deaths: list[Death], bugs: Path | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        service: RunningService,
+        deaths: list[Death],
+        bugs: Path | None = None,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        """`sources` are variables with which Python runs another version of the service."""
+        self.sources = sources or {}
         self._module = "matchpod" if bugs is None else "tests.buggy_service"
         self._environment = UNLIMITED if bugs is None else {**UNLIMITED, **SOURCES, BUG_FOLDER: str(bugs)}
         self.number = number
@@ -76,7 +85,7 @@ class Replica:
                 stdout=out_file,
                 stderr=err_file,
                 stdin=subprocess.DEVNULL,
-                env={**self.service.environment(), **self.clock.environment, **self._environment},
+                env={**self.service.environment(), **self.clock.environment, **self._environment, **self.sources},
                 cwd=self.service.folder,
             )
 

@@ -1,4 +1,4 @@
-"""Write the figures of a run into a section of docs/reliability.md. Other sections stay as they are."""
+"""Write the figures of a run into a section of a page in docs. Other sections stay as they are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.chaos.judge import Difference
 from tests.chaos.session import Totals
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+UPGRADE_PAGE = PAGE.with_name("upgrade.md")
 BEGIN, END = "<!-- figures: {name} -->", "<!-- end of figures: {name} -->"
 _INDEX = re.compile(r"\[\d+\]")
 

@@ -76,7 +76,10 @@ class RunningService:
         settings: Mapping[str, str] | None = None,
         data_dir: Path | None = None,
         key: str = "",
+        sources: Mapping[str, str] | None = None,
     ) -> None:
+        """`sources` are variables with which Python runs another version of the service."""
+        self._sources = dict(sources or {})
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.data_dir = data_dir or folder / "data"
@@ -191,7 +194,7 @@ class RunningService:
             "silence_s": "10",  # tests wait until a hung server is lost
             **self._settings,
         }
-        return {**kept, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}
+        return {**kept, **self._sources, **{f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}}
 
     def _output(self, kind: str, start: int | None = None) -> Path:
         return self.folder / f"{start or self._starts}.{kind}"

@@ -1,0 +1,109 @@
+"""A process of the last release and one of this version share a database, and drive each other's matches.
+
+Each takes over a live match of the other, although it cannot read the other's snapshot: it reads the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.contract.databases import create_postgres_schema
+from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.e2e.service.game_server import execute
+from tests.e2e.service.reference_matches import read_rows
+from tests.e2e.service.running_service import (
+    Json,
+    RunningService,
+    cvars,
+    default_regions,
+    short_match,
+    wait_until,
+)
+from tests.last_release import NoHistoryError, extract
+
+NAMES = ("of-the-last-release", "of-this-version")
+SETTINGS = short_match(maxRounds=24, customCvars=cvars(speed=50, sim_lockstep=1))
+"""Slow enough to be live when the other process takes the match over, which sets this speed again."""
+CALLBACK_S = RESUME_S = 120.0
+
+
+class Both(NamedTuple):
+    """A process of each version."""
+
+    old: RunningService
+    new: RunningService
+    url: str
+
+
+@pytest.fixture
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Both]:
+    """Provide a process of the last release that runs, and one of this version that does not run yet."""
+    try:
+        sources = extract(tmp_path / "last-release")
+    except NoHistoryError as exc:
+        pytest.skip(str(exc))
+    url, regions, data = create_postgres_schema(request), default_regions(), tmp_path / "data"
+
+    def service(name: str, sources: dict[str, str] | None = None) -> RunningService:
+        settings = {"stop_grace_s": "0"}  # there is no proxy
+        return RunningService(
+            tmp_path / name, database_url=url, regions=regions, data_dir=data, settings=settings, sources=sources
+        )
+
+    old, new = service("old", sources), service("new")
+    try:
+        old.start()
+        new.key = old.key
+        yield Both(old, new, url)
+    finally:
+        new.close()
+        old.close()
+
+
+def has_score(server: Json) -> bool:
+    match = server["match"]
+    return bool(match) and match["score"]["team1"] + match["score"]["team2"] > 0
+
+
+def wait_until_resumed(service: RunningService, server_id: str) -> None:
+    def is_resumed() -> bool:
+        return any(one["message"] == "match resumed" and one["server_id"] == server_id for one in service.log())
+
+    wait_until(is_resumed, f"{server_id} is resumed", within_s=RESUME_S)
+    execute(service.wait_for(server_id, has_score, within_s=RESUME_S), "sim_speed 1")
+
+
+def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Both) -> None:
+    old, new, url = both
+    with CallbackReceiver() as receiver:
+
+        def create(service: RunningService, name: str) -> str:
+            created = service.create(SETTINGS, callbackUrl=receiver.url(f"/{name}"), externalMatchId=name)
+            execute(service.wait_for(created["serverId"], has_score), "sim_speed 1")
+            return str(created["serverId"])
+
+        ids = [create(old, NAMES[0])]
+        new.start()
+        ids.append(create(new, NAMES[1]))
+        owners = {str(owner) for (owner,) in read_rows(new, url, "SELECT lease_owner FROM servers")}
+        assert len(owners) == 2, "each process drives the match that was created through it"
+        assert new.terminate()[0] == 0
+        wait_until_resumed(old, ids[1])
+        new.start()
+        assert old.terminate()[0] == 0
+        for server_id in ids:
+            wait_until_resumed(new, server_id)
+            execute(new.get(server_id), "sim_speed 300")
+        for name in NAMES:
+            receiver.wait_for(f"/{name}", within_s=CALLBACK_S)
+        rest = "SELECT id FROM servers WHERE phase <> 'released'"
+        wait_until(lambda: not read_rows(new, url, rest), "all matches are released", within_s=RESUME_S)
+        assert [len(receiver.at(f"/{name}")) for name in NAMES] == [1, 1]
+    # Commands of the last release open the migrated database, and read what this version has stored.
+    assert all(new.match(name)["result"]["winner"] is not None for name in NAMES)
+    done = old.run("recompute", "--all")
+    assert (done.returncode, "not recomputed" in done.stderr) == (0, False), done
