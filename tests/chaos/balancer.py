@@ -25,8 +25,10 @@ _FAILURES = (OSError, asyncio.IncompleteReadError, TimeoutError)
 class Balancer:
     """Forwards requests to the replicas that are ready, in turn."""
 
-    def __init__(self, ports: Sequence[int], log_faults: LogFaults | None = None) -> None:
+    def __init__(self, ports: Sequence[int], log_faults: LogFaults | None = None, *, late_polls: int = 1) -> None:
+        """`late_polls`: after how many polls in a row without an answer in time a replica is no longer ready."""
         self._ports = ports
+        self._late_polls = late_polls
         self.log_faults = log_faults or LogFaults(0)
         self._ready: set[int] = set()
         self._turn = count()
@@ -57,11 +59,18 @@ class Balancer:
             await asyncio.sleep(POLL_S / 10)
 
     async def _poll(self, port: int) -> None:
+        late = 0
         while True:
             is_ready = False
-            with suppress(*_FAILURES):
+            try:
                 async with asyncio.timeout(POLL_S):
                     is_ready = (await send(port, _READY)).status == 200
+                late = 0
+            except TimeoutError:
+                late += 1
+                is_ready = port in self._ready and late < self._late_polls
+            except _FAILURES:
+                late = 0
             if is_ready:
                 self._ready.add(port)
             else:

@@ -50,6 +50,7 @@ class Cluster:
         regions: str | None = None,
         bugs: Path | None = None,
         sources: Mapping[str, str] | None = None,
+        late_polls: int = 1,
     ) -> None:
         """`sources` are variables with which Python runs another version of the service."""
         self.data_dir = folder / "data"
@@ -61,6 +62,7 @@ class Cluster:
         self._own_regions = regions
         self._bugs = bugs
         self._sources = sources
+        self._late_polls = late_polls
         self._services = [
             RunningService(
                 folder / f"replica{number}",
@@ -86,7 +88,9 @@ class Cluster:
 
     async def _start(self) -> None:
         ports = [service.port for service in self._services]
-        self.balancer = await self._stack.enter_async_context(Balancer(ports, self.log_faults))
+        self.balancer = await self._stack.enter_async_context(
+            Balancer(ports, self.log_faults, late_polls=self._late_polls)
+        )
         self._stack.callback(self._services[0].close)  # kills the game servers that are left
         await self._stack.enter_async_context(self.static)
         regions = self._own_regions or _regions([server.address for server in self.static.servers])

@@ -30,6 +30,8 @@ SPEED = 5
 """Of the games: a match takes about a minute."""
 REST_S = 15.0
 """How long both versions work before the next replica is replaced: some matches end, and others begin."""
+LATE_POLLS = 3
+"""As usual for proxies: one late answer does not take the only other replica out while one is replaced."""
 NEW: Mapping[str, str] = {}
 
 
@@ -43,14 +45,16 @@ class Upgraded(msgspec.Struct, frozen=True):
     """The variables with which Python runs the last release."""
 
 
-async def measure_upgrade(folder: Path, matches: int, say: Callable[[str], None]) -> tuple[bool, list[str]]:
+async def measure_upgrade(
+    folder: Path, matches: int, say: Callable[[str], None], *, rest_s: float = REST_S
+) -> tuple[bool, list[str]]:
     """Upgrade, roll back and upgrade again; return whether nothing was lost or failed, and the figures."""
     async with _last_release(folder, matches) as service:
         cluster = service.cluster
         handovers = Handovers(cluster, service.receivers, service.store, body=_match)
         playing = asyncio.create_task(handovers.play(matches))
         async with load(cluster, _body(0)) as (reads, writes):
-            await asyncio.sleep(REST_S)
+            await asyncio.sleep(rest_s)
             say(f"{VERSION}, {VERSION}: {await _numbers(service)}")
             migrated = await asyncio.to_thread(cluster.replicas[0].service.run, "migrate")
             say(f"matchpod migrate: {migrated.stdout.strip() or migrated.stderr}")
@@ -59,7 +63,7 @@ async def measure_upgrade(folder: Path, matches: int, say: Callable[[str], None]
                 cluster.replicas[number].sources = sources
                 await handovers.restart(cluster.replicas[number])
                 await cluster.balancer.wait_until_ready(2)
-                await asyncio.sleep(REST_S)
+                await asyncio.sleep(rest_s)
                 names = [VERSION if one.sources else "this version" for one in cluster.replicas]
                 say(f"{', '.join(names)}: {await _numbers(service)}")
         handovers.stop()
@@ -90,7 +94,9 @@ async def _last_release(folder: Path, matches: int) -> AsyncIterator[Upgraded]:
         store = await server.create_store()
         async with _farm(matches + SPARE_SERVERS) as addresses, Receivers() as receivers:
             regions = static_region(STATIC, addresses, PASSWORD, speed=PATIENT_SPEED)
-            async with Cluster(folder, store, replicas=2, regions=regions, sources=old) as cluster:
+            async with Cluster(
+                folder, store, replicas=2, regions=regions, sources=old, late_polls=LATE_POLLS
+            ) as cluster:
                 yield Upgraded(cluster, receivers, store, old)
     finally:
         server.close()

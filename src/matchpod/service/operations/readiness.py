@@ -120,8 +120,8 @@ class Readiness:
             self._is_too_old = True
             _log.error("database requires a newer version", extra={"required": required, "known": known})
         return (
-            f"This version of Matchpod is too old: the database requires schema version {required}, and this process"
-            f" knows versions up to {known}. Replace it with a newer one."
+            f"This version is too old for its database, which requires schema version {required}: it knows versions up"
+            f" to {known}. Replace it with a newer one."
         )
 
     async def warnings(self) -> list[str]:

@@ -204,7 +204,7 @@ async def test_process_that_is_too_old_for_the_schema_is_not_ready(caplog: pytes
     for _ in range(2):
         (reason,) = await readiness.check()
         assert reason == (
-            f"This version of Matchpod is too old: the database requires schema version {db.required}, and this process"
-            f" knows versions up to {len(MIGRATIONS)}. Replace it with a newer one."
+            f"This version is too old for its database, which requires schema version {db.required}: it knows versions up"
+            f" to {len(MIGRATIONS)}. Replace it with a newer one."
         )
     assert [record.message for record in caplog.records] == ["database requires a newer version"]
