@@ -25,6 +25,7 @@ from matchpod.storage import (
     acknowledgements,
     audit_log,
     callback_lists,
+    heartbeats,
     history,
     map_events,
     match_lists,
@@ -489,6 +490,12 @@ async def test_open_servers_are_read_by_the_index_of_live_matches(
     assert cost.indexes < {"servers_live", "servers_due"}, cost.plans
     assert "servers_live" in cost.indexes or not harness.is_sqlite
     assert cost.rows <= OPEN_SERVERS + MATCHES // 10, cost.plans
+
+
+async def test_older_processes_are_found_by_the_index_of_leases(cost_of: CostOf) -> None:
+    cost = await cost_of(partial(heartbeats.has_older_process, now_ms=DAY_MS))
+    assert "servers_by_owner" in cost.indexes, cost.plans
+    assert cost.rows <= OPEN_SERVERS, cost.plans
 
 
 async def test_matches_that_finished_lately_are_found_by_the_index_of_ends(cost_of: CostOf, db: Database) -> None:

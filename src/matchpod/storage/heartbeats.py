@@ -54,7 +54,7 @@ async def has_older_process(db: Database, now_ms: int) -> bool:
     """True if a process that writes no heartbeats drives matches: it is of an older version."""
     row = await db.read_one(
         "SELECT 1 FROM servers WHERE lease_owner IS NOT NULL AND lease_until_ms > :now_ms"
-        " AND lease_owner NOT IN (SELECT owner FROM heartbeats) LIMIT 1",
+        " AND NOT EXISTS (SELECT 1 FROM heartbeats WHERE owner = lease_owner) LIMIT 1",
         {"now_ms": now_ms},
     )
     return row is not None
