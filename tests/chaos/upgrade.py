@@ -1,5 +1,5 @@
 """Replace two replicas of the last release by this version one after the other, back, and again, while matches are
-played on a static fleet and requests arrive all the time: no match is lost, and no request fails.
+played on a static fleet and requests arrive all the time: no match may be lost, and no request may fail.
 """
 
 from __future__ import annotations
