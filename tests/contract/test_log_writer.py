@@ -96,6 +96,7 @@ async def test_first_post_after_a_pause_is_not_held_back_and_the_next_waits_for_
     await writer.append("srv_2", post(b"urgent"))
     assert not second.is_complete.is_set(), "what is urgent for one match does not concern the others"
     report = asyncio.create_task(writer.append("srv_1", post(b"report"), may_wait=True))
+    await asyncio.sleep(0)  # it waits now, for its tick
     await writer.flush("srv_1")
     assert await report == 12
     assert await bodies(db, "srv_1") == [b"one", b"two", b"report"]
