@@ -217,3 +217,18 @@ async def test_entries_are_applied_for_idle_runners_which_wake_if_they_have_work
 )
 def test_ticks_are_further_apart_with_more_matches(matches: int, distance_s: float) -> None:
     assert tick_distance_s(matches) == pytest.approx(distance_s)
+
+
+async def test_match_lacks_a_post_until_it_is_stored(db: Database) -> None:
+    counting, matches, told = CountingDatabase(db), LocalMatches(), Told()
+    live = LocalMatch("srv_1", cast(Fold, None), 0)
+    matches.add(live)
+    writer = LogWriter(counting, matches, FoldTurns(counting), distance_of=lambda _: 0.0)
+    counting.error = DatabaseError("a value does not fit")
+    writer.add("srv_1", post(b"bad"), told.note(1))
+    await told.is_complete.wait()
+    assert live.lacks_post
+    await writer.append("srv_1", [NewEntry(kind=EntryKind.REPORT, received_ms=2, body=b"{}")])
+    assert live.lacks_post, "a report is no post"
+    await writer.append("srv_1", post(b"again"))
+    assert not live.lacks_post

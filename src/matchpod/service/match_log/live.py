@@ -64,6 +64,8 @@ class LocalMatch:
         """Its runner, while that does nothing but wait for entries."""
         self.error: Exception | None = None
         """Why the fold must not be used any longer; the runner raises it."""
+        self.lacks_post = False
+        """True if the newest log post could not be stored; its server sends it again."""
         self._inbox: deque[RawEntry] = deque()
         self._seen_seq = seq
         self._state: LiveState | None = None

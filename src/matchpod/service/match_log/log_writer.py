@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, RowLockedError
-from matchpod.service.match_log.entries import NewEntry, stored_entry
+from matchpod.service.match_log.entries import EntryKind, NewEntry, stored_entry
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
@@ -232,7 +232,8 @@ class LogWriter:
                 one.done(result if isinstance(result, DatabaseError) else result[1])
             except Exception:  # noqa: BLE001 - one sender must not stop the writer
                 _log.exception("sender of an entry could not be told", extra={"server_id": one.server_id})
-        for _, result in results:
+        for one, result in results:
+            self._note_posts(one, is_stored=not isinstance(result, DatabaseError))
             if not isinstance(result, DatabaseError):
                 for entry in result[0]:
                     live = self._live.publish(entry)
@@ -240,6 +241,11 @@ class LogWriter:
                         self._unread[live] = None
         if self._unread and self._reading is None:
             self._reading = asyncio.create_task(self._read(), name="log reader")
+
+    def _note_posts(self, one: _Waiting, *, is_stored: bool) -> None:
+        live = self._live.get(one.server_id)
+        if live is not None and live.lacks_post is is_stored and any(new.kind == EntryKind.LOG for new in one.entries):
+            live.lacks_post = not is_stored
 
     async def _read(self) -> None:
         """Fold what was stored, match by match: a runner is woken only if it has something to do."""

@@ -316,15 +316,21 @@ class _Runner:
                 self._effects.enqueue(command)
 
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
-        """Log a deadline that is due: it fires there. If we are late, wait: a post in flight may prevent it."""
+        """Log a deadline that is due: it fires there.
+
+        If we are late, wait: a post in flight may prevent it. So may one that could not be stored: on a full disk a
+        report that the match is over fits, and its last rounds do not.
+        """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
-        if late_ms <= self._intervals.late_ms or not self._fold.may_wait(now_ms):
+        is_in_time = late_ms <= self._intervals.late_ms and not self._live.lacks_post
+        if is_in_time or not self._fold.may_wait(now_ms):
             await self._append(EntryKind.DEADLINE)
             return
-        _log.warning("deadline noticed late", extra=self._about(late_ms=late_ms))
+        why = "deadline waits for a log post" if self._live.lacks_post else "deadline noticed late"
+        _log.warning(why, extra=self._about(late_ms=late_ms))
         await self._append(EntryKind.RESUMED)
 
     async def _observe(self) -> None:
