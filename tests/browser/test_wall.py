@@ -59,9 +59,14 @@ def test_cards_that_leave_and_come_keep_their_order(pages: Pages, service: Conso
     page = pages.open()
     first, second = (service.create_open_match(f"order {number}") for number in range(2))
     expect(page.locator(f"#card-{second}")).to_be_visible()
-    shown = order(page)
-    assert shown.index(f"card-{first}") < shown.index(f"card-{second}")
-    assert len(shown) == len(set(shown))
+
+    def are_in_order() -> bool:
+        shown = order(page)
+        assert len(shown) == len(set(shown))
+        return shown.index(f"card-{first}") < shown.index(f"card-{second}")
+
+    # While one of them is in another phase than the other, it comes later or earlier.
+    wait_until(are_in_order, "the older match comes first")
     for server_id in (first, second):
         service.running.cancel(server_id)
         expect(page.locator(f"#card-{server_id}")).to_have_class(CANCELED)

@@ -378,7 +378,7 @@ def test_client_that_never_reads_is_disconnected(header: bytes) -> None:
         async with asyncio.timeout(TIMEOUT_S), listening(_large_app, patience=Patience(send_s=0.3)) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n")
-                await until(lambda: "unread" in server.metrics.text() and not server.connections.open)
+                await until(lambda: 'unread"} 1' in server.metrics.text() and not server.connections.open)
             return server.metrics.text()
 
     metrics = asyncio.run(run())

@@ -186,7 +186,7 @@ def test_parts_are_read_only_while_the_client_reads() -> None:
         async with asyncio.timeout(TIMEOUT_S), listening(source.app, patience=patience) as server:
             with socket.create_connection(("127.0.0.1", server.port)) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                await until(lambda: "unread" in server.metrics.text())
+                await until(lambda: 'unread"} 1' in server.metrics.text())
                 await server.until_idle()
             return source.read
 
