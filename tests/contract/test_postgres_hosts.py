@@ -79,6 +79,18 @@ async def test_other_host_is_used_when_the_first_is_gone(postgres_url: str) -> N
         await db.close()
 
 
+async def test_urgent_transactions_skip_a_silent_host_within_their_time(postgres_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with forwarded(postgres_url) as port:
+            db = await PostgresDatabase.open(url_of(postgres_url, silent.getsockname()[1], port), databases.PATIENT)
+            await db.write([Statement("CREATE TABLE seen (at BIGINT)")])
+            async with asyncio.timeout(60):
+                while not await db.read("SELECT at FROM seen"):
+                    with suppress(DatabaseUnavailableError):
+                        await db.write([Statement("INSERT INTO seen VALUES (1)", is_urgent=True)])
+            await db.close()
+
+
 async def test_error_is_that_of_a_database_that_is_unavailable(postgres_url: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

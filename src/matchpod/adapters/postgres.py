@@ -248,7 +248,7 @@ class PostgresDatabase:
             async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
                 try:
                     if self._urgent is None or self._urgent.is_closed():
-                        self._urgent = await asyncpg.connect(self._url)
+                        self._urgent = await postgres_hosts.connect(self._url, within_s=self._limits.urgent_s)
                     return await work(self._urgent)
                 except BaseException:
                     self._end_urgent()

@@ -32,12 +32,16 @@ def split_hosts(url: str) -> list[str]:
     return [parts._replace(netloc=f"{login}{at}{host}", query=query).geturl() for host in hosts.split(",")]
 
 
-async def connect(url: str, **options: Any) -> Any:  # asyncpg has no types
-    """Connect to the first host that accepts, in the order of the URL; raise the error of the last one."""
+async def connect(url: str, *, within_s: float | None = None, **options: Any) -> Any:  # asyncpg has no types
+    """Connect to the first host that accepts, in the order of the URL; raise the error of the last one.
+
+    `within_s` is how much time the caller has: the hosts share it, so that each of them is tried.
+    """
     *others, last = split_hosts(url)
+    host_s = HOST_S if within_s is None else min(HOST_S, within_s / (len(others) + 1))
     for other in others:
         try:
-            async with asyncio.timeout(HOST_S):
+            async with asyncio.timeout(host_s):
                 return await asyncpg.connect(other, **options)
         except _TRY_NEXT:
             continue
