@@ -19,11 +19,15 @@ from matchpod.storage.schema import MIGRATIONS
 
 CHECK_S: Final = 2.0
 """Timeout of the database check, shorter than that of a usual probe."""
+LATE_MS: Final = 4_000
+"""How long the database must be late before the process is not ready: a single slow write would otherwise take all
+replicas that share the database out of a load balancer at once."""
 WRITE_CHECK_MS: Final = 5_000
 """How long the result of a write is used: probes come every second, and each write waits for the disk."""
 MAX_DIFFERENCE_MS: Final = 5_000
 """Tolerated difference between our clock and the database's: a sixth of a lease."""
 
+_UNAVAILABLE: Final = "The database is unavailable."
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +42,24 @@ class ReadinessState(StrEnum):
     """Requests are rejected."""
 
 
+class _Late:
+    """Since when the checks of one kind have timed out."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since_ms: int | None = None
+
+    def end(self) -> None:
+        """A check succeeded."""
+        self._since_ms = None
+
+    def is_long(self, started_ms: int) -> bool:
+        """Whether, after one more check that started then and timed out, all of them did so for long."""
+        if self._since_ms is None:
+            self._since_ms = started_ms
+        return self._clock.now_ms() - self._since_ms >= LATE_MS
+
+
 class Readiness:
     """Whether this process accepts requests."""
 
@@ -50,6 +72,8 @@ class Readiness:
         self._difference_ms = 0
         self._written_ms: int | None = None
         self._write_fault: str | None = None
+        self._late_read = _Late(clock)
+        self._late_write = _Late(clock)
         self._is_too_old = False
         self._state = ReadinessState.STARTING
 
@@ -98,11 +122,15 @@ class Readiness:
         """The reasons why the process is not ready; empty if it is."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
+        started_ms = self._clock.now_ms()
         try:
             async with asyncio.timeout(CHECK_S):
                 required = await required_version(self._db)
-        except (DatabaseError, TimeoutError):
-            return ["The database is unavailable."]
+        except DatabaseError:
+            return [_UNAVAILABLE]
+        except TimeoutError:
+            return [_UNAVAILABLE] if self._late_read.is_long(started_ms) else []
+        self._late_read.end()
         if required > len(MIGRATIONS):
             return [self._too_old(required)]
         if fault := await self._check_write():
@@ -138,19 +166,23 @@ class Readiness:
         now_ms = self._clock.now_ms()
         if self._written_ms is None or not 0 <= now_ms - self._written_ms < WRITE_CHECK_MS:
             self._written_ms = now_ms  # before the write: concurrent probes use the previous result
-            before, self._write_fault = self._write_fault, await self._try_to_write()
+            before, self._write_fault = self._write_fault, await self._try_to_write(now_ms)
             if self._write_fault is not None and before is None:
                 _log.warning("database cannot be written", extra={"reason": self._write_fault})
             elif self._write_fault is None and before is not None:
                 _log.info("database can be written again")
         return self._write_fault
 
-    async def _try_to_write(self) -> str | None:
+    async def _try_to_write(self, started_ms: int) -> str | None:
         try:
             async with asyncio.timeout(CHECK_S):
                 await check_write(self._db)
         except DatabaseError as exc:
             return f"Nothing can be written to the database ({exc}). Check its disk space and permissions."
         except TimeoutError:
-            return f"Nothing was written to the database within {CHECK_S:g} s. Check its disk."
+            self._written_ms = None  # the next probe tries again
+            if self._late_write.is_long(started_ms):
+                return f"Nothing was written to the database for {LATE_MS // 1_000} s. Check its disk."
+            return self._write_fault
+        self._late_write.end()
         return None

@@ -10,7 +10,7 @@ import pytest
 
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.operations import readiness as readiness_module
-from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, ReadinessState
+from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
 from matchpod.service.regions.regions import Region
 from matchpod.storage.schema import MIGRATIONS
 from tests.operations import new_readiness
@@ -148,16 +148,69 @@ def test_probes_every_second_write_only_every_few_seconds() -> None:
     assert db.writes == 10 * 1_000 // WRITE_CHECK_MS
 
 
-def test_database_that_does_not_answer_a_write_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    class SlowDatabase(FakeDatabase):
-        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-            await asyncio.Event().wait()
-            raise AssertionError
+class LateDatabase(FakeDatabase):
+    """A database whose reads or writes time out, which takes two seconds of its clock."""
 
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.ticking = clock
+        self.is_late_read = self.is_late_write = False
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        if self.is_late_read:
+            await self.time_out()
+        return await super().read(sql, params)
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        if self.is_late_write:
+            await self.time_out()
+        return await super().write(statements)
+
+    async def time_out(self) -> None:
+        self.ticking.at_ms += 2_000
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> tuple[LateDatabase, Readiness]:
     monkeypatch.setattr(readiness_module, "CHECK_S", 0.01)
-    readiness = new_readiness(SlowDatabase(), FakeClock())
+    clock = FakeClock()
+    db = LateDatabase(clock)
+    readiness = new_readiness(db, clock)
     readiness.mark_ready()
-    assert asyncio.run(readiness.check()) == ["Nothing was written to the database within 0.01 s. Check its disk."]
+    return db, readiness
+
+
+async def test_database_that_does_not_answer_a_write_for_long_is_reported(late: tuple[LateDatabase, Readiness]) -> None:
+    db, readiness = late
+    for _ in range(2):
+        db.is_late_write = True
+        assert await readiness.check() == [], "one late write makes no process unready"
+        for _ in range(2):
+            assert await readiness.check() == ["Nothing was written to the database for 4 s. Check its disk."]
+        db.is_late_write = False
+        assert await readiness.check() == [], "the next probe tries again"
+        db.ticking.at_ms += WRITE_CHECK_MS
+
+
+async def test_database_that_does_not_answer_a_read_for_long_is_reported(late: tuple[LateDatabase, Readiness]) -> None:
+    db, readiness = late
+    for _ in range(2):
+        db.is_late_read = True
+        assert [await readiness.check() for _ in range(3)] == [[], *[["The database is unavailable."]] * 2]
+        db.is_late_read = False
+        assert await readiness.check() == []
+
+
+async def test_late_write_of_one_probe_is_not_forgotten_because_of_another(
+    late: tuple[LateDatabase, Readiness],
+) -> None:
+    db, readiness = late
+    db.is_late_write = True
+    assert await asyncio.gather(readiness.check(), readiness.check()) == [[], []]
+    first, second = await asyncio.gather(readiness.check(), readiness.check())
+    assert first == ["Nothing was written to the database for 4 s. Check its disk."]
+    assert second == [], "a probe beside one that still writes gets the result before"
 
 
 @pytest.mark.parametrize(
