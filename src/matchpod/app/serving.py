@@ -40,6 +40,7 @@ from matchpod.app.first_run import (
     welcome_text,
     write_key_file,
 )
+from matchpod.app.garbage import collect_rarely, run_collections
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
@@ -164,6 +165,7 @@ async def _serve(
             _show_key(settings, welcome_text(key, link=link, base_url=url, region=code, command=command), announce)
         elif announce is not None:
             announce(await another_key_text(service.access, command=command, has_console=settings.console))
+        collect_rarely()
         process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
 
@@ -251,7 +253,7 @@ class ServiceProcess:
     def _jobs(self, also: Job | None) -> dict[str, Job]:
         """The parts besides HTTP. Those that act on matches, servers, callbacks or old rows only if this one drives."""
         upkeep = self._service.upkeep
-        jobs = {"clocks": upkeep.run_clock_checks}
+        jobs: dict[str, Job] = {"clocks": upkeep.run_clock_checks, "garbage": run_collections}
         if self._notifier.watchdog_s:
             jobs["watchdog"] = self._notifier.run_watchdog
         if self._is_driving:

@@ -6,6 +6,8 @@ Which reads are answered at once is tested in test_server_reads.
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -192,6 +194,24 @@ async def test_client_that_is_gone_gets_no_answer() -> None:
     posts.answers[0](True)
     posts.connection.data_received(b"")
     assert posts.transport.sent == b""
+
+
+@pytest.mark.parametrize("request_bytes", [b"", POST, GET, READ], ids=["none", "POST", "GET", "read"])
+async def test_closed_connection_is_freed_without_the_garbage_collector(request_bytes: bytes) -> None:
+    posts = Posts()
+    posts.connection.data_received(request_bytes)
+    while posts.answers:
+        posts.answers.pop()(True)
+    await posts.finish_tasks()
+    connection = weakref.ref(posts.connection)
+    gc.disable()
+    try:
+        posts.connection.connection_lost(None)
+        del posts.connection
+        await asyncio.sleep(0)  # the loop forgets its cancelled timer
+        assert connection() is None
+    finally:
+        gc.enable()
 
 
 async def test_stopping_server_answers_first() -> None:

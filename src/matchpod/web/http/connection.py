@@ -93,7 +93,10 @@ class ApiConnection(asyncio.Protocol):
         self._check_timeouts()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify the exchanges and stop the timer."""
+        """Notify the exchanges and stop the timer.
+
+        What refers back to this connection is dropped, so that all of it is freed at once: garbage is collected rarely.
+        """
         self._shared.remove(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -102,6 +105,8 @@ class ApiConnection(asyncio.Protocol):
             if exchange is not None:
                 exchange.disconnect()
         self._waiting.clear()
+        self._current = self._newest = None
+        del self._parser
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
