@@ -22,7 +22,7 @@ PODS = 12
 """More than matches at once, so that those of the load find one too."""
 MATCHES = 8
 POLL_S = 0.05
-END_S = 240.0
+END_S = 600.0
 LEASES = "SELECT id, lease_owner FROM servers WHERE phase = 'running'"
 
 

@@ -119,7 +119,7 @@ async def run_session(
             server = PostgresServer(folder / "postgres")
             stack.callback(server.close)
         report(f"{database}: playing {len(played_games())} games without faults, for comparison")
-        reference = await play_reference(folder / "reference", played_games())
+        reference = await play_reference(folder / f"{database}-reference", played_games())
         while totals.rounds == 0 or time.monotonic() - began_s < minutes * 60:
             number = seed + totals.rounds
             plan, place = make_plan(number, mix), folder / f"{database}-{number}"
