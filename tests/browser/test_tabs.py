@@ -18,7 +18,7 @@ from tests.effort import sized
 
 TABS = sized(7, 20)
 """More than the six connections to a host that a browser has."""
-LATE_S = 3.0
+LATE_S = 10.0
 """Far less than the 25 s that a form took behind six streams; the machine may be busy."""
 SET_VISIBLE = """(state) => {
   Object.defineProperty(document, "visibilityState", {value: state, configurable: true});

@@ -216,12 +216,14 @@ async def test_server_of_a_call_that_succeeds_after_another_one_is_deleted(clust
 async def test_server_of_a_call_that_succeeds_after_its_match_was_released_is_used(cluster: AgonesCluster) -> None:
     await cluster.create().allocate(order("srv_0"))
     cluster.api.faults[ALLOCATE] = [Fault.LATE]
+    cluster.api.late_s = 3_600.0
     fleet = cluster.create(retry_s=0.0, settle_s=0.0)
     async with following(fleet):
         with pytest.raises(FleetUnavailableError):
             await fleet.allocate(order())
         await fleet.release("srv_1", "")
         assert not fleet.holds("srv_1")
+        cluster.api.is_late_over.set()
         await until(lambda: fleet.holds("srv_1"))
         assert fleet.capacity_now.ready == 0
         assert [slot_of(await fleet.allocate(order()))] == cluster.names_of("srv_1")
@@ -259,9 +261,11 @@ async def test_server_that_another_process_replaced_is_not_deleted(cluster: Agon
 
 async def test_deletion_of_a_second_server_is_repeated(cluster: AgonesCluster) -> None:
     cluster.api.faults = {ALLOCATE: [Fault.LATE], DELETE: [Fault.TEXT_503, Fault.TEXT_503]}
+    cluster.api.late_s = 3_600.0
     fleet = cluster.create(settle_s=0.0, gone_poll_s=0.2)
     async with following(fleet):
         slot = slot_of(await fleet.allocate(order()))
+        cluster.api.is_late_over.set()
         waiting = asyncio.create_task(fleet.wait_gone("srv_1", slot))
         await until(lambda: cluster.api.count_calls(DELETE) == 3)
         await until(lambda: cluster.names_of("srv_1") == [slot])

@@ -210,6 +210,7 @@ async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after
         process = world.start()
         await world.create(scenario="no_show")
         token = tokens_of(await world.until_phase(ServerPhase.RUNNING)).log
+        world.region.is_paused = True
         await world.until_driven()
         gate, is_writing = asyncio.Event(), asyncio.Event()
 

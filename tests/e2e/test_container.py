@@ -39,9 +39,14 @@ for number in range(20):
     subprocess.run(["sh", "-c", "sleep 0.05 &"])
     code = subprocess.run(["sh", "-c", f"exit {number}"]).returncode
     assert code == number, (number, code)
+def stat_of(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""  # it has ended since /proc was listed
 def orphans():
-    stats = [open(f"/proc/{pid}/stat").read() for pid in os.listdir("/proc") if pid.isdigit() and int(pid) > 2]
-    return [stat for stat in stats if stat.rpartition(")")[2].split()[1] == "1"]
+    stats = [stat_of(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) > 2]
+    return [stat for stat in stats if stat and stat.rpartition(")")[2].split()[1] == "1"]
 deadline = time.monotonic() + 60
 while orphans():
     assert time.monotonic() < deadline, orphans()

@@ -32,6 +32,9 @@ def documented() -> dict[str, tuple[str, list[str]]]:
 
 def test_sandbox_has_every_metric_at_zero_and_counts_a_match(tmp_path: Path) -> None:
     with CallbackReceiver() as receiver, RunningService(tmp_path, regions=default_regions()) as service:
+        wait_until(
+            lambda: any(one.startswith("matchpod_slots{") for one in read_samples(service)), "gauges are counted"
+        )
         text, before = service.call("GET", "/metrics").raw.decode(), read_samples(service)
         assert set(re.findall(r"^# TYPE (\w+) \w+$", text, re.MULTILINE)) == documented().keys()
         found: dict[str, list[str]] = {}
