@@ -207,7 +207,7 @@ async def test_late_write_of_one_probe_is_not_forgotten_because_of_another(
 ) -> None:
     db, readiness = late
     db.is_late_write = True
-    assert await asyncio.gather(readiness.check(), readiness.check()) == [[], []]
+    assert [*await asyncio.gather(readiness.check(), readiness.check())] == [[], []]
     first, second = await asyncio.gather(readiness.check(), readiness.check())
     assert first == ["Nothing was written to the database for 4 s. Check its disk."]
     assert second == [], "a probe beside one that still writes gets the result before"
