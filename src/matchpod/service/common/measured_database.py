@@ -38,7 +38,6 @@ class MeasuredDatabase:
     def __init__(self, db: Database, metrics: DatabaseMetrics) -> None:
         self.source = db
         """The database itself."""
-        self._db = db
         self._calls, self._seconds = metrics.calls, metrics.seconds
         self._calls.preset((READ, WRITE), CallOutcome)
         self._seconds.preset((READ, WRITE))
@@ -46,18 +45,18 @@ class MeasuredDatabase:
     @property
     def is_shared(self) -> bool:
         """True if other processes may use the same database at the same time."""
-        return self._db.is_shared
+        return self.source.is_shared
 
     @property
     def is_postgres(self) -> bool:
         """True if statements may use what only PostgreSQL has."""
-        return self._db.is_postgres
+        return self.source.is_postgres
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         """Return the current rows of a query."""
         began_s = time.monotonic()
         try:
-            rows = await self._db.read(sql, params)
+            rows = await self.source.read(sql, params)
         except Exception as exc:
             self._count(READ, _outcome(exc), began_s)
             raise
@@ -68,7 +67,7 @@ class MeasuredDatabase:
         """Return the first row of an indexed query, or None."""
         began_s = time.monotonic()
         try:
-            row = await self._db.read_one(sql, params)
+            row = await self.source.read_one(sql, params)
         except Exception as exc:
             self._count(READ, _outcome(exc), began_s)
             raise
@@ -79,7 +78,7 @@ class MeasuredDatabase:
         """Run the statements as one durable transaction; return the rows of each."""
         began_s = time.monotonic()
         try:
-            rows = await self._db.write(statements)
+            rows = await self.source.write(statements)
         except Exception as exc:
             self._count(WRITE, _outcome(exc), began_s)
             raise
@@ -88,11 +87,11 @@ class MeasuredDatabase:
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
         """Call `on_announced` with what other processes announce on a channel, until cancelled."""
-        await self._db.listen(channel, on_announced)
+        await self.source.listen(channel, on_announced)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._db.close()
+        await self.source.close()
 
     def _count(self, kind: str, outcome: CallOutcome, began_s: float) -> None:
         self._calls.inc(kind, outcome)
