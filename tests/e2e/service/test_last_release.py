@@ -5,7 +5,9 @@ Each takes over a live match of the other, although it cannot read the other's s
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,19 +79,34 @@ def wait_until_resumed(service: RunningService, server_id: str) -> None:
     execute(service.wait_for(server_id, has_score, within_s=RESUME_S), "sim_speed 1")
 
 
-@pytest.mark.soak  # on a busy machine one of the two may acquire both
+@contextmanager
+def frozen(service: RunningService) -> Iterator[None]:
+    """Freeze a service meanwhile, for less time than its leases last."""
+    assert service.process is not None
+    service.process.send_signal(signal.SIGSTOP)
+    yield
+    service.process.send_signal(signal.SIGCONT)
+
+
 def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Both) -> None:
     old, new, url = both
     with CallbackReceiver() as receiver:
 
         def create(service: RunningService, name: str) -> str:
             created = service.create(SETTINGS, callbackUrl=receiver.url(f"/{name}"), externalMatchId=name)
-            execute(service.wait_for(created["serverId"], has_score), "sim_speed 1")
             return str(created["serverId"])
 
+        def slow_down(service: RunningService, server_id: str) -> None:
+            execute(service.wait_for(server_id, has_score), "sim_speed 1")
+
         ids = [create(old, NAMES[0])]
+        slow_down(old, ids[0])
         new.start()
-        ids.append(create(new, NAMES[1]))
+        unowned = "SELECT id FROM servers WHERE lease_owner IS NULL"
+        with frozen(old):  # so that it does not acquire the second match too
+            ids.append(create(new, NAMES[1]))
+            wait_until(lambda: not read_rows(new, url, unowned), "the second match is acquired")
+        slow_down(new, ids[1])
         owners = {str(owner) for (owner,) in read_rows(new, url, "SELECT lease_owner FROM servers")}
         assert len(owners) == 2, "each process drives the match that was created through it"
         assert new.terminate()[0] == 0
