@@ -428,11 +428,11 @@ async def test_matches_are_spread_over_all_processes_and_again_when_one_dies(db:
             return [len(one.live) for one in processes]
 
         await world.until(lambda: sum(driven()) == 60, "all matches are driven")
-        assert all(14 <= count <= 26 for count in driven()), driven()
+        assert all(10 <= count <= 35 for count in driven()), driven()  # 20 each, if the machine is not busy
         await asyncio.sleep(STEADY_MS / 1_000)
         await processes[0].kill()
         await world.until(lambda: sum(driven()[1:]) == 60, "the others drive all", within_s=120)
-        assert all(24 <= count <= 36 for count in driven()[1:]), driven()
+        assert all(18 <= count <= 42 for count in driven()[1:]), driven()
 
 
 @on_postgres
