@@ -42,19 +42,19 @@ class ReadinessState(StrEnum):
     """Requests are rejected."""
 
 
-class _Late:
+class _Timeouts:
     """Since when the checks of one kind have timed out."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since_ms: int | None = None
 
-    def end(self) -> None:
-        """A check succeeded."""
+    def reset(self) -> None:
+        """Note that a check succeeded."""
         self._since_ms = None
 
-    def is_long(self, started_ms: int) -> bool:
-        """Whether, after one more check that started then and timed out, all of them did so for long."""
+    def add(self, started_ms: int) -> bool:
+        """Note that a check timed out, and when it started; True if none has succeeded for LATE_MS."""
         if self._since_ms is None:
             self._since_ms = started_ms
         return self._clock.now_ms() - self._since_ms >= LATE_MS
@@ -72,8 +72,10 @@ class Readiness:
         self._difference_ms = 0
         self._written_ms: int | None = None
         self._write_fault: str | None = None
-        self._late_read = _Late(clock)
-        self._late_write = _Late(clock)
+        self._reasons: list[str] = []
+        """The result of the last check."""
+        self._read_timeouts = _Timeouts(clock)
+        self._write_timeouts = _Timeouts(clock)
         self._is_too_old = False
         self._state = ReadinessState.STARTING
 
@@ -122,6 +124,10 @@ class Readiness:
         """The reasons why the process is not ready; empty if it is."""
         if self._state is not ReadinessState.READY:
             return [f"The service is {self._state}."]
+        self._reasons = await self._check_database()
+        return self._reasons
+
+    async def _check_database(self) -> list[str]:
         started_ms = self._clock.now_ms()
         try:
             async with asyncio.timeout(CHECK_S):
@@ -129,8 +135,8 @@ class Readiness:
         except DatabaseError:
             return [_UNAVAILABLE]
         except TimeoutError:
-            return [_UNAVAILABLE] if self._late_read.is_long(started_ms) else []
-        self._late_read.end()
+            return [_UNAVAILABLE] if self._read_timeouts.add(started_ms) else self._reasons
+        self._read_timeouts.reset()
         if required > len(MIGRATIONS):
             return [self._too_old(required)]
         if fault := await self._check_write():
@@ -181,8 +187,8 @@ class Readiness:
             return f"Nothing can be written to the database ({exc}). Check its disk space and permissions."
         except TimeoutError:
             self._written_ms = None  # the next probe tries again
-            if self._late_write.is_long(started_ms):
+            if self._write_timeouts.add(started_ms):
                 return f"Nothing was written to the database for {LATE_MS // 1_000} s. Check its disk."
             return self._write_fault
-        self._late_write.end()
+        self._write_timeouts.reset()
         return None

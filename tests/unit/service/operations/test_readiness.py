@@ -202,6 +202,15 @@ async def test_database_that_does_not_answer_a_read_for_long_is_reported(late: t
         assert await readiness.check() == []
 
 
+async def test_late_read_hides_no_fault(late: tuple[LateDatabase, Readiness]) -> None:
+    db, readiness = late
+    db.write_fault = "SQLite: database or disk is full"
+    before = await readiness.check()
+    assert before
+    db.is_late_read = True
+    assert await readiness.check() == before
+
+
 async def test_late_write_of_one_probe_is_not_forgotten_because_of_another(
     late: tuple[LateDatabase, Readiness],
 ) -> None:
