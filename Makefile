@@ -48,7 +48,7 @@ test: $(READY) ## Run all tests with fixed seeds; PACKAGE=cs2-simulator runs onl
 	@$(PYTEST) -n 2 packages/$(PACKAGE) -m "not soak"
 else
 test: $(READY)
-	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -rf $(COVERAGE_REPORT) $(OTHERS_CACHE) $(BROWSER_CACHE)
+	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -rf $(COVERAGE_REPORT) $(OTHERS_CACHE)
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
 	@# The test modules of the others are compiled first: otherwise each worker compiles all of them in a fresh clone.
 	@# In CI, a few tests that wait for processes and failed beside all others are tried again, alone.
@@ -56,15 +56,15 @@ test: $(READY)
 			nice -n $$1 $(MAKE) --no-print-directory $$2-tests >build/$$2-tests.txt 2>&1 & parts="$$parts $$2:$$!"; }; \
 		start 5 browser; start 10 simulator; start 10 service; start 10 core; \
 		others="tests $(WAITING) --ignore=tests/unit --ignore=tests/browser"; \
-		$(BIN)/pytest --collect-only --quiet $$others >/dev/null 2>&1; \
+		$(BIN)/pytest --collect-only --quiet $$others >/dev/null 2>&1; mkdir -p $(OTHERS_CACHE); \
 		$(PYTEST) -n $${WORKERS:-$$($(BIN)/python scripts/workers.py)} $$others -m "not soak" --durations=10 \
-			-o cache_dir=$(OTHERS_CACHE) || failed=1; \
+			-o cache_dir=$(OTHERS_CACHE) || { echo $$? >$(OTHERS_CACHE)/exit; failed=$(OTHERS_CACHE); }; \
 		for part in $$parts; do \
-			wait $${part#*:} || case $$part in browser:*) failed=1;; *) fault=1;; esac; \
+			wait $${part#*:} || case $$part in browser:*) failed="$$failed $(BROWSER_CACHE)";; *) fault=1;; esac; \
 			cat build/$${part%:*}-tests.txt; \
 		done; \
 		[ -z "$$failed$$fault" ] || { [ -z "$$fault" ] && [ -n "$$CI" ] && \
-			TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/try_again.py $(OTHERS_CACHE) $(BROWSER_CACHE); }
+			TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/try_again.py $$failed; }
 endif
 
 # Unit tests, in one process each: every further one would collect all tests again, and slow down measuring.
@@ -85,7 +85,9 @@ simulator-tests: $(READY)
 
 browser-tests: $(READY)
 	@echo "tests of the console in a browser"
-	@$(PYTEST) -n 0 tests/browser -m "not soak" --durations=3 -o cache_dir=$(BROWSER_CACHE)
+	@rm -rf $(BROWSER_CACHE) && mkdir -p $(BROWSER_CACHE)
+	@$(PYTEST) -n 0 tests/browser -m "not soak" --durations=3 -o cache_dir=$(BROWSER_CACHE) || \
+		{ echo $$? >$(BROWSER_CACHE)/exit; exit 1; }
 
 # Best without its windows: a third less CPU time. Never fails; without Chromium tests in a browser are skipped.
 chromium: ## Install Debian's Chromium, for tests of the console in a browser (needs root)

@@ -17,9 +17,17 @@ MAX_TESTS = 3
 
 
 def failed_tests(caches: Sequence[Path]) -> list[str]:
-    """Return the tests that failed, from the cache folders of pytest runs."""
-    files = [cache / "v" / "cache" / "lastfailed" for cache in caches]
-    return sorted(name for file in files if file.is_file() for name in json.loads(file.read_text("utf-8")))
+    """Return the tests that failed, from the cache folders of pytest runs; none if a run failed in another way.
+
+    The file `exit` in a folder has the exit code of the run: 1 if tests failed, and nothing else.
+    """
+    failed: list[str] = []
+    for cache in caches:
+        code, names = cache / "exit", cache / "v" / "cache" / "lastfailed"
+        if not names.is_file() or not code.is_file() or code.read_text("utf-8").strip() != "1":
+            return []
+        failed += json.loads(names.read_text("utf-8"))
+    return failed
 
 
 def main(pytest: Sequence[str], caches: Sequence[Path]) -> int:
