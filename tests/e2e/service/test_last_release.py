@@ -84,8 +84,10 @@ def frozen(service: RunningService) -> Iterator[None]:
     """Freeze a service meanwhile, for less time than its leases last."""
     assert service.process is not None
     service.process.send_signal(signal.SIGSTOP)
-    yield
-    service.process.send_signal(signal.SIGCONT)
+    try:
+        yield
+    finally:
+        service.process.send_signal(signal.SIGCONT)
 
 
 def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Both) -> None:

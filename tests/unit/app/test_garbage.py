@@ -1,4 +1,4 @@
-"""Garbage is looked for rarely, and cycles are freed all the same."""
+"""The garbage collector runs rarely, and cycles are freed all the same."""
 
 from __future__ import annotations
 
