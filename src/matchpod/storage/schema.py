@@ -355,6 +355,14 @@ _ACKNOWLEDGEMENTS = (
 # The processes that share a database. Not a column of `servers`: it is written every second.
 _HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
+# What must not be believed for ever: which server of a match sent an entry (empty if the service wrote it, or an earlier
+# version stored it), which process was trying an entry, and which servers the matches of a process do not hear.
+_TRUST = (
+    "ALTER TABLE raw_log ADD COLUMN attempt TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE unfinished_entries ADD COLUMN owner TEXT",
+    "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -378,6 +386,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _INSTALLATION,
     _ACKNOWLEDGEMENTS,
     _HEARTBEATS,
+    _TRUST,
 )
 """The statements at index n migrate from version n to n + 1."""
 
