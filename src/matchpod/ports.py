@@ -27,14 +27,15 @@ Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
 class Statement(msgspec.Struct, frozen=True):
     """One SQL statement with its named parameters (`:name` in the text).
 
-    `must_change`: if it changes (or returns) no row, the whole transaction is rolled back with NothingChangedError.
+    `must_change`: how many rows it must change (or return), True for one: if there are fewer, the whole transaction is
+    rolled back with NothingChangedError.
     `is_long`: its transaction may take as long as it needs, such as a migration of a large table.
     `is_urgent`: with PostgreSQL, its transaction does not wait for others of this process, and soon times out.
     """
 
     sql: str
     params: Mapping[str, Parameter] = {}
-    must_change: bool = False
+    must_change: int = False
     is_long: bool = False
     is_urgent: bool = False
 
@@ -52,7 +53,7 @@ class RowLockedError(DatabaseUnavailableError):
 
 
 class NothingChangedError(DatabaseError):
-    """A `must_change` statement changed no row: the transaction was rolled back."""
+    """A `must_change` statement changed too few rows: the transaction was rolled back."""
 
 
 class DuplicateError(DatabaseError):

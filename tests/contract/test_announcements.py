@@ -101,7 +101,7 @@ async def test_group_is_announced_in_parts_that_postgres_accepts(db: Database) -
     heard: dict[str, int] = {}
     task = asyncio.create_task(db.listen(CHANNEL, lambda text: heard.update(entries_in(text))))
     names = [f"srv_{number:040}" for number in range(501)]
-    rows = [(name, "log", 1, b"{}", b"x") for name in names]
+    rows = [(name, "log", 1, b"{}", b"x", "") for name in names]
     try:
         async with asyncio.timeout(60):
             while len(heard) < len(names) - 1:

@@ -92,6 +92,16 @@ async def test_failed_transaction_changes_nothing(db: Database) -> None:
     assert await note_ids(db) == [1]
 
 
+async def test_statement_that_changes_fewer_rows_than_it_must_rolls_the_transaction_back(db: Database) -> None:
+    await db.write([TABLE, insert_note(1), insert_note(2)])
+    both = "UPDATE notes SET words = 'x' WHERE id IN (1, 2, 3)"
+    await db.write([Statement(both, must_change=2)])
+    for sql in (both, both + " RETURNING id"):
+        with pytest.raises(NothingChangedError):
+            await db.write([insert_note(4), Statement(sql, must_change=3)])
+    assert await db.read("SELECT id FROM notes WHERE id = 4") == []
+
+
 async def test_must_change_accepts_a_changed_or_returned_row(db: Database) -> None:
     await db.write([TABLE, insert_note(1)])
     sql = "UPDATE notes SET words = 'x' WHERE id = 1"

@@ -21,7 +21,7 @@ harness = databases.harness
 
 
 def group(*posts: tuple[str, bytes]) -> list[NewRow]:
-    return [(server_id, "log", 1, b'{"x":"1"}', body) for server_id, body in posts]
+    return [(server_id, "log", 1, b'{"x":"1"}', body, "") for server_id, body in posts]
 
 
 async def bodies(db: Database, server_id: str) -> list[tuple[int, bytes]]:

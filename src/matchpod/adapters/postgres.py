@@ -273,8 +273,8 @@ class PostgresDatabase:
         else:
             rows = []
             changed = _changed_rows(await connection.execute(sql.text, *values))
-        if statement.must_change and not changed:
-            raise NothingChangedError("the statement changed no row")
+        if changed < statement.must_change:
+            raise NothingChangedError("the statement changed too few rows")
         return rows
 
     def _translated(self, sql: str) -> NumberedSql:

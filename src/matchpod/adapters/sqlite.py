@@ -279,8 +279,8 @@ class SqliteDatabase:
     def _run_statement(self, statement: Statement) -> list[Row]:
         cursor = self._writer.execute(statement.sql, statement.params)
         rows: list[Row] = cursor.fetchall()
-        if statement.must_change and not rows and cursor.rowcount <= 0:
-            raise NothingChangedError("the statement changed no row")
+        if max(len(rows), cursor.rowcount) < statement.must_change:
+            raise NothingChangedError("the statement changed too few rows")
         return rows
 
     def _roll_back(self) -> None:

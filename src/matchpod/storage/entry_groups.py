@@ -30,8 +30,8 @@ WITH lock_limit AS MATERIALIZED (
 ), new AS MATERIALIZED (
     SELECT * FROM unnest(
         CAST(:server_ids AS TEXT[]), CAST(:kinds AS TEXT[]), CAST(:received_ms AS BIGINT[]),
-        CAST(:headers AS BYTEA[]), CAST(:bodies AS BYTEA[])
-    ) WITH ORDINALITY AS new (server_id, kind, received_ms, headers, body, place)
+        CAST(:headers AS BYTEA[]), CAST(:bodies AS BYTEA[]), CAST(:attempts AS TEXT[])
+    ) WITH ORDINALITY AS new (server_id, kind, received_ms, headers, body, attempt, place)
 ), grown AS MATERIALIZED (
     SELECT server_id, COUNT(*) AS entries, SUM(LENGTH(body)) AS size
     FROM new CROSS JOIN lock_limit WHERE lock_limit.value IS NOT NULL GROUP BY server_id
@@ -42,9 +42,9 @@ WITH lock_limit AS MATERIALIZED (
     SET seq = raw_log_heads.seq + excluded.seq, bytes = raw_log_heads.bytes + excluded.bytes
     RETURNING server_id, seq, bytes
 ), stored AS (
-    INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)
+    INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, attempt, is_compressed)
     SELECT server_id, seq - entries + ROW_NUMBER() OVER (PARTITION BY server_id ORDER BY place),
-        kind, received_ms, headers, body, 0
+        kind, received_ms, headers, body, attempt, 0
     FROM new JOIN grown USING (server_id) JOIN heads USING (server_id)
 ), announced AS MATERIALIZED (
     SELECT pg_notify('{CHANNEL}', string_agg(server_id || ':' || seq, ' ')) FROM (
@@ -56,8 +56,8 @@ SELECT server_id, seq, bytes FROM heads WHERE (SELECT COUNT(*) FROM announced) >
 """
 
 
-NewRow = tuple[str, str, int, bytes, bytes]
-"""An entry to be stored: its server, kind, time of receipt, headers and body."""
+NewRow = tuple[str, str, int, bytes, bytes, str]
+"""An entry to be stored: its server, kind, time of receipt, headers, body and attempt."""
 
 
 async def append_group(
@@ -73,12 +73,12 @@ async def append_group(
     if not db.is_postgres:
         appended = await db.write([statement for row in group for statement in _append(row)])
         return [msgspec.convert(rows[0], tuple[int, int]) for rows in appended[::2]]
-    names = ("server_ids", "kinds", "received_ms", "headers", "bodies")
+    names = ("server_ids", "kinds", "received_ms", "headers", "bodies", "attempts")
     columns = dict(zip(names, map(list, zip(*group, strict=True)), strict=True))
     rows = await write_one(db, _APPEND, {**columns, "announced": list(announced), "lock_ms": str(lock_ms)})
     newest = {server_id: (seq, size) for server_id, seq, size in msgspec.convert(rows, list[tuple[str, int, int]])}
     numbers = []
-    for server_id, *_, body in reversed(group):
+    for server_id, *_, body, _ in reversed(group):
         seq, size = newest[server_id]
         numbers.append((seq, size))
         newest[server_id] = seq - 1, size - len(body)
@@ -86,5 +86,5 @@ async def append_group(
 
 
 def _append(row: NewRow) -> list[Statement]:
-    server_id, kind, received_ms, headers, body = row
-    return raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body)
+    server_id, kind, received_ms, headers, body, attempt = row
+    return raw_log.append(server_id, kind, received_ms=received_ms, headers=headers, body=body, attempt=attempt)

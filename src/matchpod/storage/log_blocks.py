@@ -30,6 +30,7 @@ class LogColumns(msgspec.Struct, frozen=True, kw_only=True):
     received_ms: list[int]
     headers: list[bytes]
     bodies: list[bytes]
+    attempts: list[str]
 
 
 class _Column(msgspec.Struct, frozen=True, array_like=True):
@@ -70,6 +71,8 @@ class _Meta(msgspec.Struct, frozen=True, array_like=True):
     """Of the headers: into how many parts they are split."""
     columns: dict[int, list[_Column]]
     """By width: the parts of all headers with this width."""
+    attempts: list[str] = []
+    """None in blocks of earlier versions, which had no attempts."""
 
 
 class _Block(msgspec.Struct, frozen=True, array_like=True):
@@ -101,6 +104,7 @@ def pack(entries: LogColumns) -> bytes:
         sizes=[len(body) for body in entries.bodies],
         widths=[len(parts) for parts in split],
         columns={width: [_Column.pack(parts) for parts in zip(*rows, strict=True)] for width, rows in by_width.items()},
+        attempts=entries.attempts,
     )
     packed = lzma.compress(msgspec.msgpack.encode(meta), preset=META_PRESET)
     return msgspec.msgpack.encode(_Block(packed, bz2.compress(b"".join(entries.bodies))))
@@ -116,6 +120,7 @@ def unpack(block: bytes) -> LogColumns:
             received_ms=old.received_ms,
             headers=old.headers,
             bodies=_cut(old.bodies, old.sizes),
+            attempts=[""] * len(old.seqs),
         )
     stored = msgspec.msgpack.decode(block, type=_Block)
     meta = msgspec.msgpack.decode(lzma.decompress(stored.meta), type=_Meta)
@@ -126,6 +131,7 @@ def unpack(block: bytes) -> LogColumns:
         received_ms=list(accumulate(meta.received_ms)),
         headers=[_QUOTE.join(map(next, parts[width])) for width in meta.widths],
         bodies=_cut(bz2.decompress(stored.bodies), meta.sizes),
+        attempts=meta.attempts or [""] * len(meta.kinds),
     )
 
 

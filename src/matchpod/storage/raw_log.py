@@ -38,7 +38,7 @@ _WHOLE = 0
 """The column `is_compressed` of an entry as it was sent. It is 1 if an earlier version compressed the entry alone, and
 the negative number of entries in a block, which follow each other."""
 
-_RawRow = tuple[str, int, str, int, bytes, bytes, int]
+_RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """The columns of `RawEntry`, and `is_compressed`."""
 
 # Entries of any age are kept while their match is in progress: replaying it may need them.
@@ -59,9 +59,13 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True):
     headers: bytes
     """JSON."""
     body: bytes
+    attempt: str = ""
+    """`ServerRow.attempt` of the server that sent it; empty if the service or an earlier version wrote it."""
 
 
-def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes) -> list[Statement]:
+def append(
+    server_id: str, kind: str, *, received_ms: int, headers: bytes, body: bytes, attempt: str = ""
+) -> list[Statement]:
     """Store an entry under the server's next number; the first statement returns that number and all bytes stored.
 
     The first of two statements locks the server's row in `raw_log_heads`, so a concurrent append waits.
@@ -74,10 +78,17 @@ def append(server_id: str, kind: str, *, received_ms: int, headers: bytes, body:
         must_change=True,
     )
     insert = Statement(
-        "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
-        " SELECT server_id, seq, :kind, :received_ms, :headers, :body, 0"
+        "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, attempt, is_compressed)"
+        " SELECT server_id, seq, :kind, :received_ms, :headers, :body, :attempt, 0"
         " FROM raw_log_heads WHERE server_id = :server_id",
-        {"server_id": server_id, "kind": kind, "received_ms": received_ms, "headers": headers, "body": body},
+        {
+            "server_id": server_id,
+            "kind": kind,
+            "received_ms": received_ms,
+            "headers": headers,
+            "body": body,
+            "attempt": attempt,
+        },
         must_change=True,
     )
     return [increment, insert]
@@ -103,19 +114,14 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
     return await _unpack(rows, lambda entry: entry.seq > seq, limit)
 
 
-async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int) -> bool:
-    """True if an entry of this kind exists after a number."""
-    rows = await db.read(
-        f"SELECT {column_list(RawEntry)}, is_compressed FROM raw_log WHERE server_id = :server_id AND seq > :seq"
-        f" AND (kind = :kind OR kind = '{_BLOCK}') ORDER BY seq LIMIT 1",
-        {"server_id": server_id, "seq": after_seq, "kind": kind},
+async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, attempt: str = "") -> bool:
+    """True if the log of a match in progress has an entry of this kind after a number, of the service or an attempt."""
+    row = await db.read_one(
+        "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind"
+        " AND attempt IN ('', :attempt) ORDER BY seq LIMIT 1",
+        {"server_id": server_id, "seq": after_seq, "kind": kind, "attempt": attempt},
     )
-    if not rows or rows[0][2] != _BLOCK:
-        return bool(rows)
-    entries = await _unpack(rows, lambda entry: entry.seq > after_seq, limit=1)
-    return any(entry.kind == kind for entry in entries) or await has_kind(
-        db, server_id, kind, after_seq=entries[-1].seq
-    )
+    return row is not None
 
 
 async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int) -> list[RawEntry]:
@@ -169,7 +175,7 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
         )
     ):
         rows += page
-        size += sum(len(body) for *_, body, _ in msgspec.convert(page, list[_RawRow]))
+        size += sum(len(body) for *_, body, _, _ in msgspec.convert(page, list[_RawRow]))
     return rows
 
 
@@ -203,8 +209,6 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
     of_entries: dict[str, Value] = {"server_id": server_id, "first_seq": merged[0].seq, "seq": merged[-1].seq}
     delete = (
         f"DELETE FROM raw_log WHERE server_id = :server_id AND seq >= :first_seq AND seq <= :seq AND kind <> '{_BLOCK}'"
-        " AND NOT EXISTS (SELECT 1 FROM raw_log AS other WHERE other.server_id = :server_id"
-        f" AND other.seq >= :first_seq AND other.seq <= :seq AND other.kind = '{_BLOCK}')"
     )
     of_block: dict[str, Value] = {
         "server_id": server_id,
@@ -218,6 +222,7 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
                 received_ms=[one.received_ms for one in merged],
                 headers=[one.headers for one in merged],
                 bodies=[one.body for one in merged],
+                attempts=[one.attempt for one in merged],
             )
         ),
         "stored": -len(merged),
@@ -226,7 +231,8 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
         "INSERT INTO raw_log (server_id, seq, kind, received_ms, headers, body, is_compressed)"
         f" VALUES (:server_id, :seq, '{_BLOCK}', :received_ms, :headers, :body, :stored)"
     )
-    return [Statement(delete, of_entries, must_change=True), Statement(insert, of_block)], merged[-1].seq
+    # All of them, or another process has merged some meanwhile: blocks must not overlap.
+    return [Statement(delete, of_entries, must_change=len(merged)), Statement(insert, of_block)], merged[-1].seq
 
 
 async def _unpack(rows: Sequence[Row], wanted: Callable[[RawEntry], bool], limit: int) -> list[RawEntry]:
@@ -246,8 +252,16 @@ def _entries(row: Row) -> list[RawEntry]:
     if entry.kind != _BLOCK:
         return [entry if row[-1] == _WHOLE else msgspec.structs.replace(entry, body=zlib.decompress(entry.body))]
     block = log_blocks.unpack(entry.body)
-    columns = zip(block.kinds, block.received_ms, block.headers, block.bodies, strict=True)
+    columns = zip(block.kinds, block.received_ms, block.headers, block.bodies, block.attempts, strict=True)
     return [
-        RawEntry(server_id=entry.server_id, seq=seq, kind=kind, received_ms=received_ms, headers=headers, body=body)
-        for seq, (kind, received_ms, headers, body) in enumerate(columns, block.first_seq)
+        RawEntry(
+            server_id=entry.server_id,
+            seq=seq,
+            kind=kind,
+            received_ms=received_ms,
+            headers=headers,
+            body=body,
+            attempt=attempt,
+        )
+        for seq, (kind, received_ms, headers, body, attempt) in enumerate(columns, block.first_seq)
     ]

@@ -355,8 +355,8 @@ _ACKNOWLEDGEMENTS = (
 # The processes that share a database. Not a column of `servers`: it is written every second.
 _HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
-# What must not be believed for ever: which server of a match sent an entry (empty if the service wrote it, or an earlier
-# version stored it), which process was trying an entry, and which servers the matches of a process do not hear.
+# Which server of a match sent an entry (empty if the service or an earlier version wrote it), which process is trying
+# an entry, and which servers of a process are silent.
 _TRUST = (
     "ALTER TABLE raw_log ADD COLUMN attempt TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE unfinished_entries ADD COLUMN owner TEXT",

@@ -35,6 +35,8 @@ LATEST_LEASE_MS: Final = LEASE_MS + 60_000
 """No lease of a process whose clock is at most a minute ahead ends later than this."""
 LATEST_REPEAT_MS: Final = 15 * 60_000
 """No repeat of a callback is due later than this, however often processes died while they sent it."""
+ATTEMPT_CHARS: Final = 12
+"""48 bits of a hash: enough to tell the few servers of a match apart."""
 IDEMPOTENCY_MS: Final = 24 * 60 * 60 * 1000
 """How long an idempotency key returns the same server; after that it may be reused."""
 
@@ -102,6 +104,11 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     changed_cvars: bytes | None = None
     """JSON: the original values of console variables that this match changed, on a server that is reused."""
     error: str | None = None
+
+    @property
+    def attempt(self) -> str:
+        """Identifies the server that this match has now, among all that it was given: each gets new tokens."""
+        return self.log_token_hash[:ATTEMPT_CHARS]
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):

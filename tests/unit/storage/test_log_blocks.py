@@ -14,13 +14,21 @@ HEADERS = st.one_of(
     st.builds(lambda a, b: b'{"x-begin":"%s","x-end":"%s"}' % (a, b), NUMBERS, NUMBERS),
     st.builds(lambda a: b'{"x":"%s"}' % a, NUMBERS),
 )
-ENTRY = st.tuples(st.sampled_from(["log", "report"]), st.integers(0, 2**50), HEADERS, st.binary(max_size=30))
+ENTRY = st.tuples(
+    st.sampled_from(["log", "report"]),
+    st.integers(0, 2**50),
+    HEADERS,
+    st.binary(max_size=30),
+    st.sampled_from(["", "0a1b2c3d4e5f"]),
+)
 
 
 @given(st.integers(1, 2**40), st.lists(ENTRY, min_size=1, max_size=12))
-def test_block_unpacks_to_the_same_entries(first_seq: int, entries: list[tuple[str, int, bytes, bytes]]) -> None:
-    kinds, received_ms, headers, bodies = (list(column) for column in zip(*entries, strict=True))
-    columns = LogColumns(first_seq=first_seq, kinds=kinds, received_ms=received_ms, headers=headers, bodies=bodies)
+def test_block_unpacks_to_the_same_entries(first_seq: int, entries: list[tuple[str, int, bytes, bytes, str]]) -> None:
+    kinds, received_ms, headers, bodies, attempts = (list(column) for column in zip(*entries, strict=True))
+    columns = LogColumns(
+        first_seq=first_seq, kinds=kinds, received_ms=received_ms, headers=headers, bodies=bodies, attempts=attempts
+    )
     assert log_blocks.unpack(log_blocks.pack(columns)) == columns
 
 
@@ -34,6 +42,6 @@ def test_headers_of_posts_cost_a_few_bytes_each() -> None:
     ]
     columns = LogColumns(
         first_seq=1, kinds=["log"] * count, received_ms=[at * 1100 for at in range(count)], headers=headers,
-        bodies=[b"x" * 430] * count,
+        bodies=[b"x" * 430] * count, attempts=["0a1b2c3d4e5f"] * count,
     )  # fmt: skip
     assert len(log_blocks.pack(columns)) < 2 * count

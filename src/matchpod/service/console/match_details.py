@@ -138,7 +138,7 @@ class MatchDetails:
         Passwords were removed from them before they were stored; old ones are deleted after their retention.
         """
         row = await self._own_row(principal, server_id)
-        return self._log_parts(row.id)
+        return self._log_parts(row)
 
     @unavailable_on_outage
     async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
@@ -149,11 +149,11 @@ class MatchDetails:
         error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
         return FailureDetail(error=error, last_lines=last_lines([entry.body for entry in reversed(newest)]))
 
-    async def _log_parts(self, server_id: str) -> AsyncIterator[bytes]:
-        seq = 0
-        while entries := await raw_log.read_after(self._db, server_id, seq, limit=PAGE):
+    async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
+        seq, own = 0, ("", row.attempt)
+        while entries := await raw_log.read_after(self._db, row.id, seq, limit=PAGE):
             seq = entries[-1].seq
-            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG)
+            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
             del entries  # the reader may take its time
             yield part
 

@@ -93,10 +93,12 @@ class Receipt(Enum):
 class _Sender(msgspec.Struct, frozen=True):
     """The owner of a token; `open_until_ms` is None once its match has ended, which is final.
 
-    That it is open is believed while this process drives the match, otherwise until `open_until_ms`.
+    That it is open is believed while this process drives its match on this server, otherwise until `open_until_ms`.
+    What a server sends after it was replaced may so be stored, with its own attempt: it does not count.
     """
 
     server_id: str
+    attempt: str
     speed: float
     """How fast the game of its region runs."""
     open_until_ms: int | None
@@ -126,10 +128,12 @@ class _Tokens:
         self._senders: OrderedDict[str, _Sender] = OrderedDict()
 
     def open_sender(self, token: str) -> _Sender | None:
-        """The sender, if this process drives its match."""
+        """The sender, if this process drives its match, and the match is played on its server."""
         cached = self._senders.get(token)
-        is_open = cached is not None and cached.open_until_ms is not None
-        return cached if is_open and cached is not None and self._live.get(cached.server_id) is not None else None
+        if cached is None or cached.open_until_ms is None:
+            return None
+        live = self._live.get(cached.server_id)
+        return cached if live is not None and live.fold.attempt == cached.attempt else None
 
     async def sender(self, token: str, now_ms: int) -> _Sender | None:
         """The sender; None for an unknown token."""
@@ -143,7 +147,8 @@ class _Tokens:
         # The time counts from before the read: the match may have ended since.
         open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
-        sender = _Sender(row.id, region.speed if region else 1.0, open_until_ms, _secrets_of(row, self._vault))
+        speed = region.speed if region else 1.0
+        sender = _Sender(row.id, row.attempt, speed, open_until_ms, _secrets_of(row, self._vault))
         self._senders[token] = sender
         self._senders.move_to_end(token)
         while len(self._senders) > self._limit:
@@ -205,6 +210,7 @@ class Ingest:
                     if name in _STORED_HEADERS
                 }
             ),
+            attempt=sender.attempt,
         )
 
         def done(result: int | DatabaseError) -> None:
@@ -301,7 +307,7 @@ class Ingest:
             if kind is EntryKind.SHOTS:
                 _check_shots(report)
             redacted = redact_report(report, sender.secrets)
-            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted)
+            entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted, attempt=sender.attempt)
             # A plugin sends a report once: when all of its turns are taken, nothing waits for the next tick.
             await self._append(sender, [entry], may_wait=not budget.turns.locked())
         self._metrics.reports.inc(kind)
@@ -319,8 +325,15 @@ class Ingest:
             if new:
                 before = unfinished(before + new[-1].body)
             redacted = redact_log(piece[1], sender.secrets, before=before)
-            encoded = msgspec.json.encode(piece[0])
-            new.append(NewEntry(kind=EntryKind.LOG, received_ms=received_ms, body=redacted, headers=encoded))
+            new.append(
+                NewEntry(
+                    kind=EntryKind.LOG,
+                    received_ms=received_ms,
+                    body=redacted,
+                    headers=msgspec.json.encode(piece[0]),
+                    attempt=sender.attempt,
+                )
+            )
             return True
 
         if len(lines) <= MAX_PIECE_BYTES:
@@ -335,6 +348,7 @@ class Ingest:
         posts = [
             read_post(msgspec.json.decode(one.headers, type=dict[str, str]), one.body, received_ms=one.received_ms)
             for one in newest
+            if one.attempt == sender.attempt
         ]
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
@@ -344,7 +358,7 @@ class Ingest:
         if self._is_over_quota(stored):
             about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
             _log.warning("match exceeds its log quota", extra=about)
-            end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms())
+            end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
             await self._log_writer.append(sender.server_id, [end])
 
     def _is_over_quota(self, stored: int) -> bool:

@@ -58,6 +58,8 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     received_ms: int
     body: bytes = b""
     headers: bytes = NO_HEADERS
+    attempt: str = ""
+    """`ServerRow.attempt` of the server that sent it; empty if the service writes it."""
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
@@ -67,7 +69,14 @@ def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:
 
 def statements_of(server_id: str, new: NewEntry) -> list[Statement]:
     """Statements that append an entry; the first returns its number, and all bytes that the match has stored."""
-    return raw_log.append(server_id, new.kind, received_ms=new.received_ms, headers=new.headers, body=new.body)
+    return raw_log.append(
+        server_id,
+        new.kind,
+        received_ms=new.received_ms,
+        headers=new.headers,
+        body=new.body,
+        attempt=new.attempt,
+    )
 
 
 def stored_entry(server_id: str, seq: int, new: NewEntry) -> RawEntry:
@@ -79,4 +88,5 @@ def stored_entry(server_id: str, seq: int, new: NewEntry) -> RawEntry:
         received_ms=new.received_ms,
         headers=new.headers,
         body=new.body,
+        attempt=new.attempt,
     )

@@ -142,6 +142,8 @@ class Fold(msgspec.Struct):
     """The state of a match after some of its entries. A snapshot stores all of it."""
 
     reader: MatchReader
+    attempt: str = ""
+    """Of the server that plays this match: what another one sent, before or after it was replaced, does not count."""
     deadlines_wait_until_ms: int = 0
     last_ms: int | None = None
     """When the last entry was received."""
@@ -160,7 +162,7 @@ class Fold(msgspec.Struct):
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
         reader.clock.is_real_time = speed == 1.0 and not _sets_speed(reader.match.settings)
-        return cls(reader)
+        return cls(reader, row.attempt)
 
     def dump(self) -> bytes:
         """Encode as a snapshot, with the fingerprint of the types; compressed to a quarter."""
@@ -188,7 +190,7 @@ class Fold(msgspec.Struct):
 
     def apply(self, entry: RawEntry) -> ReadResult:
         """Apply the next entry of the log."""
-        if entry.kind == EntryKind.ENDED:
+        if entry.kind == EntryKind.ENDED or not self.is_own(entry):
             return ReadResult([], [])
         self._follow_clock(entry.received_ms)
         if entry.kind in _SENT_BY_SERVER:
@@ -201,6 +203,10 @@ class Fold(msgspec.Struct):
             _log.exception("signs of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})
             self.stays, self.signals = Stays(), Signals()
         return reading
+
+    def is_own(self, entry: RawEntry) -> bool:
+        """False if a server sent the entry that does not play this match."""
+        return entry.attempt in ("", self.attempt)
 
     def _apply(self, entry: RawEntry) -> ReadResult:
         match entry.kind:

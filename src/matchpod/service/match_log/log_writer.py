@@ -206,7 +206,9 @@ class LogWriter:
 
     async def _commit(self, group: Sequence[_Waiting], lock_ms: int) -> list[_Result]:
         rows = [
-            (one.server_id, new.kind, new.received_ms, new.headers, new.body) for one in group for new in one.entries
+            (one.server_id, new.kind, new.received_ms, new.headers, new.body, new.attempt)
+            for one in group
+            for new in one.entries
         ]
         announced = self._driven_elsewhere(group)
         numbers = iter(await append_group(self._db, rows, announced, lock_ms=lock_ms))

@@ -344,16 +344,19 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
 
 async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     """Wait until the log arrives, and tell the server where to report shots."""
+    row = lease.row
     try:
         async with asyncio.timeout(deps.intervals.first_log_s):
             for pause_s in _pauses():
-                if await raw_log.has_kind(deps.db, lease.row.id, EntryKind.LOG, after_seq=lease.row.log_from_seq):
+                if await raw_log.has_kind(
+                    deps.db, row.id, EntryKind.LOG, after_seq=row.log_from_seq, attempt=row.attempt
+                ):
                     break
                 await asyncio.sleep(pause_s)
     except TimeoutError as exc:
         missing = "no log post arrived; can the server reach our public address?"
         raise ConfigurationError(missing, Failure.LOG_MISSING) from exc
-    shots_url = deps.ingest.shots(deps.tokens_of(lease.row).report)
+    shots_url = deps.ingest.shots(deps.tokens_of(row).report)
     await line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, shots_url))
 
 

@@ -279,7 +279,7 @@ class _Runner:
         """Apply an entry and queue its effects; False once the match is over."""
         metrics = self._deps.metrics
         lines_before, unknown_before = self._fold.line_counts
-        if entry.kind == EntryKind.LOG:
+        if entry.kind == EntryKind.LOG and self._fold.is_own(entry):
             self._liveness.log_received(entry.received_ms)
         reading = self._fold_entry(entry)
         metrics.fold_s.observe(max(0, self._deps.clock.now_ms() - entry.received_ms) / 1000)

@@ -36,7 +36,7 @@ from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, leave_server
 from matchpod.service.streams import organization_events
 from matchpod.storage import organization_events as stored_events
-from matchpod.storage import servers, slots
+from matchpod.storage import raw_log, servers, slots
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
@@ -271,11 +271,13 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
-    # New tokens: posts from the old server must no longer be accepted. The time to join counts from the next one.
+    # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
+    # The time to join counts from the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
+    log_from_seq = await raw_log.newest_seq(deps.db, row.id)
     cleared = dict.fromkeys(("slot", "allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
     wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
-    await lease.change(slots.free(row.id), wake, **tokens, **cleared)
+    await lease.change(slots.free(row.id), wake, log_from_seq=log_from_seq, **tokens, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:

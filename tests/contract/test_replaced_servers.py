@@ -1,0 +1,119 @@
+"""What a server sends after it was replaced never counts, whichever process receives it, and however early."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from matchpod.core.server_status import ServerPhase
+from matchpod.ports import Database, FleetError, GameServer, ServerOrder
+from matchpod.service.ingest.tokens import IngestTokens
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import Fold
+from matchpod.storage import raw_log, servers
+from matchpod.storage.raw_log import RawEntry
+from tests.contract import databases
+from tests.contract.driven_matches import Process, callback_fields, open_world, play_undisturbed
+from tests.contract.simulated_region import SimulatedRegion
+from tests.contract.test_ingest import server
+from tests.unit.service.match_log.test_fold import recorded
+from tests.vaults import tokens_of
+
+harness = databases.harness
+
+FOREIGN = tuple(entry for entry in recorded().entries if entry.kind == EntryKind.LOG)
+"""Posts of another match: with its kills, rounds and end."""
+SEED = 7
+
+
+class HeldRegion(SimulatedRegion):
+    """The first server fails to start when a test wants it to."""
+
+    async def allocate(self, order: ServerOrder) -> GameServer | None:
+        if not self.orders:
+            self.orders.append(order)
+            self.may_fail = asyncio.Event()
+            await self.may_fail.wait()
+            raise FleetError("it broke a limit of the console")
+        return await super().allocate(order)
+
+
+async def send(process: Process, tokens: IngestTokens, entry: RawEntry, *, in_one_segment: bool) -> None:
+    """Send a post and a report with these tokens; a post in one segment is taken without a task."""
+    headers = msgspec.json.decode(entry.headers, type=dict[str, str])
+    stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    if in_one_segment and process.ingest.take_log(tokens.log, raw, entry.body, stored.set_result):
+        await stored
+    else:
+        await process.ingest.store_log(tokens.log, headers, entry.body)
+    await process.ingest.store_report(tokens.report, b'{"event":"series_end","matchid":27,"team1_series_score":0}')
+    await process.ingest.store_detection(tokens.report, b"[]")
+
+
+@pytest.mark.parametrize("in_one_segment", [True, False])
+async def test_result_has_nothing_of_a_server_that_was_replaced(db: Database, in_one_segment: bool) -> None:
+    expected = await play_undisturbed(db, SEED)
+    async with open_world(db, kind=HeldRegion) as world:
+        await world.create(seed=SEED)
+        old = tokens_of(await world.row())
+        processes = [world.start("one"), world.start("two")]
+        await world.until(lambda: bool(world.region.orders), "the first server is ordered")
+        for process in processes:  # both know the tokens from now on
+            await send(process, old, FOREIGN[0], in_one_segment=in_one_segment)
+        before = await raw_log.newest_seq(db, "srv_1")
+        assert isinstance(world.region, HeldRegion)
+        world.region.may_fail.set()
+        await world.until(lambda: any(process.live.get("srv_1") for process in processes), "the match is driven")
+        for number, entry in enumerate(FOREIGN):
+            for process in processes:
+                await send(process, old, entry, in_one_segment=in_one_segment)
+            assert await processes[0].ingest.match_file(old.report) is None
+            if number % 20 == 0:
+                await asyncio.sleep(0)
+        outcome = await world.outcome()
+    found = callback_fields(outcome)
+    assert found == expected
+    assert before > 0
+
+
+async def test_driving_process_stops_to_believe_the_tokens_of_a_replaced_server(db: Database) -> None:
+    async with open_world(db, kind=HeldRegion) as world:
+        await world.create(scenario="no_show")
+        old = tokens_of(await world.row())
+        process = world.start()
+        await world.until(lambda: bool(world.region.orders), "the first server is ordered")
+        await send(process, old, FOREIGN[0], in_one_segment=True)
+        assert isinstance(world.region, HeldRegion)
+        world.region.may_fail.set()
+        await world.until_phase(ServerPhase.RUNNING)
+        await world.until_driven()
+        assert not process.ingest.take_log(old.log, (), FOREIGN[1].body, lambda _: None)
+
+
+async def test_entry_of_another_attempt_changes_nothing() -> None:
+    row = server()
+    fold = Fold.begin(row, 1.0)
+    before = fold.dump()
+    for entry in FOREIGN:
+        fold.apply(msgspec.structs.replace(entry, attempt="another"))
+    assert fold.dump() == before
+    for kind in (EntryKind.REPORT, EntryKind.SHOTS, EntryKind.DETECTION, EntryKind.OVER_QUOTA):
+        fold.apply(msgspec.structs.replace(FOREIGN[0], kind=kind, attempt="another"))
+    assert fold.dump() == before
+    fold.apply(msgspec.structs.replace(FOREIGN[0], attempt=row.attempt))
+    assert fold.dump() != before
+
+
+async def test_post_of_another_attempt_does_not_prove_that_the_log_arrives(db: Database) -> None:
+    await servers.create(db, server(), idempotency=None)
+    await db.write(
+        raw_log.append("srv_1", EntryKind.LOG, received_ms=1, headers=b"{}", body=b"line\n", attempt="the first")
+    )
+    assert not await raw_log.has_kind(db, "srv_1", EntryKind.LOG, after_seq=0, attempt="the second")
+    assert await raw_log.has_kind(db, "srv_1", EntryKind.LOG, after_seq=0, attempt="the first")
+    await raw_log.compress(db, "srv_1")
+    (entry,) = await raw_log.read_after(db, "srv_1", 0, limit=1)
+    assert entry.attempt == "the first"
