@@ -48,7 +48,7 @@ _KILL: Final = (
 async def cases(db: Database, maps: int) -> dict[str, Case]:
     """Return all cases by name, for a history of `maps` maps."""
     service = History(
-        db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db), turns=FoldTurns(db))
+        db=db, live=LocalMatches(), remote=RemoteMatches(db=db, regions=Regions((), db), turns=FoldTurns())
     )
     lists = await _map_lists(service) | await _series_lists(service)
     return {"yardstick: SELECT 1": lambda _: db.read("SELECT 1")} | lists | await _details(db, service, maps)

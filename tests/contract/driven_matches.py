@@ -29,6 +29,7 @@ from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
@@ -151,7 +152,7 @@ class Process:
         self.matches_ended = 0
         metrics = Metrics(Registry())
         regions = [Region(code="eu", name="Europe", location="here", speed=speed, fleet=region)]
-        turns = FoldTurns(self.db)
+        turns = FoldTurns()
         deps = Deps(
             db=self.db,
             clock=clock,
@@ -162,6 +163,7 @@ class Process:
             streams=Streams(db=self.db, live=self.live, metrics=metrics),
             consoles=region,
             turns=turns,
+            suspects=Suspects(self.db, turns, owner=name),
             metrics=metrics,
             ingest=IngestUrls(self.base),
             pending_ms=PENDING_MS,

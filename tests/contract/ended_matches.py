@@ -56,7 +56,7 @@ async def store_match(
     if has_history:
         streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
         await finalize(
-            db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, turns=FoldTurns(db), now_ms=ENDED_MS
+            db, row, speed=SPEED, server_name=SERVER_NAME, streams=streams, turns=FoldTurns(), now_ms=ENDED_MS
         )
     if phase is ServerPhase.RELEASED:
         await db.write([servers.mark_released(name, row.fence)])

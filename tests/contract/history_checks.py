@@ -49,7 +49,7 @@ async def assert_final_history(db: Database, row: ServerRow, speed: float, *, is
     expected = MapStatus.CANCELLED if outcome.result is None else MapStatus.FINISHED
     assert series is None or series.status is expected
     assert len(maps) > 1 or maps[0].status is expected
-    fold = await fold_to_end(db, row, speed, turns=FoldTurns(db))
+    fold = await fold_to_end(db, row, speed, turns=FoldTurns())
     replayed: dict[int, list[bytes]] = {}
     for item in fold.drain_timeline():
         replayed.setdefault(item.map_number, []).append(msgspec.json.encode(item.item))

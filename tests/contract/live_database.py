@@ -95,7 +95,7 @@ async def _write(path: Path) -> dict[str, object]:
         await world.create(PLAYED, seed=12)
         await _snapshot_at(world, PLAYED, HAS_PROGRESSED[PLAYED])
         await world.until(_is_dead(world), "the process is about to store the outcome")
-        fold = await fold_to_end(db, await world.row(PLAYED), world.speed, turns=FoldTurns(db))
+        fold = await fold_to_end(db, await world.row(PLAYED), world.speed, turns=FoldTurns())
         views[PLAYED] = build_result(fold.match)
         views["now_ms"] = world.clock.now_ms()
         assert {row.phase for row in await asyncio.gather(*map(world.row, (*MATCHES, PLAYED)))} == {ServerPhase.RUNNING}

@@ -56,7 +56,7 @@ class World:
             vault=VAULT,
             regions=regions,
             live=LocalMatches(),
-            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns(db)),
+            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns()),
             read_cvars=read_custom_cvars,
             notify=lambda _: None,
             audit=self.audit,

@@ -285,7 +285,7 @@ async def test_history_that_cannot_be_finalized_is_repaired_by_recompute(
             reader.close()
             (only,) = await history.maps_of(db, "srv_1")
             assert (only.status, only.is_final) == (MapStatus.CANCELLED, True)
-            remote = RemoteMatches(db=db, regions=process.deps.regions, turns=FoldTurns(db))
+            remote = RemoteMatches(db=db, regions=process.deps.regions, turns=FoldTurns())
             detail = await History(db=db, live=process.live, remote=remote).map(OWNER, only.id)
             assert (detail.status, bytes(detail.players)) == (MapStatus.CANCELLED, b"[]")
         found = await Recompute(db=db, regions={"eu": RecomputeRegion("Europe", SPEED)}, events_since_ms=0).one(
@@ -319,7 +319,7 @@ async def test_log_after_the_end_changes_nothing(db: Database, entries: int) -> 
     row = await ended_matches.server_row(db, "srv_1")
     await append_recorded(db, entries, entries + 50)
     streams = Streams(db=db, live=LocalMatches(), metrics=Metrics(Registry()))
-    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, turns=FoldTurns(db), now_ms=now_ms)
+    await finalize(db, row, speed=1.0, server_name="Europe 1", streams=streams, turns=FoldTurns(), now_ms=now_ms)
     await assert_final_history(db, row, 1.0)
     maps = await history.maps_of(db, "srv_1")
     assert max((one.finished_at_ms or 0 for one in maps), default=0) <= now_ms

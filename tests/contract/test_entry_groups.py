@@ -84,7 +84,7 @@ async def test_servers_whose_rows_are_locked_delay_the_others_for_a_moment_only(
                 await append_group(db, group((locked[0], b"probe")), lock_ms=100)
             except RowLockedError:
                 is_locked = True
-        writer = LogWriter(db, LocalMatches(), FoldTurns(db), distance_of=lambda _: 0.0)
+        writer = LogWriter(db, LocalMatches(), FoldTurns(), distance_of=lambda _: 0.0)
         for name in [free[0], *locked, *locked, *names[11:]]:
 
             def done(result: object, name: str = name) -> None:
@@ -117,7 +117,7 @@ async def test_post_that_can_be_stored_is_answered_while_others_wait_for_a_locke
                 raise RowLockedError("locked")
             return await super().write(statements)
 
-    writer = LogWriter(LockedDatabase(replicas[0]), LocalMatches(), FoldTurns(replicas[0]), distance_of=lambda _: 0.0)
+    writer = LogWriter(LockedDatabase(replicas[0]), LocalMatches(), FoldTurns(), distance_of=lambda _: 0.0)
     all_told = asyncio.Event()
 
     def done(result: int | DatabaseError) -> None:
@@ -141,7 +141,7 @@ async def test_no_post_waits_for_a_shared_database_that_became_unavailable_meanw
             attempts.append(len(statements))
             raise RowLockedError("locked") if len(attempts) == 1 else DatabaseUnavailableError("gone")
 
-    writer = LogWriter(FailingDatabase(replicas[0]), LocalMatches(), FoldTurns(replicas[0]), distance_of=lambda _: 0.0)
+    writer = LogWriter(FailingDatabase(replicas[0]), LocalMatches(), FoldTurns(), distance_of=lambda _: 0.0)
     entry = NewEntry(kind=EntryKind.LOG, received_ms=1, body=b"line")
     results = await asyncio.gather(
         *(writer.append(f"srv_{number}", (entry,)) for number in range(3)), return_exceptions=True

@@ -17,10 +17,11 @@ from matchpod.service.match_log import live
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import as_lost
-from matchpod.service.match_log.turns import MAX_BEGUN, FoldTurns
+from matchpod.service.match_log.suspects import Suspects
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.streams import organization_events
-from matchpod.storage import history, outbox, unfinished
+from matchpod.storage import history, outbox
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
 from tests.contract.driven_matches import SPEED, World, open_world
@@ -30,7 +31,7 @@ from tests.unit.service.match_log.test_fold import recorded
 harness = databases.sqlite_harness
 
 RETRY_AT_ONCE = Intervals(crash_ms=0, poll_s=0.05)
-SET_ASIDE = "entry set aside: it was begun too often and never finished"
+SET_ASIDE = "entry set aside: it cannot be applied"
 
 
 async def until_released(world: World) -> None:
@@ -62,7 +63,7 @@ async def test_match_goes_on_without_an_entry_that_raises(
         assert played[field] == undisturbed[field]
     assert len(played["missingRounds"]) in (1, 2), "later rounds count"
     assert len(await set_aside(db)) == 1
-    assert bug.raised == MAX_BEGUN
+    assert bug.raised == 1
     assert caplog.messages.count(SET_ASIDE) == 1
 
 
@@ -160,9 +161,8 @@ async def test_reader_of_another_process_goes_on_without_the_entry(
     for entry in entries[: seq + 20]:
         fold.apply(as_lost(entry) if entry.seq == seq else entry)
     assert state == fold.state()
-    assert await unfinished.begun_of(db, "srv_1") == set(), "only the process that drives the match decides"
-    for _ in range(MAX_BEGUN):
-        await FoldTurns(db).count_unfinished("srv_1", seq)
+    assert await set_aside(db) == [], "only the process that drives the match decides"
+    await Suspects(db, FoldTurns()).set_aside(entries[seq - 1])
     assert await remote.state(row) == state
 
 

@@ -50,7 +50,7 @@ class World:
         self.db = db
         self.live = LocalMatches()
         self.history = History(
-            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
+            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
         )
 
     async def map(self, map_id: str, principal: Principal = READER) -> Json:

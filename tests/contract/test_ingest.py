@@ -111,7 +111,7 @@ class World:
         self.matches = matches = LocalMatches()
         self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
         matches.add(self.live)
-        turns = FoldTurns(self.db)
+        turns = FoldTurns()
         self.ingest = Ingest(
             db=self.db,
             clock=self.clock,

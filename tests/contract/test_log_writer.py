@@ -69,7 +69,7 @@ class Told:
 
 
 def writer_of(db: Database, distance_s: float = 0.0) -> LogWriter:
-    return LogWriter(db, LocalMatches(), FoldTurns(db), distance_of=lambda _: distance_s)
+    return LogWriter(db, LocalMatches(), FoldTurns(), distance_of=lambda _: distance_s)
 
 
 async def bodies(db: Database, server_id: str) -> list[bytes]:
@@ -198,7 +198,7 @@ async def test_entries_are_applied_for_idle_runners_which_wake_if_they_have_work
     matches = LocalMatches()
     broken = IdleMatch(matches, "srv_broken", KeyError("a bug"))
     idle, woken = IdleMatch(matches, "srv_idle"), IdleMatch(matches, "srv_woken")
-    writer = LogWriter(db, matches, FoldTurns(db), distance_of=lambda _: 0.0)
+    writer = LogWriter(db, matches, FoldTurns(), distance_of=lambda _: 0.0)
     for name, body in (("srv_broken", b"one"), ("srv_idle", b"two"), ("srv_woken", b"wakes")):
         writer.add(name, post(body), lambda _: None)
     async with asyncio.timeout(60):
@@ -223,7 +223,7 @@ async def test_match_lacks_a_post_until_it_is_stored(db: Database) -> None:
     counting, matches, told = CountingDatabase(db), LocalMatches(), Told()
     live = LocalMatch("srv_1", cast(Fold, None), 0)
     matches.add(live)
-    writer = LogWriter(counting, matches, FoldTurns(counting), distance_of=lambda _: 0.0)
+    writer = LogWriter(counting, matches, FoldTurns(), distance_of=lambda _: 0.0)
     counting.error = DatabaseError("a value does not fit")
     writer.add("srv_1", post(b"bad"), told.note(1))
     await told.is_complete.wait()

@@ -191,7 +191,7 @@ class World:
             vault=VAULT,
             regions=regions,
             live=self.live,
-            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns(db)),
+            remote=RemoteMatches(db=db, regions=regions, turns=FoldTurns()),
             read_cvars=read_custom_cvars,
             notify=self.notified.append,
             audit=Audit(db=db, clock=self.clock),

@@ -90,7 +90,7 @@ class Reader:
         self.row = row
         self.live = LocalMatches()
         self._history = History(
-            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
+            db=db, live=self.live, remote=RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
         )
 
     async def series_items(self) -> list[Json]:

@@ -104,7 +104,7 @@ class Race:
             speed=SPEED,
             server_name=SERVER_NAME,
             streams=streams,
-            turns=FoldTurns(self.db),
+            turns=FoldTurns(),
             now_ms=self.now_ms,
         )
 

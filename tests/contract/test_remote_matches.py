@@ -59,7 +59,7 @@ async def create_match(db: Database, **fields: object) -> ServerRow:
 
 
 def remote_matches(db: Database) -> RemoteMatches:
-    return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns(db))
+    return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
 
 
 def expected_state(entries: Sequence[RawEntry]) -> LiveState:

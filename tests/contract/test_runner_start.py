@@ -234,7 +234,7 @@ def matches_of(process: Process) -> Matches:
         vault=deps.vault,
         regions=deps.regions,
         live=deps.live,
-        remote=RemoteMatches(db=deps.db, regions=deps.regions, turns=FoldTurns(deps.db)),
+        remote=RemoteMatches(db=deps.db, regions=deps.regions, turns=FoldTurns()),
         read_cvars=read_custom_cvars,
         notify=process.supervisor.notify,
         audit=Audit(db=deps.db, clock=deps.clock),

@@ -62,7 +62,7 @@ from tests.contract.live_database import current_numbers
 
 async def main():
     db = await SqliteDatabase.open(Path(sys.argv[1]))
-    fold, seq = await open_match(db, await servers.get(db, "srv_1"), 1.0, turns=FoldTurns(db))
+    fold, seq = await open_match(db, await servers.get(db, "srv_1"), 1.0, turns=FoldTurns())
     await db.close()
     print(msgspec.json.encode({"seq": seq, "current_numbers": current_numbers(fold.match)}).decode())
 
@@ -164,7 +164,7 @@ async def test_replay_does_not_end_an_open_match_by_a_deadline_that_never_fired(
     ]
     await store(db, entries)
     await db.write(snapshots.save(row.id, row.fence, Snapshot(len(entries), b"of another version")))
-    fold, seq = await open_match(db, row, 1.0, turns=FoldTurns(db))
+    fold, seq = await open_match(db, row, 1.0, turns=FoldTurns())
     assert (fold.match.phase, seq) == (MatchPhase.LIVE, len(entries))
 
 
@@ -182,7 +182,7 @@ def test_live_matches_of_the_last_release_have_the_published_numbers(
         for name in live_database.MATCHES:
             row = await servers.get(db, name)
             assert row is not None
-            opened, seq = await open_match(db, row, SPEED, turns=FoldTurns(db))
+            opened, seq = await open_match(db, row, SPEED, turns=FoldTurns())
             for entry in await raw_log.read_after(db, name, seq, limit=10_000):
                 opened.apply(entry)
             numbers = as_json(live_database.current_numbers(opened.match))
@@ -205,7 +205,7 @@ async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_p
     assert set(plain) == {*live_database.MATCHES, live_database.PLAYED}
     db = await SqliteDatabase.open(path)
     await migrate(db, VAULT.seal)
-    live, turns = LocalMatches(), FoldTurns(db)
+    live, turns = LocalMatches(), FoldTurns()
     ingest = Ingest(
         db=db, clock=SystemClock(), vault=VAULT, live=live, log_writer=LogWriter(db, live, turns),
         metrics=Metrics(Registry()), urls=IngestUrls(""), regions=Regions([], db), turns=turns, quota_bytes=None,

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
-from collections.abc import Sequence
 from functools import partial
 
 import pytest
 
-from matchpod.ports import Database, Row, Statement
+from matchpod.ports import Database, DatabaseUnavailableError
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.replay import replay
-from matchpod.service.match_log.turns import MAX_BEGUN, MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
+from matchpod.service.match_log.turns import MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
 from matchpod.service.runner.heartbeat import CONFIRMED_MS
-from matchpod.storage import raw_log, servers, unfinished
+from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.test_ingest import LINE, server
@@ -49,7 +46,7 @@ class Marks:
 
 
 async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database) -> None:
-    turns, applied, seen, is_done = FoldTurns(db), [0, 0], {0}, False
+    turns, applied, seen, is_done = FoldTurns(), [0, 0], {0}, False
 
     async def fold(number: int) -> None:
         def step(_: RawEntry) -> bool:
@@ -73,7 +70,7 @@ async def test_other_work_runs_between_the_turns_of_two_long_folds(db: Database)
 
 
 async def test_other_work_runs_between_many_calls(db: Database) -> None:
-    turns, called, seen, is_done = FoldTurns(db), list[int](), {0}, False
+    turns, called, seen, is_done = FoldTurns(), list[int](), {0}, False
 
     def parse(number: int) -> int:
         time.sleep(TURN_S)
@@ -93,7 +90,7 @@ async def test_other_work_runs_between_many_calls(db: Database) -> None:
 
 
 async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) -> None:
-    turns, done = FoldTurns(db), list[int]()
+    turns, done = FoldTurns(), list[int]()
 
     def step(number: int) -> bool:
         time.sleep(10 * TURN_S)  # far longer than the loop takes for the others
@@ -111,18 +108,8 @@ async def test_fold_that_fails_or_is_cancelled_passes_its_turn_on(db: Database) 
     assert done == [0, 3, 4, 5]
 
 
-async def test_matches_that_are_being_resumed_are_counted(db: Database) -> None:
-    turns = FoldTurns(db)
-    async with turns.resuming("srv_1"), turns.resuming("srv_2"):
-        assert turns.resuming_count == 2
-    with pytest.raises(RuntimeError, match="a bug"):
-        async with turns.resuming("srv_1"):
-            raise RuntimeError("a bug")
-    assert turns.resuming_count == 0
-
-
 async def test_folds_with_many_entries_alternate(db: Database) -> None:
-    turns, order = FoldTurns(db), ""
+    turns, order = FoldTurns(), ""
 
     async def fold(name: str) -> None:
         def step(_: RawEntry) -> bool:
@@ -140,7 +127,7 @@ async def test_folds_with_many_entries_alternate(db: Database) -> None:
 
 async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own(db: Database) -> None:
     """Otherwise each would wait until the loop has served everybody else, who may be many."""
-    turns, applied, rounds = FoldTurns(db), 0, 0
+    turns, applied, rounds = FoldTurns(), 0, 0
 
     def step(_: RawEntry) -> bool:
         nonlocal applied
@@ -159,7 +146,7 @@ async def test_one_entry_of_each_of_many_matches_needs_no_turn_of_its_own(db: Da
 
 
 async def test_turns_are_longer_if_others_keep_the_loop_busy(db: Database) -> None:
-    turns, spent, steps = FoldTurns(db), [0.0, 0.0], 0
+    turns, spent, steps = FoldTurns(), [0.0, 0.0], 0
     """Time used by the fold and by others, as measured: on a busy machine, a sleep takes longer."""
 
     def step(_: RawEntry) -> bool:
@@ -188,76 +175,54 @@ async def test_run_ends_when_a_step_returns_false(db: Database) -> None:
         seen.append(one.seq)
         return one.seq < 2
 
-    await FoldTurns(db).run([entry(1), entry(2), entry(3)], step)
+    await FoldTurns().run([entry(1), entry(2), entry(3)], step)
     assert seen == [1, 2]
 
 
 async def test_entry_in_progress_is_marked_and_cleared(db: Database) -> None:
     marks = Marks()
-    FoldTurns(db, marks).apply(Fold.begin(server(), 1.0), entry(5))
+    FoldTurns(marks).apply(Fold.begin(server(), 1.0), entry(5))
     assert marks.calls == [("srv_1", 5), None]
 
 
-@databases.on_both
-async def test_entry_begun_too_often_is_set_aside_and_skipped(db: Database, caplog: pytest.LogCaptureFixture) -> None:
-    await store(db, 3)
-    for _ in range(MAX_BEGUN - 1):
-        await FoldTurns(db).count_unfinished("srv_1", 2)
-    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log"] * 3
-    assert await unfinished.of_server(db, "srv_1") == []
-    await FoldTurns(db).count_unfinished("srv_1", 2)
-    assert [one.kind for one in await raw_log.read_after(db, "srv_1", 0, limit=9)] == ["log", "set_aside", "log"]
-    (row,) = await unfinished.of_server(db, "srv_1")
-    assert (row.seq, row.begun, row.kind) == (2, MAX_BEGUN, "log")
-    assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
-        "entry set aside: it was begun too often and never finished"
-    ]
-    stored = await servers.get(db, "srv_1")
-    assert stored is not None
-    fold = await replay(db, stored, 1.0, turns=FoldTurns(db))
-    assert fold.line_counts == (2, 0), "the match goes on without the lines of the entry"
+async def test_slow_entry_is_reported() -> None:
+    turns, fold, slow = FoldTurns(slow_s=0.0), Fold.begin(server(), 1.0), list[tuple[str, int]]()
 
+    async def report(server_id: str, seq: int) -> None:
+        slow.append((server_id, seq))
 
-@databases.on_both
-async def test_unknown_entry_is_counted_without_effect(db: Database) -> None:
-    for _ in range(MAX_BEGUN + 1):
-        await FoldTurns(db).count_unfinished("srv_none", 1)
-    assert await unfinished.of_server(db, "srv_none") == []
-
-
-async def test_slow_entry_counts_as_not_finished(db: Database) -> None:
-    await store(db, 1)
-    turns, fold = FoldTurns(db, slow_s=0.0), Fold.begin(server(), 1.0)
-    for _ in range(MAX_BEGUN):
-        await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
-    (row,) = await unfinished.of_server(db, "srv_1")
-    assert row.seq == 1
+    turns.on_slow = report
+    await turns.run([entry(), entry(2)], lambda one: bool(turns.apply(fold, one)))
+    assert slow == [("srv_1", 1), ("srv_1", 2)]
 
 
 def test_entry_is_counted_as_slow_before_it_costs_a_process_its_matches() -> None:
     assert SLOW_S * 1_000 < CONFIRMED_MS
 
 
-class SlowDatabase(databases.DelegatingDatabase):
-    """Writes when it may."""
+async def test_other_folds_go_on_while_a_slow_entry_is_reported() -> None:
+    turns, fold = FoldTurns(slow_s=0.0), Fold.begin(server(), 1.0)
+    is_reporting, may_go_on = asyncio.Event(), asyncio.Event()
 
-    def __init__(self, db: Database) -> None:
-        super().__init__(db)
-        self.is_writing, self.may_write = asyncio.Event(), asyncio.Event()
+    async def report(_server_id: str, _seq: int) -> None:
+        is_reporting.set()
+        await may_go_on.wait()
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        self.is_writing.set()
-        await self.may_write.wait()
-        return await super().write(statements)
-
-
-async def test_other_folds_go_on_while_a_slow_entry_is_counted(db: Database) -> None:
-    await store(db, 1)
-    slow_db = SlowDatabase(db)
-    turns, fold = FoldTurns(slow_db, slow_s=0.0), Fold.begin(server(), 1.0)
+    turns.on_slow = report
     slow = asyncio.create_task(turns.run([entry()], lambda one: bool(turns.apply(fold, one))))
     async with asyncio.timeout(20):
-        await slow_db.is_writing.wait()
+        await is_reporting.wait()
         await turns.run([entry()], lambda _: True)
-        slow_db.may_write.set()
+        may_go_on.set()
         await slow
+
+
+async def test_slow_entry_that_cannot_be_counted_is_counted_the_next_time(caplog: pytest.LogCaptureFixture) -> None:
+    turns, fold = FoldTurns(slow_s=0.0), Fold.begin(server(), 1.0)
+
+    async def report(_server_id: str, _seq: int) -> None:
+        raise DatabaseUnavailableError("unavailable")
+
+    turns.on_slow = report
+    await turns.run([entry()], lambda one: bool(turns.apply(fold, one)))
+    assert caplog.messages == ["slow entry not counted"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version as installed_version
 from typing import assert_never
@@ -47,6 +47,7 @@ from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
@@ -111,7 +112,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
     audit, sender = Audit(db=db, clock=clock), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
-    deps = _compose_deps(resources, begun, metrics=metrics, spans=spans, ingest_base=ingest_base, wake=dispatcher.wake)
+    deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
     access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
@@ -296,15 +297,16 @@ def _compose_dispatcher(
 def _compose_deps(
     resources: Resources,
     begun: BegunEntry | None,
+    owner: str,
+    dispatcher: CallbackDispatcher,
     *,
     metrics: Metrics,
     ingest_base: str,
     spans: MatchSpans,
-    wake: Callable[[], None],
 ) -> Deps:
     consoles, live = RconConsoles(), LocalMatches()
     silent = SilentServers(LossLimits(resources.settings.silence_s * 1000))
-    turns = FoldTurns(resources.db, begun, on_set_aside=metrics.entries_set_aside.inc)
+    turns = FoldTurns(begun)
     return Deps(
         db=resources.db,
         clock=resources.clock,
@@ -319,13 +321,14 @@ def _compose_deps(
         streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
         consoles=consoles,
         turns=turns,
+        suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
         metrics=metrics,
         ingest=IngestUrls(ingest_base),
         pending_ms=resources.settings.pending_s * 1000,
         max_matches=resources.settings.max_matches_per_process,
         installation=resources.installation,
         random_bytes=secrets.token_bytes,
-        on_match_ended=wake,
+        on_match_ended=dispatcher.wake,
         spans=spans,
     )
 

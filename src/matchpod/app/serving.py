@@ -379,7 +379,7 @@ async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int
     """Count the entries during which earlier processes died."""
     for path, entry in records.items():
         if entry is not None:
-            await service.deps.turns.count_unfinished(*entry)
+            await service.deps.suspects.count(*entry)
         path.unlink(missing_ok=True)
 
 

@@ -80,7 +80,7 @@ class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An entry of the log that was set aside: processes died while they applied it."""
+    """An entry of the log that was set aside: it could not be applied, or processes died during it."""
 
     seq: int
     kind: str
@@ -209,7 +209,8 @@ def _print_page(page: MatchPage) -> None:
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
     rows += [(f"map {one.map_number}", _map_text(one)) for one in page.maps]
     for one in page.set_aside:
-        rows.append(("set aside", f"entry {one.seq} ({one.kind}), begun {one.begun} times and never finished"))
+        why = f"{one.begun} processes died during it" if one.begun > 1 else "it could not be applied"
+        rows.append(("set aside", f"entry {one.seq} ({one.kind}): {why}"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")

@@ -22,6 +22,9 @@ DELAY_MS: Final = 500
 """How much later than expected the database may judge heartbeats, by its clock. Later than that, it has stalled or its
 clock was set: all heartbeats are old, and their writers must get the chance to write the next one."""
 
+IS_ALIVE: Final = f"at_ms >= {DATABASE_MS} - {DEAD_MS}"
+"""The condition of a process that is alive."""
+
 
 async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> tuple[int, bool]:
     """Store a heartbeat, and how many matches the process may drive.
@@ -42,7 +45,7 @@ async def loads(db: Database) -> dict[str, ReplicaLoad]:
     """Return by process how many matches it holds and may drive, for all that live."""
     found = await db.read(
         "SELECT owner, (SELECT COUNT(*) FROM servers WHERE lease_owner = owner), max_matches FROM heartbeats"
-        f" WHERE at_ms >= {DATABASE_MS} - {DEAD_MS}"
+        f" WHERE {IS_ALIVE}"
     )
     return {
         owner: ReplicaLoad(matches, max_matches)

@@ -1,7 +1,7 @@
-"""Count entries that were begun and never finished, and set them aside.
+"""Record which entry a process is trying, during which ones processes died, and which are set aside.
 
 An entry that is set aside keeps its number and its bytes in the log; only its kind changes, so every later fold treats
-it as lost. Number 0, which no entry has, counts how often a process began to resume the match and died meanwhile.
+it as lost. Two numbers that no entry has stand for resuming a match as a whole.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database, NothingChangedError, Statement, Value
+from matchpod.storage.heartbeats import IS_ALIVE
 from matchpod.storage.rows import column_list, from_row, write_one
 
 RESUMING: Final = 0
-"""The number under which resuming a match is counted: its entries are numbered from 1."""
+"""The number under which a process records that it resumes a match while it may resume others."""
+ALONE: Final = -1
+"""The same for a match that is resumed while no other one is."""
+
+_OPEN: Final = "server_id = :server_id AND kind IS NULL"
 
 
 class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,11 +29,23 @@ class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     seq: int
     begun: int
+    """How many processes died during it; 0 if it raised an error."""
     kind: str
 
 
+async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
+    """Record that a process is trying an entry. What it tried before of this match was finished."""
+    params: Mapping[str, Value] = {"server_id": server_id, "seq": seq, "owner": owner}
+    finished = f"DELETE FROM unfinished_entries WHERE {_OPEN} AND owner = :owner AND seq <> :seq"
+    record = (
+        "INSERT INTO unfinished_entries (server_id, seq, begun, owner) VALUES (:server_id, :seq, 0, :owner)"
+        " ON CONFLICT (server_id, seq) DO UPDATE SET owner = excluded.owner"
+    )
+    await db.write([Statement(finished, params), Statement(record, params)])
+
+
 async def count(db: Database, server_id: str, seq: int) -> int:
-    """Count one more unfinished attempt to apply an entry; return how many there were."""
+    """Count that a process died during an entry, or that it took far too long; return how often that happened."""
     rows = await write_one(
         db,
         "INSERT INTO unfinished_entries (server_id, seq, begun) VALUES (:server_id, :seq, 1)"
@@ -38,58 +55,72 @@ async def count(db: Database, server_id: str, seq: int) -> int:
     return msgspec.convert(rows[0][0], int)
 
 
-async def finish(db: Database, server_id: str, seq: int) -> None:
-    """Take back one count: the attempt was finished after all."""
-    params: Mapping[str, Value] = {"server_id": server_id, "seq": seq}
-    of_entry = "WHERE server_id = :server_id AND seq = :seq AND kind IS NULL"
-    take_back = Statement(f"UPDATE unfinished_entries SET begun = begun - 1 {of_entry}", params)
-    await db.write([take_back, Statement(f"DELETE FROM unfinished_entries {of_entry} AND begun <= 0", params)])
+async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[int, int], bool]:
+    """Return by number how many processes died while they tried an entry, and whether entries were set aside.
 
-
-async def forget(db: Database, server_id: str, seq: int) -> None:
-    """Take back all counts of an entry that is not set aside."""
-    await write_one(
-        db,
-        "DELETE FROM unfinished_entries WHERE server_id = :server_id AND seq = :seq AND kind IS NULL RETURNING seq",
-        {"server_id": server_id, "seq": seq},
+    A record counts once its process is no longer alive. One that this process left is deleted: a write that failed, or
+    whose answer was lost, is not a death.
+    """
+    params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
+    if await db.read_one("SELECT seq FROM unfinished_entries WHERE server_id = :server_id LIMIT 1", params) is None:
+        return {}, False  # nearly always, and every match that is resumed needs to know
+    is_dead = f" AND owner NOT IN (SELECT owner FROM heartbeats WHERE {IS_ALIVE})" if db.is_postgres else ""
+    of_own = f"WHERE {_OPEN} AND owner = :owner"
+    await db.write(
+        [
+            Statement(f"DELETE FROM unfinished_entries {of_own} AND begun = 0", params),
+            Statement(f"UPDATE unfinished_entries SET owner = NULL {of_own}", params),
+            Statement(
+                "UPDATE unfinished_entries SET begun = begun + 1, owner = NULL"
+                f" WHERE {_OPEN} AND owner IS NOT NULL{is_dead}",
+                params,
+            ),
+        ]
     )
+    rows = await db.read("SELECT seq, begun, kind FROM unfinished_entries WHERE server_id = :server_id", params)
+    found = msgspec.convert(rows, list[tuple[int, int, str | None]])
+    deaths = {seq: begun for seq, begun, kind in found if begun and kind is None}
+    return deaths, any(kind is not None for _, _, kind in found)
 
 
-async def begun_of(db: Database, server_id: str) -> set[int]:
-    """The numbers of entries that were begun and never finished, and are not set aside; with RESUMING if it counts."""
-    begun, params = "FROM unfinished_entries WHERE server_id = :server_id AND kind IS NULL", {"server_id": server_id}
-    if await db.read_one(f"SELECT seq {begun} LIMIT 1", params) is None:
-        return set()  # nearly always, and every match that is resumed needs to know
-    rows = await db.read(f"SELECT seq {begun}", params)
-    return {number for (number,) in msgspec.convert(rows, list[tuple[int]])}
+def forget(server_id: str) -> Statement:
+    """Delete what is recorded of a match, except which entries are set aside: it is resumed, or has ended."""
+    return Statement(f"DELETE FROM unfinished_entries WHERE {_OPEN}", {"server_id": server_id})
 
 
 async def set_aside(db: Database, server_id: str, seq: int) -> bool:
     """Set an entry aside; False if it does not exist, already is, or is in a block: its match has ended."""
     params: Mapping[str, Value] = {"server_id": server_id, "seq": seq}
     keep_kind = Statement(
-        "UPDATE unfinished_entries SET kind = (SELECT kind FROM raw_log WHERE server_id = :server_id AND seq = :seq)"
-        " WHERE server_id = :server_id AND seq = :seq AND kind IS NULL",
+        "INSERT INTO unfinished_entries (server_id, seq, begun, kind)"
+        " SELECT server_id, seq, 0, kind FROM raw_log"
+        " WHERE server_id = :server_id AND seq = :seq AND kind NOT IN ('block', 'set_aside')"
+        " ON CONFLICT (server_id, seq) DO UPDATE SET kind = excluded.kind, owner = NULL",
         params,
         must_change=True,
     )
-    change = Statement(
-        "UPDATE raw_log SET kind = 'set_aside' WHERE server_id = :server_id AND seq = :seq AND kind <> 'block'",
-        params,
-        must_change=True,
-    )
+    change = "UPDATE raw_log SET kind = 'set_aside' WHERE server_id = :server_id AND seq = :seq"
     try:
-        await db.write([keep_kind, change])
+        await db.write([keep_kind, Statement(change, params)])
     except NothingChangedError:
         return False
     return True
 
 
 async def of_server(db: Database, server_id: str) -> list[SetAsideRow]:
-    """The entries of a server that were set aside."""
+    """Return the entries of a server that were set aside."""
     rows = await db.read(
         f"SELECT {column_list(SetAsideRow)} FROM unfinished_entries"
         " WHERE server_id = :server_id AND kind IS NOT NULL ORDER BY seq",
         {"server_id": server_id},
     )
     return [from_row(SetAsideRow, row) for row in rows]
+
+
+async def prune(db: Database) -> None:
+    """Delete the records of matches whose log was pruned."""
+    await write_one(
+        db,
+        "DELETE FROM unfinished_entries WHERE NOT EXISTS ("
+        " SELECT 1 FROM raw_log WHERE raw_log.server_id = unfinished_entries.server_id)",
+    )

@@ -30,6 +30,7 @@ from matchpod.service.common.prometheus import Registry
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
@@ -63,7 +64,7 @@ class ManualClock:
 async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     settings = load_settings({"MATCHPOD_DATA_DIR": str(tmp_path)}, lambda _: None)
     db = await SqliteDatabase.open(tmp_path / "db")
-    live = LocalMatches()
+    live, turns = LocalMatches(), FoldTurns()
     await migrate(db, VAULT.seal)
     yield Deps(
         db=db,
@@ -71,10 +72,11 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
         vault=KeyFileVault(bytes(KEY_BYTES)),
         regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
         live=live,
-        log_writer=LogWriter(db, live, FoldTurns(db)),
+        log_writer=LogWriter(db, live, turns),
         streams=Streams(db=db, live=live, metrics=Metrics(Registry())),
         consoles=RconConsoles(),
-        turns=FoldTurns(db),
+        turns=turns,
+        suspects=Suspects(db, turns),
         metrics=Metrics(Registry(), regions=("sandbox",)),
         ingest=IngestUrls("http://127.0.0.1:1"),
         pending_ms=0,

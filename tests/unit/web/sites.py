@@ -202,7 +202,7 @@ class Site:
         live, metrics = self.live, Metrics(self.metrics)
         audit = Audit(db=self.db, clock=self.clock, random_bytes=CountingBytes())
         streams = Streams(db=self.db, live=live, metrics=metrics, max_of_org=self.max_streams, pace=self.poll_pace)
-        remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns(self.db))
+        remote = RemoteMatches(db=self.db, regions=regions, turns=FoldTurns())
         matches = Matches(
             db=self.db,
             db_version=self.sqlite.version,
@@ -232,11 +232,11 @@ class Site:
                 clock=self.clock,
                 vault=self.vault,
                 live=live,
-                log_writer=LogWriter(self.db, live, FoldTurns(self.db)),
+                log_writer=LogWriter(self.db, live, FoldTurns()),
                 metrics=metrics,
                 urls=IngestUrls("http://127.0.0.1:8080"),
                 regions=regions,
-                turns=FoldTurns(self.db),
+                turns=FoldTurns(),
                 quota_bytes=None,
             ),
             regions=regions,

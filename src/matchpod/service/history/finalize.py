@@ -58,6 +58,12 @@ async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turn
     return await replay(db, row, speed, turns=turns, last_seq=ends[0] - 1) if ends else fold
 
 
+async def is_final(db: Database, row: ServerRow) -> bool:
+    """True if the history of a match is complete: its runner has ended it."""
+    maps = await history.maps_of(db, row.id)
+    return bool(maps) and all(one.is_final for one in maps)
+
+
 async def finalize(
     db: Database,
     row: ServerRow,
@@ -68,10 +74,7 @@ async def finalize(
     turns: FoldTurns,
     now_ms: int,
 ) -> None:
-    """Finalize the history of an ended match if it is not final; NothingChangedError if the lease is lost."""
-    maps = await history.maps_of(db, row.id)
-    if maps and all(one.is_final for one in maps):
-        return
+    """Finalize the history of an ended match; NothingChangedError if the lease is lost."""
     fold = await fold_to_end(db, row, speed, turns=turns)
     pages = await unstored_pages(db, row, fold.drain_timeline())
     final = history_of(row, fold.match, server_name=server_name, is_final=True)

@@ -81,7 +81,7 @@ class Recompute:
         page_servers: int = PAGE_SERVERS,
     ) -> None:
         self._db = db
-        self._turns = FoldTurns(db, pauses=False)
+        self._turns = FoldTurns(pauses=False)
         self._regions = regions
         self._events_since_ms = events_since_ms
         self._page_servers = page_servers

@@ -51,6 +51,12 @@ class EntryKind(StrEnum):
     """The match has its outcome: later entries do not count, no matter when they are read."""
 
 
+SENT_BY_SERVER: Final = frozenset(
+    {EntryKind.LOG, EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS, EntryKind.PRESENCE}
+)
+"""What a server, its plugins or its console sent. The service writes all other entries."""
+
+
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that is not stored yet."""
 

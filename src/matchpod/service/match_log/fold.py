@@ -36,7 +36,7 @@ from matchpod.cs2.anticheat_reports import read_detections
 from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
@@ -60,10 +60,6 @@ the database was stalled, and servers are about to repeat their posts."""
 
 MAX_DEADLINES: Final = 100
 """Maximum deadlines fired per call of `advance`; far fewer are ever due, and most end the match."""
-
-_SENT_BY_SERVER: Final = frozenset(
-    {EntryKind.LOG, EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS, EntryKind.PRESENCE}
-)
 
 _SPEED_CVARS: Final = frozenset({"sim_speed", "sim_lockstep"})
 
@@ -193,7 +189,7 @@ class Fold(msgspec.Struct):
         if entry.kind == EntryKind.ENDED or not self.is_own(entry):
             return ReadResult([], [])
         self._follow_clock(entry.received_ms)
-        if entry.kind in _SENT_BY_SERVER:
+        if entry.kind in SENT_BY_SERVER:
             self.heard_ms = entry.received_ms
         reading = self._apply(entry)
         try:

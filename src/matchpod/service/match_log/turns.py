@@ -2,9 +2,7 @@
 
 All folds of a process share one event loop. They may use it for a few milliseconds; then it belongs to others for as
 long, or for a quarter of that while matches are resumed. If others use it for longer at a time, folds may too: a flood
-of requests must not stop them. Which entry is being applied is recorded outside of the process: an entry during which
-the process died, that took seconds, or that could not be applied because of a bug, is counted, and set aside when that
-happened too often.
+of requests must not stop them. Which entry is being applied is recorded outside of the process, for `suspects`.
 """
 
 from __future__ import annotations
@@ -12,19 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Protocol, TypeVar
 
 from matchpod.cs2.match_reader import ReadResult
-from matchpod.ports import Database, DatabaseError
-from matchpod.service.match_log.entries import EntryKind
+from matchpod.ports import DatabaseError
+from matchpod.service.match_log.entries import SENT_BY_SERVER
 from matchpod.service.match_log.fold import Fold
-from matchpod.storage import unfinished
 from matchpod.storage.raw_log import RawEntry
-from matchpod.storage.unfinished import RESUMING
 
 TURN_S: Final = 0.004
 """Length of a turn of all folds: the loop answers others after this time. It is longer if one entry takes longer."""
@@ -36,16 +31,9 @@ SLOW_S: Final = 2.0
 """CPU time for one entry that counts as not finished: the largest one takes less than a tenth of a second, and with
 PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
-MAX_BEGUN: Final = 3
-"""How often an entry may be begun without being finished. A process can be killed by chance during the same entry, but
-hardly three times: an entry takes a millisecond."""
-
 RESUMING_SHARE: Final = 4
 """While matches are resumed, folds use the loop for this many times as long as others: until a match is read again,
 nothing acts upon its log."""
-
-MAX_RESUMING: Final = 4
-"""How many matches are resumed at a time with a shared database: if the process dies, these are suspected."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +50,8 @@ class EntryFailedError(Exception):
 
     @property
     def costs_entry(self) -> bool:
-        """True if the match can go on without the entry; one without bytes would be appended again and again."""
-        return bool(self.entry.body) and self.entry.kind != EntryKind.SET_ASIDE
+        """True if the match can go on without the entry; one that the service wrote would be written again."""
+        return self.entry.kind in SENT_BY_SERVER
 
 
 class BegunEntry(Protocol):
@@ -76,6 +64,10 @@ class BegunEntry(Protocol):
         """Record that it was applied."""
 
 
+async def _ignore(_server_id: str, _seq: int) -> None:
+    pass
+
+
 class FoldTurns:
     """The turns of all folds of a process, of redacting large posts, and of parsing what consoles answer.
 
@@ -84,19 +76,16 @@ class FoldTurns:
 
     def __init__(
         self,
-        db: Database,
         begun: BegunEntry | None = None,
         *,
         pauses: bool = True,
         slow_s: float = SLOW_S,
-        on_set_aside: Callable[[], None] = lambda: None,
     ) -> None:
-        self._db = db
         self._begun = begun
-        self._on_set_aside = on_set_aside
-        self._resuming = asyncio.Semaphore(MAX_RESUMING)
-        self.resuming_count = 0
-        """How many matches are being resumed, or wait for that."""
+        self.is_resuming = False
+        """True while matches are resumed."""
+        self.on_slow: Callable[[str, int], Awaitable[None]] = _ignore
+        """Called with the server and number of an entry that took seconds."""
         self._pauses = pauses
         self._slow_s = slow_s
         self._slow: list[tuple[str, int]] = []
@@ -128,7 +117,7 @@ class FoldTurns:
         finally:
             self._pass_on()
         if self._slow:
-            await self._count_slow()
+            await self._report_slow()
 
     def advance(self, take: Callable[[], _Item | None], step: Callable[[_Item], bool]) -> bool:
         """Call `step` for each item that `take` returns, while the turn lasts; False if it is over before the items."""
@@ -141,7 +130,7 @@ class FoldTurns:
     async def next_turn(self) -> None:
         """Wait until a turn begins."""
         if self._slow:
-            await self._count_slow()
+            await self._report_slow()
         ticket = next(self._tickets)
         while not self.has_time():
             await self._wait(ticket)
@@ -155,7 +144,7 @@ class FoldTurns:
 
     @property
     def _share(self) -> int:
-        return RESUMING_SHARE if self.resuming_count else 1
+        return RESUMING_SHARE if self.is_resuming else 1
 
     def _is_on(self) -> bool:
         return self._left_s > 0 or not self._pauses
@@ -232,52 +221,10 @@ class FoldTurns:
             if time.thread_time() - began_s >= self._slow_s:
                 self._slow.append((entry.server_id, entry.seq))
 
-    async def _count_slow(self) -> None:
+    async def _report_slow(self) -> None:
         slow, self._slow = self._slow, []
         for server_id, seq in slow:
             try:
-                await self.count_unfinished(server_id, seq)
+                await self.on_slow(server_id, seq)
             except DatabaseError as exc:  # it is counted the next time
                 _log.warning("slow entry not counted", extra={"server_id": server_id, "seq": seq, "error": str(exc)})
-
-    async def count_unfinished(self, server_id: str, seq: int) -> bool:
-        """Count that an entry was begun and not finished; set it aside if that happened too often, and return True."""
-        begun = await unfinished.count(self._db, server_id, seq)
-        if begun < MAX_BEGUN:
-            about = {"server_id": server_id, "seq": seq, "begun": begun}
-            _log.warning("entry was begun and not finished", extra=about)
-            return False
-        await self.set_aside(server_id, seq, begun)
-        return True
-
-    async def set_aside(self, server_id: str, seq: int, begun: int) -> None:
-        """Set an entry aside."""
-        if await unfinished.set_aside(self._db, server_id, seq):
-            self._on_set_aside()
-            about = {"server_id": server_id, "seq": seq, "begun": begun}
-            _log.error("entry set aside: it was begun too often and never finished", extra=about)
-
-    @asynccontextmanager
-    async def resuming(self, server_id: str) -> AsyncIterator[None]:
-        """Record in a shared database that a match is being resumed, so that a death meanwhile is noticed.
-
-        The folder in which the current entry is recorded may be lost with the process: that of a container, for
-        example. The next process then tries the entries one by one (`rehearsal`).
-        """
-        self.resuming_count += 1
-        try:
-            if not self._db.is_shared:
-                yield
-                return
-            async with self._resuming:
-                await unfinished.count(self._db, server_id, RESUMING)
-                try:
-                    yield
-                finally:
-                    await asyncio.shield(self._resumed(server_id))
-        finally:
-            self.resuming_count -= 1
-
-    async def _resumed(self, server_id: str) -> None:
-        with suppress(DatabaseError):  # then the next process is more careful than it need be
-            await unfinished.finish(self._db, server_id, RESUMING)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Database
-from matchpod.storage import audit_log, history_counts, map_events, organization_events, raw_log, servers
+from matchpod.storage import audit_log, history_counts, map_events, organization_events, raw_log, servers, unfinished
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STREAM_DAYS: Final = 7
@@ -57,8 +57,10 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
     """Delete what is past its retention and counts of 0, in short transactions; a failure restores nothing."""
+    log_entries = await raw_log.prune(db, keep.log_from_ms(now_ms))
+    await unfinished.prune(db)
     return Pruned(
-        log_entries=await raw_log.prune(db, keep.log_from_ms(now_ms)),
+        log_entries=log_entries,
         events=await map_events.prune(db, keep.events_from_ms(now_ms)),
         organization_events=await organization_events.prune(db, keep.stream_from_ms(now_ms)),
         audit_entries=await audit_log.prune(db, now_ms - AUDIT_DAYS * DAY_MS),

@@ -325,7 +325,9 @@ async def _was_played(lease: Lease, deps: Deps) -> bool:
     if not await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq):
         return False
     region = deps.regions.get(row.region)
-    fold = await replay(deps.db, row, region.speed if region else 1.0, turns=deps.turns)
+    speed = region.speed if region else 1.0
+    async with deps.suspects.resuming(row, speed, from_start=True):
+        fold = await replay(deps.db, row, speed, turns=deps.turns)
     return fold.is_over
 
 

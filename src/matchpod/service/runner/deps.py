@@ -16,6 +16,7 @@ from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.intervals import Intervals
@@ -36,6 +37,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams
     consoles: Consoles
     turns: FoldTurns
+    suspects: Suspects
     metrics: Metrics
     ingest: IngestUrls
     pending_ms: int

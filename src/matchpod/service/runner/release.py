@@ -14,16 +14,15 @@ from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.outcome import Outcome
 from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
-from matchpod.service.history.finalize import finalize
+from matchpod.service.history.finalize import finalize, is_final
 from matchpod.service.history.recorder import Recorder
-from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.views.naming import server_name
-from matchpod.storage import compaction, history, map_events, outbox, raw_log, servers, slots
+from matchpod.storage import compaction, history, map_events, outbox, raw_log, servers, slots, unfinished
 
 FAREWELL_S: Final = 3.0
 """Time limit for kicking all players and restoring cvars; a server that does not answer is released anyway."""
@@ -83,7 +82,7 @@ async def release(lease: Lease, deps: Deps) -> None:
     if await compaction.may_begin(deps.db, deps.clock.now_ms()):
         await raw_log.compress(deps.db, row.id)
     await map_events.compact(deps.db, row.id)
-    await lease.write([servers.mark_released(row.id, row.fence)])
+    await lease.write([servers.mark_released(row.id, row.fence), unfinished.forget(row.id)])
     lease.lose()
     deps.spans.ended(row)
     _log.info("server released", extra={"server_id": row.id, "region": row.region})
@@ -94,16 +93,17 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
     row, region = lease.row, deps.regions.get(lease.row.region)
     speed = region.speed if region else 1.0
     try:
-        await rehearse(deps.db, row, speed, turns=deps.turns, from_start=True)
-        await finalize(
-            deps.db,
-            row,
-            speed=speed,
-            server_name=server_name(region.name if region else row.region, row.id),
-            streams=deps.streams,
-            turns=deps.turns,
-            now_ms=deps.clock.now_ms(),
-        )
+        if not await is_final(deps.db, row):
+            async with deps.suspects.resuming(row, speed, from_start=True):
+                await finalize(
+                    deps.db,
+                    row,
+                    speed=speed,
+                    server_name=server_name(region.name if region else row.region, row.id),
+                    streams=deps.streams,
+                    turns=deps.turns,
+                    now_ms=deps.clock.now_ms(),
+                )
     except NothingChangedError as exc:
         raise LeaseLostError(row.id) from exc
     except DatabaseUnavailableError:

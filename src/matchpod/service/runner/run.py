@@ -24,7 +24,6 @@ from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.live import LocalMatch
-from matchpod.service.match_log.rehearsal import rehearse
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
@@ -53,10 +52,8 @@ _SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
 
 async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
     """Drive a match until it has ended; LeaseLostError if another process holds it."""
-    if is_resumed:
-        await rehearse(deps.db, lease.row, region.speed, turns=deps.turns)
     async with AsyncExitStack() as stack:
-        async with deps.turns.resuming(lease.row.id) if is_resumed else nullcontext():
+        async with deps.suspects.resuming(lease.row, region.speed) if is_resumed else nullcontext():
             live = LocalMatch(lease.row.id, *await open_match(deps.db, lease.row, region.speed, turns=deps.turns))
             line = ConsoleLine(lease, deps)
             stack.push_async_callback(line.close)
@@ -139,7 +136,7 @@ class _Runner:
         await self._apply_stored()
         self._executes_effects = True
         if not self._fold.is_over:
-            others = self._deps.turns.resuming_count - 1
+            others = self._deps.suspects.resuming_count - 1
             self._put_off_s = min(others * self._intervals.put_off_s, self._intervals.max_put_off_s)
             # The process that had the match may have had another address, so that no log arrives.
             self._effects.resume(put_off_s=0.0 if self._deps.db.is_shared else self._put_off_s)

@@ -19,6 +19,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.replica_shares import ReplicaLoad, share_of
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
+from matchpod.service.match_log.suspects import DeadlyMatchError
 from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.deps import Deps
@@ -346,6 +347,8 @@ class Supervisor:
         except EntryFailedError as exc:
             await self._lose_entry(lease, exc)
             self._note_interruption(row)
+        except DeadlyMatchError:
+            await self._survive(lease, must_end=True)
         except Exception:  # noqa: BLE001 - a bug in one match must not end the others
             await self._survive(lease)
             self._note_interruption(row)
@@ -376,30 +379,29 @@ class Supervisor:
         await end_leased_match(lease, self._deps, outcome)
 
     async def _lose_entry(self, lease: Lease, failed: EntryFailedError) -> None:
-        """Count an entry that could not be applied. The match goes on from its snapshot; later without the entry."""
-        server_id, seq = failed.entry.server_id, failed.entry.seq
-        about = {"server_id": server_id, "seq": seq}
-        try:
-            lease.check()
-            await self._deps.turns.count_unfinished(server_id, seq)
-        except (LeaseLostError, DatabaseError) as exc:
-            _log.warning("failed entry not counted", extra={**about, "error": str(exc)})
+        """Set an entry aside that could not be applied. The match goes on from its snapshot, without the entry."""
         if not failed.costs_entry:
             await self._survive(lease)
             return
+        about = {"server_id": failed.entry.server_id, "seq": failed.entry.seq}
         self._deps.metrics.crashes.inc("entry")
         _log.error("entry could not be applied", extra=about, exc_info=failed.error)
+        try:
+            lease.check()
+            await self._deps.suspects.set_aside(failed.entry)
+        except (LeaseLostError, DatabaseError) as exc:  # it fails again in the process that has the match next
+            _log.warning("entry not set aside", extra={**about, "error": str(exc)})
         await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
 
-    async def _survive(self, lease: Lease) -> None:
+    async def _survive(self, lease: Lease, *, must_end: bool = False) -> None:
         row = lease.row
         crashes = self._count_crash(row.id)
         self._deps.metrics.crashes.inc("drive")
         _log.exception("match step failed", extra={"server_id": row.id, "phase": row.phase, "crashes": crashes})
-        if crashes >= CRASHES and row.phase is not ServerPhase.ENDING:
+        if (must_end or crashes >= CRASHES) and row.phase is not ServerPhase.ENDING:
             try:
                 await self._fail(lease, CancelReason.SERVER_FAILED, Failure.SERVICE_ERROR)
-                del self._crashes[row.id]
+                self._crashes.pop(row.id, None)
                 return
             except LeaseLostError:
                 await self._confirm_handover(lease)

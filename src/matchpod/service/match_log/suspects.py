@@ -1,0 +1,222 @@
+"""Find the entries of a match that cannot be applied, or kill the process that applies them, and set them aside.
+
+Applying is pure: an entry that raises an error is set aside at once. After a death, a file tells which entry was being
+applied, or at least, a shared database tells which matches were being resumed. The next process tries the entries of
+such a suspect one by one, while it resumes no other match, and records each before. A record counts once its process
+is no longer alive: an error of the database is not a death. An entry that was tried to its end is cleared, one during
+which MAX_DEATHS processes died is set aside, except what the service wrote (docs/adr/0015-a-bug-costs-an-entry.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from itertools import takewhile
+from typing import Final
+
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
+from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind
+from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.replay import as_lost, load_snapshot, page_after
+from matchpod.service.match_log.turns import SLOW_S, EntryFailedError, FoldTurns
+from matchpod.storage import unfinished
+from matchpod.storage.raw_log import RawEntry
+from matchpod.storage.servers import ServerRow
+from matchpod.storage.unfinished import ALONE, RESUMING
+
+MAX_DEATHS: Final = 3
+"""How many processes may die during an entry. One can be killed by chance during the same entry, but hardly three in a
+row: an entry takes a millisecond."""
+
+MAX_MATCH_DEATHS: Final = 10
+"""After this many deaths a match ends that would kill processes for ever."""
+
+MAX_RESUMING: Final = 4
+"""How many matches are resumed at a time with a shared database: if the process dies, these are suspects."""
+
+RECORD_TRIES: Final = 5
+"""How often a record is written if the database does not answer."""
+
+_log = logging.getLogger(__name__)
+
+
+class DeadlyMatchError(Exception):
+    """A match has killed too many processes, and none of its entries can be set aside for that."""
+
+
+class Suspects:
+    """Resumes matches such that those which kill the process are found."""
+
+    def __init__(
+        self,
+        db: Database,
+        turns: FoldTurns,
+        *,
+        owner: str = "",
+        slow_s: float = SLOW_S,
+        on_set_aside: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`owner` is the name of this process in its leases and heartbeats."""
+        self._db = db
+        self._turns = turns
+        self._unmarked = FoldTurns()
+        """What is recorded in the database is not recorded in the file too: a death would count twice."""
+        self._owner = owner
+        self._slow_s = slow_s
+        self._on_set_aside = on_set_aside
+        self._places = asyncio.Semaphore(MAX_RESUMING)
+        self._alone = asyncio.Lock()
+        self._beside_others = 0
+        self._has_none = asyncio.Event()
+        self._has_none.set()
+        self.resuming_count = 0
+        """How many matches are being resumed, or wait for that."""
+        turns.on_slow = self.count
+
+    async def count(self, server_id: str, seq: int) -> None:
+        """Count that a process died during an entry, or that it took seconds."""
+        begun = await unfinished.count(self._db, server_id, seq)
+        _log.warning("entry was begun and not finished", extra={"server_id": server_id, "seq": seq, "begun": begun})
+
+    async def set_aside(self, entry: RawEntry) -> None:
+        """Set an entry aside."""
+        if await unfinished.set_aside(self._db, entry.server_id, entry.seq):
+            self._on_set_aside()
+            about = {"server_id": entry.server_id, "seq": entry.seq, "kind": entry.kind}
+            _log.error("entry set aside: it cannot be applied", extra=about)
+
+    @asynccontextmanager
+    async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
+        """Resume a match within this, from its snapshot or `from_start`; what cannot be applied is set aside before.
+
+        DeadlyMatchError if it has killed too many processes.
+        """
+        self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
+        try:
+            deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
+            async with self._resuming_alone() if deaths else self._resuming_beside_others():
+                if deaths or has_failed:
+                    await self._try_entries(row, speed, deaths, from_start=from_start)
+                async with self._recorded(row.id, ALONE if deaths else RESUMING):
+                    yield
+        finally:
+            self.resuming_count -= 1
+            self._turns.is_resuming = self.resuming_count > 0
+
+    @asynccontextmanager
+    async def _resuming_alone(self) -> AsyncIterator[None]:
+        async with self._alone:
+            await self._has_none.wait()
+            yield
+
+    @asynccontextmanager
+    async def _resuming_beside_others(self) -> AsyncIterator[None]:
+        if not self._db.is_shared:
+            async with self._alone:
+                pass
+            yield
+            return
+        async with self._places:
+            async with self._alone:
+                pass
+            self._beside_others += 1
+            self._has_none.clear()
+            try:
+                yield
+            finally:
+                self._beside_others -= 1
+                if not self._beside_others:
+                    self._has_none.set()
+
+    @asynccontextmanager
+    async def _recorded(self, server_id: str, number: int) -> AsyncIterator[None]:
+        """Record that a match is being resumed. The file of a process that uses its database alone says more."""
+        if not self._db.is_shared and number == RESUMING:
+            yield
+            return
+        await self._record(server_id, number)
+        try:
+            yield
+        finally:
+            await asyncio.shield(self._forget(server_id))
+
+    async def _record(self, server_id: str, number: int) -> None:
+        """Record what is tried next. A lost answer costs only another try: a trial has a hundred of these writes."""
+        for tries_left in reversed(range(RECORD_TRIES)):
+            try:
+                await unfinished.begin(self._db, server_id, number, self._owner)
+            except DatabaseUnavailableError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    async def _forget(self, server_id: str) -> None:
+        with suppress(DatabaseError):  # then the next process is more careful than it need be
+            await self._db.write([unfinished.forget(server_id)])
+
+    # --- trials -----------------------------------------------------------------------------------------------------
+
+    async def _try_entries(self, row: ServerRow, speed: float, deaths: Mapping[int, int], *, from_start: bool) -> None:
+        """Apply all entries to a copy of the match, again from the beginning after one was set aside."""
+        _log.warning("entries are tried before the match goes on", extra={"server_id": row.id, "deaths": dict(deaths)})
+        if deaths.get(ALONE, 0) >= MAX_MATCH_DEATHS:
+            raise DeadlyMatchError(row.id)
+        while True:
+            try:
+                await self._try_all(row, speed, deaths, from_start=from_start)
+            except EntryFailedError as exc:
+                if not exc.costs_entry:
+                    raise
+                _log.warning("entry could not be applied", extra={"server_id": row.id}, exc_info=exc.error)
+                await self.set_aside(exc.entry)
+            else:
+                return
+
+    async def _try_all(self, row: ServerRow, speed: float, deaths: Mapping[int, int], *, from_start: bool) -> None:
+        fold, seq = await load_snapshot(self._db, row)
+        if fold is None or from_start:
+            fold, seq = Fold.begin(row, speed), row.log_from_seq
+        while page := await page_after(self._db, row.id, seq):
+            counted = list(takewhile(lambda entry: entry.kind != EntryKind.ENDED, page))
+            if deaths:
+                for entry in counted:
+                    await self._try(fold, entry, deaths.get(entry.seq, 0))
+            else:
+                await self._turns.run(counted, lambda entry: _apply(self._turns, fold, entry))
+            if len(counted) < len(page):
+                return
+            seq = page[-1].seq
+
+    async def _try(self, fold: Fold, entry: RawEntry, deaths: int) -> None:
+        """Apply an entry of a suspect; EntryFailedError if it cannot be, or took seconds."""
+        if entry.kind == EntryKind.SET_ASIDE:
+            _apply(self._unmarked, fold, entry)
+            return
+        is_sent = entry.kind in SENT_BY_SERVER
+        if not is_sent and deaths >= MAX_MATCH_DEATHS:
+            raise DeadlyMatchError(entry.server_id)
+        if is_sent and deaths >= MAX_DEATHS:
+            await self.set_aside(entry)
+            _apply(self._unmarked, fold, as_lost(entry))
+            return
+        await self._record(entry.server_id, entry.seq)
+        took_s = await self._turns.call(lambda: _timed_apply(self._unmarked, fold, entry))
+        if took_s >= self._slow_s:
+            raise EntryFailedError(entry, TimeoutError(f"it took {took_s:.1f} s of CPU time"))
+
+
+def _timed_apply(turns: FoldTurns, fold: Fold, entry: RawEntry) -> float:
+    """Apply an entry; return the CPU time in seconds."""
+    began_s = time.thread_time()
+    _apply(turns, fold, entry)
+    return time.thread_time() - began_s
+
+
+def _apply(turns: FoldTurns, fold: Fold, entry: RawEntry) -> bool:
+    turns.apply(fold, entry)
+    fold.drain_timeline()
+    return True
