@@ -120,6 +120,10 @@ def _in_the_middle(fold: Fold, posts: Sequence[LogPost], now_ms: int) -> Fold:
     return fold
 
 
+def _entry(seq: int) -> RawEntry:
+    return RawEntry(server_id="", seq=seq, kind=EntryKind.LOG, received_ms=0, headers=b"{}", body=b"")
+
+
 # --- measurements ---------------------------------------------------------------------------------------------------
 
 
@@ -132,7 +136,7 @@ async def _repeat(what: str, act: Callable[[], Awaitable[tuple[float, int]]]) ->
 async def _first_page(site: ConsoleSite, local: Sequence[LocalMatch]) -> tuple[float, int]:
     site.service.broadcasts.forget()
     for one in local:
-        one.applied(one.seq)  # its card has to be made again
+        one.applied(_entry(one.seq))  # its card has to be made again
     return await _page(site)
 
 
@@ -171,7 +175,7 @@ async def _changes(site: ConsoleSite, local: Sequence[LocalMatch], count: int) -
         nonlocal at
         at += 1
         for one in local[:count]:
-            one.applied(one.seq)
+            one.applied(_entry(one.seq))
             one._progress = msgspec.structs.replace(one.progress(), round=at)
         begin = process_time()
         changed = await wall.changes()

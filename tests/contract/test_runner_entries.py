@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import cast
 
 import msgspec
@@ -16,11 +17,12 @@ from matchpod.core.model import SeriesFormat
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database, FleetError, GameServer, ServerOrder, Statement
+from matchpod.ports import Database, FleetError, GameServer, ServerOrder, Statement, Value
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.pulse import Pulse
 from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import HANDOVER_MS
 from tests.contract import databases
@@ -29,7 +31,7 @@ from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_runner_start import reject_log_posts
 from tests.vaults import tokens_of
 
-harness = databases.sqlite_harness
+harness = databases.mostly_sqlite_harness
 
 STAMP = "11/15/2026 - 09:00:00.000"
 STEAM_ID_BASE = 76561197960265728
@@ -255,6 +257,82 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(db: Data
         world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
         assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)
+
+
+class Stopwatch:
+    """A monotonic clock that tests set forward."""
+
+    ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return monotonic() + self.ahead_s
+
+
+async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(db: Database) -> None:
+    """However little time has passed since the deadline: posts that arrived before it may not have been read."""
+    async with open_world(db, speed=1.0) as world:
+        stopwatch = Stopwatch()
+        process = world.start(pulse=Pulse(stopwatch), intervals=Intervals(late_ms=60_000, renew_s=0.1))
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        token = tokens_of(await world.row()).log
+        world.region.is_paused = True
+        due_ms = live.fold.due_ms()
+        assert due_ms is not None
+        stopwatch.ahead_s += 5
+        world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
+        await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
+        assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
+        await until_connected(world)
+        assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
+
+
+@databases.on_both
+async def test_deadline_is_not_written_by_a_process_that_has_lost_the_match(db: Database) -> None:
+    async with open_world(db, speed=20.0) as world:
+        frozen = world.start("frozen", intervals=Intervals(late_ms=600_000, renew_s=600, watch_s=600, beat_s=600))
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        world.region.is_paused = True
+        due_ms = live.fold.due_ms()
+        assert due_ms is not None
+        row = await world.row()
+        await db.write([servers.change(row.id, row.fence, lease_owner="another"), _take_over(row.id)])
+        world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
+        live.woken.set()
+        await world.until(lambda: frozen.live.get("srv_1") is None, "the process has stopped")
+        kinds = {entry.kind for entry in await raw_log.read_after(db, "srv_1", 0, limit=1000)}
+        assert not kinds & {EntryKind.DEADLINE, EntryKind.RESUMED, EntryKind.OBSERVED}
+
+
+def _take_over(server_id: str) -> Statement:
+    """What another process does that acquires the match."""
+    return Statement("UPDATE servers SET fence = fence + 1 WHERE id = :id", {"id": server_id})
+
+
+@databases.on_both
+async def test_match_is_loaded_again_if_the_database_lost_its_last_entries(db: Database) -> None:
+    """After a failover to a standby that lacked them: what is stored then under their numbers counts."""
+    async with open_world(db) as world:
+        world.start(intervals=Intervals(watch_s=0.1))
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        live = await world.until_driven()
+        await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
+        kept = await raw_log.newest_seq(db, "srv_1") - 3
+        of_entries: dict[str, Value] = {"kept": kept}
+        await db.write(
+            [
+                Statement("DELETE FROM raw_log WHERE seq > :kept", of_entries),
+                Statement("UPDATE raw_log_heads SET seq = :kept", of_entries),
+                Statement("DELETE FROM snapshots WHERE seq > :kept", of_entries),
+                Statement("DELETE FROM map_events"),
+            ]
+        )
+        world.region.is_paused = False
+        outcome = await world.outcome()  # and the stored timeline equals that of a replay of the stored log
+    assert outcome.kind == "match_over"
 
 
 async def test_deadlines_of_a_process_that_is_always_late_fire_eventually(db: Database) -> None:

@@ -16,6 +16,7 @@ from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch
+from matchpod.storage.raw_log import RawEntry
 from tests.unit.web import sites
 from tests.unit.web.sites import PLAYER, Site
 
@@ -139,7 +140,7 @@ def test_answer_changes_with_the_match(site: Site) -> None:
     headers = ask(site.key)
     application_response(site, live.server_id, headers)
     live.fold.match.current_map.team1_score = 9
-    live.applied(1)
+    live.applied(RawEntry(server_id=live.server_id, seq=1, kind="log", received_ms=0, headers=b"{}", body=b""))
     assert read(site, live.server_id, headers) is None
     assert application_response(site, live.server_id, headers).json()["match"]["score"]["team1"] == 9
     assert shown(read(site, live.server_id, headers))["match"]["score"]["team1"] == 9

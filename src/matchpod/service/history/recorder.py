@@ -31,7 +31,7 @@ MAX_FLUSH_MS: Final = 1_000
 RETRY_MS: Final = 10_000
 """Pause after a bug kept the history from being written."""
 
-Writer = Callable[[Sequence[Statement]], Awaitable[None]]
+Writer = Callable[[Sequence[Statement]], Awaitable[object]]
 """A function that writes statements under the lease of the match."""
 
 _Build = Callable[[Sequence[Statement], Sequence[bytes]], Sequence[Statement]]

@@ -22,6 +22,9 @@ from matchpod.storage.raw_log import RawEntry
 MAX_INBOX: Final = 256
 """Maximum entries in an inbox. The runner dequeues them within milliseconds, and reads others from the database."""
 
+RECENT: Final = 32
+"""Applied entries that are compared with those stored under the same numbers: more than a failover loses unnoticed."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +37,13 @@ def logged_if_failed(server_id: str) -> Iterator[None]:
         raise
     except Exception:  # noqa: BLE001 - a bug in what is shown must not end what is played
         _log.exception("view of a match failed", extra={"server_id": server_id})
+
+
+class LogRewoundError(Exception):
+    """The database no longer has all entries that were applied: after a failover, a standby lacks the last ones.
+
+    Their numbers are used again: the match has to be loaded again.
+    """
 
 
 class IdleRunner(Protocol):
@@ -67,6 +77,10 @@ class LocalMatch:
         self.lacks_post = False
         """True if the newest log post could not be stored; its server sends it again."""
         self._inbox: deque[RawEntry] = deque()
+        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
+        """The numbers of the last applied entries, and when each was received."""
+        self._is_doubtful = False
+        """True if another process has stored an entry under a number that was applied."""
         self._seen_seq = seq
         self._state: LiveState | None = None
         self._progress: MatchProgress | None = None
@@ -81,18 +95,33 @@ class LocalMatch:
 
     def announce(self, seq: int) -> None:
         """Another process has stored entries up to this number: wake the runner, which reads them."""
+        self._is_doubtful = self._is_doubtful or seq <= self.seq
+        self._expect(seq)
+        if self._is_doubtful:
+            self.woken.set()
+
+    def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
+        """Compare with the newest number in the database; `applied_seq` was the last applied one before it was read.
+
+        Wake the runner if an entry is missing that was in the database at the last call already: another process has
+        stored it. A newer one may be about to be enqueued here. Also if the clock was set.
+        """
+        if seq < applied_seq:
+            self._fail(LogRewoundError(f"entry {applied_seq} of {self.server_id} was applied, the newest is {seq}"))
+            return
+        self._expect(self._seen_seq)
+        self._seen_seq = seq
+        if self.idle is not None and self.idle.is_due(now_ms):
+            self.woken.set()
+
+    def _expect(self, seq: int) -> None:
         if seq > self.newest_seq:
             self.newest_seq = seq
             self.woken.set()
 
-    def compare(self, seq: int, now_ms: int) -> None:
-        """Wake the runner if an entry is missing that was in the database at the last call already: another process has
-        stored it. A newer one may be about to be enqueued here. Also if the clock was set.
-        """
-        self.announce(self._seen_seq)
-        self._seen_seq = seq
-        if self.idle is not None and self.idle.is_due(now_ms):
-            self.woken.set()
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        self.woken.set()
 
     def advance(self, turns: FoldTurns) -> bool:
         """Apply queued entries for an idle runner while the turn lasts; False if some are left."""
@@ -105,8 +134,7 @@ class LocalMatch:
             if runner.has_work():
                 self.woken.set()
         except Exception as exc:  # noqa: BLE001 - the runner raises it
-            self.error = exc
-            self.woken.set()
+            self._fail(exc)
         return True
 
     def dequeue(self) -> RawEntry | None:
@@ -117,16 +145,28 @@ class LocalMatch:
             entry = self._inbox.popleft()
             if entry.seq == self.seq + 1:
                 return entry
+            if not self.is_applied(entry):
+                self._fail(LogRewoundError(f"entry {entry.seq} of {self.server_id} was stored again"))
         return None
+
+    def is_applied(self, entry: RawEntry) -> bool:
+        """True if the entry with this number that was applied is this one, as far as that is known."""
+        return dict(self._recent).get(entry.seq, entry.received_ms) == entry.received_ms
+
+    def begin_reading(self) -> int:
+        """The number from which on to read the database: with the last applied entry, to see that it is still there."""
+        self._is_doubtful = False
+        return self.seq if self._recent else self.seq + 1
 
     @property
     def is_behind(self) -> bool:
         """True if a known entry has not been applied yet."""
-        return self.newest_seq > self.seq
+        return self.newest_seq > self.seq or self._is_doubtful
 
-    def applied(self, seq: int) -> None:
-        """Record that the entry with this number was applied."""
-        self.seq = seq
+    def applied(self, entry: RawEntry) -> None:
+        """Record that an entry was applied."""
+        self.seq = entry.seq
+        self._recent.append((entry.seq, entry.received_ms))
         self._state = self._progress = None
 
     def state(self) -> LiveState:

@@ -21,6 +21,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.machine_faults import MachineFaults
+from matchpod.service.runner.pulse import Pulse
 from matchpod.service.streams.map_streams import Streams
 from matchpod.storage.servers import ServerRow
 
@@ -45,6 +46,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     max_matches: int | None = None
     """How many matches this process may drive; None if there is no limit."""
     intervals: Intervals = Intervals()
+    pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""

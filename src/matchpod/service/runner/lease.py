@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase, ServerStep, next_phase, status_of
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Clock, Database, NothingChangedError, Statement, Value
+from matchpod.ports import Clock, Database, NothingChangedError, Row, Statement, Value
 from matchpod.service.runner.heartbeat import Heartbeat
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
@@ -44,10 +44,10 @@ class Lease:
         if self._is_lost or is_dead or self._clock.now_ms() >= self.until_ms:
             raise LeaseLostError(self.row.id)
 
-    async def write(self, statements: Sequence[Statement]) -> None:
-        """Write as the holder of the lease; at least one statement must be fenced."""
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        """Write as the holder of the lease; at least one statement must be fenced. Return the rows of each."""
         try:
-            await self._db.write(statements)
+            return await self._db.write(statements)
         except NothingChangedError as exc:
             self._is_lost = True
             raise LeaseLostError(self.row.id) from exc

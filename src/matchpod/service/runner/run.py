@@ -22,8 +22,8 @@ from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import DatabaseError, Statement
 from matchpod.service.history.recorder import Recorder
-from matchpod.service.match_log.entries import EntryKind, NewEntry
-from matchpod.service.match_log.live import LocalMatch
+from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
+from matchpod.service.match_log.live import LocalMatch, LogRewoundError
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
@@ -148,6 +148,7 @@ class _Runner:
             self._live.woken.clear()
             began_ms = clock.now_ms() - saving_ms
             await self._apply_new()
+            self._check_fold()
             await self._fire_deadlines(busy_ms=clock.now_ms() - began_ms)
             await self._observe()
             if self._lost and not self._fold.is_over:
@@ -224,6 +225,10 @@ class _Runner:
             pass
         finally:
             self._live.idle = None
+        self._check_fold()
+
+    def _check_fold(self) -> None:
+        """Raise the error because of which the fold must not be used any longer, if there is one."""
         if self._live.error is not None:
             raise self._live.error
 
@@ -263,14 +268,25 @@ class _Runner:
         """Apply stored entries until none is left, `limit` is reached or the match is over; return how many."""
         count = 0
         while not self._fold.is_over and (limit is None or count < limit):
-            page = await page_after(self._deps.db, self._live.server_id, self._live.seq)
+            page = await self._next_page()
             if not page:
                 break
             await self._deps.turns.run(page, self.apply)
             count += len(page)
-            if len(page) < PAGE_ENTRIES and not (self._live.is_behind or self._deps.db.is_shared):
+            if len(page) < PAGE_ENTRIES - 1 and not (self._live.is_behind or self._deps.db.is_shared):
                 break
         return count
+
+    async def _next_page(self) -> list[RawEntry]:
+        """Read the next stored entries; LogRewoundError if the last applied one is no longer stored."""
+        live = self._live
+        first = live.begin_reading()
+        page = await page_after(self._deps.db, live.server_id, first - 1)
+        if first > live.seq:
+            return page
+        if not page or page[0].seq != live.seq or not live.is_applied(page[0]):
+            raise LogRewoundError(f"entry {live.seq} of {live.server_id} was applied, and is not stored")
+        return page[1:]
 
     def apply(self, entry: RawEntry) -> bool:
         """Apply an entry and queue its effects; False once the match is over."""
@@ -290,7 +306,7 @@ class _Runner:
     def _fold_entry(self, entry: RawEntry) -> ReadResult:
         misplaced_before = self._fold.misplaced_shots
         reading = self._deps.turns.apply(self._fold, entry)
-        self._live.applied(entry.seq)
+        self._live.applied(entry)
         if self._fold.misplaced_shots > misplaced_before:
             _log.warning("count of shots ignored: uncertain which map it is about", extra=self._about(seq=entry.seq))
         return reading
@@ -315,14 +331,15 @@ class _Runner:
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
         """Log a deadline that is due: it fires there.
 
-        If we are late, wait: a post in flight may prevent it. So may one that could not be stored: on a full disk a
-        report that the match is over fits, and its last rounds do not.
+        If we are late, or this process has just stood still, wait: a post in flight may prevent it. So may one that
+        could not be stored: on a full disk a report that the match is over fits, and its last rounds do not.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
-        is_in_time = late_ms <= self._intervals.late_ms and not self._live.lacks_post
+        is_late = late_ms > self._intervals.late_ms or self._deps.pulse.was_late()
+        is_in_time = not is_late and not self._live.lacks_post
         if is_in_time or not self._fold.may_wait(now_ms):
             await self._append(EntryKind.DEADLINE)
             return
@@ -337,8 +354,13 @@ class _Runner:
             await self._append(EntryKind.OBSERVED)
 
     async def _append(self, kind: EntryKind) -> None:
-        entry = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
-        await self._deps.log_writer.append(self._live.server_id, [entry])
+        """Append an entry of the service after all posts that wait; LeaseLostError if the match is no longer ours."""
+        row = self._lease.row
+        await self._deps.log_writer.flush(row.id)
+        self._lease.check()
+        new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
+        _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
+        self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
 
     # --- the server -----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.replica_shares import ReplicaLoad, share_of
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
+from matchpod.service.match_log.live import LogRewoundError
 from matchpod.service.match_log.suspects import DeadlyMatchError
 from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.regions.regions import Region
@@ -110,6 +111,7 @@ class Supervisor:
         """Drive matches until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._deps.pulse.run())
                 group.create_task(self._loop("claim", self._acquire_due, self._wait_for_notification))
                 group.create_task(self._loop("watch", self._watch, self._wait_to_watch))
                 if self._deps.db.is_shared:
@@ -283,13 +285,14 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """Stop driving matches that another process has ended or acquired, and find entries that it has stored."""
-        drives = dict(self._drives)
+        drives, matches = dict(self._drives), self._deps.live
+        applied = {server_id: live.seq for server_id in drives if (live := matches.get(server_id)) is not None}
         held = await servers.held(self._deps.db, self._owner)
         now_ms = self._deps.clock.now_ms()
         for drive in self._stop_lost(drives, {server_id: fence for server_id, (fence, _) in held.items()}):
-            live = self._deps.live.get(drive.lease.row.id)
+            live = matches.get(drive.lease.row.id)
             if live is not None and self._deps.db.is_shared:
-                live.compare(held[live.server_id][1], now_ms)
+                live.compare(held[live.server_id][1], now_ms, applied_seq=applied.get(live.server_id, 0))
         await self._release_unused([(server_id, fence) for server_id, (fence, _) in held.items()], now_ms)
 
     async def _wait_to_watch(self) -> None:
@@ -343,6 +346,10 @@ class Supervisor:
         except DatabaseUnavailableError as exc:
             self._log_unavailable(exc)
             await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
+            self._note_interruption(row)
+        except LogRewoundError as exc:
+            _log.warning("log rewound, match loaded again", extra={"server_id": row.id, "error": str(exc)})
+            await self._release(lease, self._deps.clock.now_ms())
             self._note_interruption(row)
         except EntryFailedError as exc:
             await self._lose_entry(lease, exc)

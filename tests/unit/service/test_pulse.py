@@ -1,0 +1,36 @@
+"""A process that stood still knows that for a moment."""
+
+from __future__ import annotations
+
+from matchpod.service.runner.pulse import BEAT_S, LATE_S, SETTLE_S, Pulse
+
+
+class Monotonic:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_process_that_runs_is_not_late() -> None:
+    clock = Monotonic()
+    pulse = Pulse(clock)
+    assert not pulse.was_late(), "it has just begun"
+    for _ in range(10):
+        pulse.beat()
+        clock.now_s += BEAT_S + LATE_S
+        assert not pulse.was_late()
+
+
+def test_process_that_stood_still_is_late_before_and_after_it_notes_that() -> None:
+    clock = Monotonic()
+    pulse = Pulse(clock)
+    pulse.beat()
+    clock.now_s += BEAT_S + LATE_S + 0.1
+    assert pulse.was_late(), "another timer came first"
+    pulse.beat()
+    assert pulse.was_late()
+    for _ in range(4):
+        clock.now_s += SETTLE_S / 4
+        pulse.beat()
+    assert not pulse.was_late()
