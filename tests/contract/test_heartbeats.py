@@ -224,6 +224,48 @@ async def test_leases_are_checked_after_a_heartbeat_whose_answer_was_lost(db: Da
 
 
 @on_postgres
+async def test_check_that_hangs_neither_stops_heartbeats_nor_confirms_them(db: Database) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    heartbeat, clock = await steady(db)
+    clock.ms += CONFIRMED_MS
+    for _ in range(2):
+        with pytest.raises(DatabaseUnavailableError):
+            async with asyncio.timeout(60):
+                await heartbeat.beat(hang)
+        assert not heartbeat.is_confirmed()
+    assert await heartbeat.beat(check_nothing), "it is checked again"
+    assert heartbeat.is_confirmed()
+
+
+@on_postgres
+async def test_process_goes_on_with_its_heartbeats_while_a_check_of_its_leases_hangs(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        gate, is_lost = asyncio.Event(), False
+
+        async def hang(_: str) -> None:
+            await gate.wait()
+
+        async def lose_one(statements: Sequence[Statement]) -> None:
+            nonlocal is_lost
+            if "INSERT INTO heartbeats" in statements[0].sql and not is_lost:
+                is_lost, process.db.before_read = True, hang
+                raise DatabaseUnavailableError("the answer was lost")
+
+        process.db.before_write = lose_one
+        await world.until(lambda: is_lost, "the next heartbeat is late")
+        for _ in range(3):
+            await world.until(await next_heartbeat(db), "a heartbeat was stored", within_s=60)
+        gate.set()
+        await world.until(process.supervisor._heartbeat.is_confirmed, "the leases were checked", within_s=60)
+        await world.until(lambda: len(process.live) == 1, "the match is driven", within_s=60)
+
+
+@on_postgres
 async def test_heartbeats_go_on_while_all_connections_are_in_use(db: Database) -> None:
     busy = [asyncio.create_task(db.write([Statement("SELECT pg_sleep(60)", is_long=True)])) for _ in range(CONNECTIONS)]
     try:
