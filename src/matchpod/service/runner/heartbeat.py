@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from matchpod.ports import Clock, Database, DatabaseUnavailableError
+from matchpod.service.regions.silence import SilentServers
 from matchpod.storage import heartbeats
 from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
@@ -46,12 +47,14 @@ class Heartbeat:
         clock: Clock,
         owner: str,
         *,
+        silent: SilentServers,
         max_matches: int | None = None,
         monotonic_s: Callable[[], float] = _since_boot_s,
     ) -> None:
         self._db = db
         self._clock = clock
         self._owner = owner
+        self._silent = silent
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
         self._is_checked = True
@@ -72,12 +75,15 @@ class Heartbeat:
         """Store a heartbeat; True if it is the first one, or others may have ended our leases before it: then
         `check_leases` is called before it counts. If that fails, the next heartbeat calls it again.
         """
-        sent_ms = self._now_ms()
+        sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
         was_checked, self._is_checked = self._is_checked, False
-        at_ms, is_new = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches)
-        ahead_ms = at_ms - sent_ms
-        is_late = is_new or not was_checked or sent_ms >= self._until_ms
-        if is_new:
+        stored = await heartbeats.beat(
+            self._db, self._owner, max_matches=self._max_matches, silences=self._silent.shared(now_ms)
+        )
+        self._silent.set_remote(stored.silences, now_ms)
+        ahead_ms = stored.at_ms - sent_ms
+        is_late = stored.is_new or not was_checked or sent_ms >= self._until_ms
+        if stored.is_new:
             self._until_ms = -math.inf
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
             self._steady_since_ms = sent_ms
