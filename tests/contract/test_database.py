@@ -360,6 +360,26 @@ async def test_urgent_write_fails_after_a_short_time_and_the_next_has_a_new_conn
     await db.close()
 
 
+async def test_reads_do_not_hang_on_dead_connections_once_the_urgent_one_was_replaced(postgres_url: str) -> None:
+    db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=120.0, urgent_s=2.0))
+    who = Statement("SELECT pg_backend_pid()", is_urgent=True)
+    ((pooled,),) = await db.read(who.sql)
+    (((urgent,),),) = await db.write([who])
+    assert await db.read(who.sql) == [(pooled,)], "the first urgent connection replaces none"
+    assert isinstance(pooled, int)
+    assert isinstance(urgent, int)
+    with suspended(pooled, urgent):
+        with pytest.raises(DatabaseUnavailableError):
+            await db.write([who])
+        async with asyncio.timeout(HUNG_S / 2):
+            while True:
+                with suppress(DatabaseUnavailableError):  # the machine may be busy
+                    await db.write([who])
+                    break
+            assert await db.read(who.sql) != [(pooled,)]
+    await db.close()
+
+
 async def test_migration_may_take_longer_than_the_time_limit(postgres_url: str) -> None:
     db = await PostgresDatabase.open(postgres_url, PostgresLimits(operation_s=1.0))
     sleep = Statement("SELECT pg_sleep(2)")

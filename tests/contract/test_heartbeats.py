@@ -11,7 +11,9 @@ import pytest
 
 from matchpod.adapters.postgres import CONNECTIONS
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement
+from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.heartbeat import CONFIRMED_MS, FRESH_MS, STEADY_MS, Heartbeat
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease, LeaseLostError
@@ -55,7 +57,9 @@ async def check_nothing() -> None:
 async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, SetClock]:
     """A heartbeat that has been regular for long enough to judge others."""
     clock = SetClock()
-    heartbeat = Heartbeat(db, clock, owner, monotonic_s=lambda: time.monotonic() + clock.ms / 1000)
+    heartbeat = Heartbeat(
+        db, clock, owner, silent=SilentServers(), monotonic_s=lambda: time.monotonic() + clock.ms / 1000
+    )
     await heartbeat.beat(check_nothing)
     heartbeat._steady_since_ms -= STEADY_MS
     return heartbeat, clock
@@ -224,6 +228,101 @@ async def test_leases_are_checked_after_a_heartbeat_whose_answer_was_lost(db: Da
 
 
 @on_postgres
+async def test_check_that_hangs_neither_stops_heartbeats_nor_confirms_them(db: Database) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    heartbeat, clock = await steady(db)
+    clock.ms += CONFIRMED_MS
+    for _ in range(2):
+        with pytest.raises(DatabaseUnavailableError):
+            async with asyncio.timeout(60):
+                await heartbeat.beat(hang)
+        assert not heartbeat.is_confirmed()
+    assert await heartbeat.beat(check_nothing), "it is checked again"
+    assert heartbeat.is_confirmed()
+
+
+@on_postgres
+async def test_process_goes_on_with_its_heartbeats_while_a_check_of_its_leases_hangs(db: Database) -> None:
+    async with open_world(db) as world:
+        process = world.start()
+        await world.create(scenario="no_show")
+        await world.until_driven()
+        gate, is_lost = asyncio.Event(), False
+
+        async def hang(_: str) -> None:
+            await gate.wait()
+
+        async def lose_one(statements: Sequence[Statement]) -> None:
+            nonlocal is_lost
+            if "INSERT INTO heartbeats" in statements[0].sql and not is_lost:
+                is_lost, process.db.before_read = True, hang
+                raise DatabaseUnavailableError("the answer was lost")
+
+        process.db.before_write = lose_one
+        await world.until(lambda: is_lost, "the next heartbeat is late")
+        for _ in range(3):
+            await world.until(await next_heartbeat(db), "a heartbeat was stored", within_s=60)
+        gate.set()
+        await world.until(process.supervisor._heartbeat.is_confirmed, "the leases were checked", within_s=60)
+        await world.until(lambda: len(process.live) == 1, "the match is driven", within_s=60)
+
+
+@on_postgres
+async def test_silences_of_live_processes_come_with_the_heartbeat_in_one_statement(db: Database) -> None:
+    class CountingDatabase(DelegatingDatabase):
+        statements = 0
+
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            self.statements += len(statements)
+            assert all(one.is_urgent for one in statements)
+            return await super().write(statements)
+
+    eu, us = (Silence(region=region, host="10.0.0.1", since_ms=-12_000) for region in ("eu", "us"))
+    await heartbeats.beat(db, "none")
+    await heartbeats.beat(db, "eu", silences={"srv_1": eu, "srv_2": eu})
+    await heartbeats.beat(db, "us", silences={"srv_3": us})
+    await heartbeats.beat(db, "dead", silences={"srv_4": us})
+    for owner, by_ms in (("eu", -60_000), ("us", -60_000), ("dead", DEAD_MS + 1)):
+        await age(db, owner, by_ms)
+    counting = CountingDatabase(db)
+    stored = await heartbeats.beat(counting, "me", silences={"srv_5": us})
+    assert stored.is_new
+    assert stored.silences == {"srv_1": eu, "srv_2": eu, "srv_3": us}
+    assert counting.statements == 1
+    await heartbeats.beat(db, "eu")
+    assert list((await heartbeats.beat(db, "me")).silences) == ["srv_3"], "those of the other one are heard again"
+
+
+@on_postgres
+async def test_silences_of_unknown_form_do_not_stop_heartbeats(db: Database) -> None:
+    await heartbeats.beat(db, "later version")
+    await db.write([Statement("UPDATE heartbeats SET silences = :stored", {"stored": b'{"srv_1": 5}'})])
+    await age(db, "later version", -60_000)
+    assert (await heartbeats.beat(db, "me")).silences == {}
+
+
+@on_postgres
+async def test_silences_have_the_right_times_although_clocks_of_processes_differ(db: Database) -> None:
+    ours, theirs = SilentServers(), SilentServers()
+    clock, other_clock = SetClock(), SetClock()
+    other_clock.ms += 3_600_000
+    heartbeat = Heartbeat(db, clock, "me", silent=ours)
+    other = Heartbeat(db, other_clock, "other", silent=theirs)
+    await heartbeat.beat(check_nothing)
+    ours.report("srv_1", Silence(region="eu", host="10.0.0.1", since_ms=clock.ms - 15_000))
+    theirs.report("srv_2", Silence(region="eu", host="10.0.0.1", since_ms=other_clock.ms - 12_000))
+    async with asyncio.timeout(60):
+        while "together" not in (ours.notice("eu") or ""):  # at once, unless the machine is busy
+            await other.beat(check_nothing)
+            await age(db, "other", 1_000)
+            await heartbeat.beat(check_nothing)
+    (found,) = ours._remote.values()
+    assert 13_000 <= clock.ms - found.since_ms <= 12_000 + DEAD_MS
+
+
+@on_postgres
 async def test_heartbeats_go_on_while_all_connections_are_in_use(db: Database) -> None:
     busy = [asyncio.create_task(db.write([Statement("SELECT pg_sleep(60)", is_long=True)])) for _ in range(CONNECTIONS)]
     try:
@@ -241,7 +340,7 @@ async def test_heartbeats_go_on_while_all_connections_are_in_use(db: Database) -
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no boot time clock")
 async def test_process_is_not_confirmed_after_a_suspend(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The monotonic clock stands still meanwhile."""
-    heartbeat, read_clock = Heartbeat(db, SetClock(), "me"), time.clock_gettime
+    heartbeat, read_clock = Heartbeat(db, SetClock(), "me", silent=SilentServers()), time.clock_gettime
     await heartbeat.beat(check_nothing)
     assert heartbeat.is_confirmed()
     monkeypatch.setattr(time, "clock_gettime", lambda clock: read_clock(clock) + 60 * (clock == time.CLOCK_BOOTTIME))
@@ -254,7 +353,7 @@ async def test_heartbeat_that_cannot_be_stored_does_not_count(db: Database) -> N
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
             raise DatabaseUnavailableError("gone")
 
-    heartbeat = Heartbeat(BrokenDatabase(db), SetClock(), "me")
+    heartbeat = Heartbeat(BrokenDatabase(db), SetClock(), "me", silent=SilentServers())
     with pytest.raises(DatabaseUnavailableError):
         await heartbeat.beat(check_nothing)
     assert not heartbeat.is_confirmed()

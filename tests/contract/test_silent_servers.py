@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+
+import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerPhase
-from matchpod.core.servers.server_loss import LossLimits
+from matchpod.core.servers.server_loss import SILENCE_MS, LossLimits
 from matchpod.core.views.attention import SILENT_MS, Situation, attention_of
 from matchpod.core.views.progress import PublicPhase
-from matchpod.ports import Database
+from matchpod.ports import Database, Statement
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.intervals import Intervals
 from tests.contract import databases
-from tests.contract.driven_matches import World, open_world
+from tests.contract.driven_matches import Process, World, open_world
 
 harness = databases.sqlite_harness
 
@@ -80,6 +83,55 @@ async def test_server_in_a_pause_is_not_lost_before_the_others_of_its_host_are_a
         assert min(since_ms[1:]) - since_ms[0] > 12_000
         await pass_time(world, 25_000)
         assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
+
+
+class Heartbeats:
+    """Counts the heartbeats of processes."""
+
+    def __init__(self, processes: Sequence[Process]) -> None:
+        self._sent = [0] * len(processes)
+        for number, process in enumerate(processes):
+            process.db.before_write = partial(self._count, number)
+
+    async def _count(self, number: int, statements: Sequence[Statement]) -> None:
+        self._sent[number] += "INSERT INTO heartbeats" in statements[0].sql
+
+    async def pass_time(self, world: World, milliseconds: int) -> None:
+        """Set the clock forward step by step; in each, all processes learn which servers of the others are silent."""
+        over_ms = world.clock.now_ms() + milliseconds
+        while world.clock.now_ms() < over_ms:
+            world.clock.ahead_ms += 5 * STEP_MS
+            # The second one is sent after the step, and the third one when that was answered in all processes.
+            await world.until(partial(self._have_sent, tuple(self._sent), 3), "heartbeats were sent")
+
+    def _have_sent(self, before: Sequence[int], count: int) -> bool:
+        return all(sent >= earlier + count for sent, earlier in zip(self._sent, before, strict=True))
+
+
+@pytest.mark.parametrize("harness", ["postgres"], indirect=True)
+async def test_matches_of_several_processes_go_on_after_a_stall_of_their_host(db: Database) -> None:
+    async with open_world(db, speed=1.0) as world:
+        quick = Intervals(probe_s=0.05, beat_s=0.02, renew_s=0.2)
+        processes = [world.start(name, intervals=quick, max_matches=1) for name in ("one", "two")]
+        names = NAMES[:2]
+        for name in names:
+            await world.create(name, scenario="no_show")
+            await world.until_phase(ServerPhase.RUNNING, name)
+        await world.until(lambda: [len(one.live) for one in processes] == [1, 1], "each process drives one match")
+        heartbeats = Heartbeats(processes)
+        for name in names:
+            world.region.running[name].is_frozen = True
+        await heartbeats.pass_time(world, 2 * SILENCE_MS)
+        assert [(await world.row(name)).phase for name in names] == [ServerPhase.RUNNING] * 2
+        assert [one.deps.regions.silent.count("eu") for one in processes] == [1, 1]
+        world.region.running["srv_1"].is_frozen = False
+        await world.until(lambda: sum(one.deps.regions.silent.count("eu") for one in processes) == 1, "one is heard")
+        await heartbeats.pass_time(world, 5_000)
+        assert (await world.row("srv_2")).phase is ServerPhase.RUNNING, "it is not lost because the other one is back"
+        await heartbeats.pass_time(world, SILENCE_MS)
+        assert (await world.outcome("srv_2")).reason == CancelReason.SERVER_LOST
+        assert ((await world.row("srv_2")).error or "").endswith(", together with 1 other")
+        assert (await world.row("srv_1")).phase is ServerPhase.RUNNING
 
 
 async def test_server_that_hangs_alone_is_lost(db: Database) -> None:

@@ -126,6 +126,8 @@ class PostgresDatabase:
         self._limits = limits
         self._translations: dict[str, NumberedSql] = {}
         self._urgent: _Connection | None = None
+        self._had_urgent = False
+        """Whether there was a connection for urgent work: the next one replaces it."""
         self._urgent_lock = asyncio.Lock()
 
     @classmethod
@@ -248,13 +250,20 @@ class PostgresDatabase:
             async with asyncio.timeout(self._limits.urgent_s), self._urgent_lock:
                 try:
                     if self._urgent is None or self._urgent.is_closed():
-                        self._urgent = await postgres_hosts.connect(self._url, within_s=self._limits.urgent_s)
+                        self._urgent = await self._connect_urgent()
                     return await work(self._urgent)
                 except BaseException:
                     self._end_urgent()
                     raise
         except _ERRORS as exc:
             raise _to_database_error(exc) from exc
+
+    async def _connect_urgent(self) -> _Connection:
+        connection: _Connection = await postgres_hosts.connect(self._url, within_s=self._limits.urgent_s)
+        if self._had_urgent:
+            await self._pool.expire_connections()  # the last one failed: those of the pool are probably dead as well
+        self._had_urgent = True
+        return connection
 
     def _end_urgent(self) -> None:
         if self._urgent is not None:

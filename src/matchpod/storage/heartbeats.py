@@ -6,11 +6,13 @@ Versions without heartbeats have no row here, so their leases only expire.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from matchpod.core.servers.replica_shares import ReplicaLoad
+from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, Statement
 from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
@@ -25,20 +27,56 @@ clock was set: all heartbeats are old, and their writers must get the chance to 
 IS_ALIVE: Final = f"at_ms >= {DATABASE_MS} - {DEAD_MS}"
 """The condition of a process that is alive."""
 
+_SILENCES: Final = msgspec.json.Decoder(dict[str, Silence])
 
-async def beat(db: Database, owner: str, *, max_matches: int | None = None) -> tuple[int, bool]:
-    """Store a heartbeat, and how many matches the process may drive.
 
-    Return the time of the database, and whether there was no row: it is the first one, or others deleted the row.
+class Beat(msgspec.Struct, frozen=True):
+    """A heartbeat that was stored."""
+
+    at_ms: int
+    """The time of the database."""
+    is_new: bool
+    """There was no row: it is the first heartbeat, or others deleted the row."""
+    silences: dict[str, Silence]
+    """Which servers of other live processes are silent, by server; times are relative to this heartbeat."""
+
+
+async def beat(
+    db: Database, owner: str, *, max_matches: int | None = None, silences: Mapping[str, Silence] | None = None
+) -> Beat:
+    """Store a heartbeat, how many matches the process may drive, and which of its servers are silent.
+
+    The times of `silences` are relative to now, so the clocks of processes need not agree.
     """
     sql = (
-        f"INSERT INTO heartbeats (owner, at_ms, max_matches) VALUES (:owner, {DATABASE_MS}, :max_matches)"
-        " ON CONFLICT (owner) DO UPDATE SET at_ms = excluded.at_ms, max_matches = excluded.max_matches"
-        " RETURNING at_ms, xmax = 0"
+        "WITH beat AS (INSERT INTO heartbeats (owner, at_ms, max_matches, silences)"
+        f" VALUES (:owner, {DATABASE_MS}, :max_matches, :silences) ON CONFLICT (owner) DO UPDATE SET"
+        " at_ms = excluded.at_ms, max_matches = excluded.max_matches, silences = excluded.silences"
+        " RETURNING at_ms, xmax = 0 AS is_new)"
+        # LEAST: the clock of the database may have been set back. Without others it is 0.
+        " SELECT beat.at_ms, is_new, LEAST(others.at_ms - beat.at_ms, 0), COALESCE(others.silences, '{}') FROM beat"
+        " LEFT JOIN heartbeats AS others ON others.owner <> :owner AND others.silences IS NOT NULL"
+        f" AND others.at_ms >= beat.at_ms - {DEAD_MS}"
     )
-    params = {"owner": owner, "max_matches": max_matches}
-    ((row,),) = await db.write([Statement(sql, params, is_urgent=True)])
-    return msgspec.convert(row, tuple[int, bool])
+    params = {
+        "owner": owner,
+        "max_matches": max_matches,
+        "silences": msgspec.json.encode(silences) if silences else None,
+    }
+    (found,) = await db.write([Statement(sql, params, is_urgent=True)])
+    rows = msgspec.convert(found, list[tuple[int, bool, int, bytes]])
+    remote = {
+        server_id: silence.shifted(by_ms) for *_, by_ms, stored in rows for server_id, silence in _read(stored).items()
+    }
+    at_ms, is_new, *_ = rows[0]
+    return Beat(at_ms, is_new, remote)
+
+
+def _read(stored: bytes) -> dict[str, Silence]:
+    try:
+        return _SILENCES.decode(stored)
+    except msgspec.MsgspecError:  # of a later version
+        return {}
 
 
 async def loads(db: Database) -> dict[str, ReplicaLoad]:

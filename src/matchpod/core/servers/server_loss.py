@@ -6,11 +6,13 @@ whose host stalls, may be alive again a second later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from matchpod.core.views.result import iso_time
 
@@ -26,6 +28,10 @@ this service, and stalls of a host usually end within a minute."""
 
 NO_POSTS_MS: Final = 180_000
 """A server that answers is lost if no log post arrives within this time after its log address was registered again."""
+
+MAX_SHARED: Final = 20
+"""Silent servers of a region that a process reports to others: one is enough for a longer wait, and heartbeats must
+stay small when a whole region is silent."""
 
 
 class FleetReport(StrEnum):
@@ -104,6 +110,10 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
         """True if both servers may have fallen silent for the same cause."""
         return self.region == other.region or self.host == other.host
 
+    def shifted(self, by_ms: int) -> Silence:
+        """Return the same silence by another clock."""
+        return replace(self, since_ms=self.since_ms + by_ms)
+
 
 def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
     """Decide whether a server is alive or lost, or whether to wait."""
@@ -128,6 +138,17 @@ def find_together(one: Silence, others: Mapping[str, Silence], limits: LossLimit
         for key, other in others.items()
         if other.is_near(one) and abs(other.since_ms - one.since_ms) <= limits.window_ms
     ]
+
+
+def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
+    """Return at most MAX_SHARED silences per region: the newest, since a fault that is going on concerns others too."""
+    found: dict[str, Silence] = {}
+    counts = Counter[str]()
+    for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):
+        counts[silence.region] += 1
+        if counts[silence.region] <= MAX_SHARED:
+            found[key] = silence
+    return found
 
 
 def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_together: bool) -> str | None:

@@ -1,22 +1,31 @@
-"""Know which servers of this process are silent, so that a stall of a host is not taken for many dead servers.
+"""Know which servers are silent, so that a stall of a host is not taken for many dead servers.
 
-The liveness probes report here. A replica knows the servers of its own matches only.
+The liveness probes report those of this process here, and its heartbeat exchanges them with other processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
-from matchpod.core.servers.server_loss import LossLimits, Silence, find_together, silence_notice
+from matchpod.core.servers.server_loss import (
+    LossLimits,
+    Silence,
+    find_together,
+    newest_of_each_region,
+    silence_notice,
+)
 
 
 class SilentServers:
-    """The servers of which neither log nor console is heard."""
+    """The servers whose log and console are both silent."""
 
     def __init__(self, limits: LossLimits | None = None) -> None:
         self.limits = limits or LossLimits()
         self._silences: dict[str, Silence] = {}
         self._together: dict[str, int] = {}
+        self._remote: Mapping[str, Silence] = {}
+        """Those of other processes, by our clock."""
 
     def report(self, server_id: str, silence: Silence) -> int:
         """Record a silent server; return how many have fallen silent together, including this one.
@@ -24,16 +33,28 @@ class SilentServers:
         The number never falls during a silence: of a host that recovers, the last server must not be lost because the
         others are back.
         """
-        others = {key: one for key, one in self._silences.items() if key != server_id}
-        together = [server_id, *find_together(silence, others, self.limits)]
         self._silences[server_id] = silence
+        together = find_together(silence, {**self._remote, **self._silences}, self.limits)
         for key in together:
-            self._together[key] = max(self._together.get(key, 1), len(together))
+            if key in self._silences:
+                self._together[key] = max(self._together.get(key, 1), len(together))
         return self._together[server_id]
+
+    def shared(self, now_ms: int) -> dict[str, Silence]:
+        """Return what other processes should know; times are relative to `now_ms`."""
+        return {key: one.shifted(-now_ms) for key, one in newest_of_each_region(self._silences).items()}
+
+    def set_remote(self, silences: Mapping[str, Silence], now_ms: int) -> None:
+        """Record which servers of other processes are silent; times are relative to `now_ms`."""
+        self._remote = {key: one.shifted(now_ms) for key, one in silences.items()}
+        if self._remote:
+            for server_id, silence in self._silences.items():
+                if self._together[server_id] == 1:  # a number above 1 is only shown: the next report updates it
+                    self.report(server_id, silence)
 
     def has_near(self, silence: Silence) -> bool:
         """True if a server of the same host or region is silent."""
-        return any(one.is_near(silence) for one in self._silences.values())
+        return any(one.is_near(silence) for one in chain(self._silences.values(), self._remote.values()))
 
     def forget(self, server_id: str) -> None:
         """Record that a server gave a sign of life, or is no longer probed."""
@@ -46,7 +67,7 @@ class SilentServers:
         return None if found is None else found.since_ms
 
     def count(self, region: str) -> int:
-        """The number of silent servers of a region."""
+        """The number of silent servers of a region that this process probes."""
         return len(self._of(region))
 
     def notice(self, region: str) -> str | None:

@@ -6,12 +6,14 @@ for a shorter time stops to act: `is_confirmed`. Once it can again, it first che
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from matchpod.ports import Clock, Database
+from matchpod.ports import Clock, Database, DatabaseUnavailableError
+from matchpod.service.regions.silence import SilentServers
 from matchpod.storage import heartbeats
 from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
@@ -26,6 +28,9 @@ FRESH_MS: Final = 2_000
 any longer, theirs are not stored either."""
 STEP_MS: Final = 1_000
 """A difference between the clocks of database and process that changes by more than this: one of them was set."""
+CHECK_S: Final = 1.5
+"""Time limit for the check of leases after a late heartbeat: a read may hang on a dead connection for longer than
+DEAD_MS, and the next heartbeat must be stored before."""
 
 
 def _since_boot_s() -> float:
@@ -42,16 +47,19 @@ class Heartbeat:
         clock: Clock,
         owner: str,
         *,
+        silent: SilentServers,
         max_matches: int | None = None,
         monotonic_s: Callable[[], float] = _since_boot_s,
     ) -> None:
         self._db = db
         self._clock = clock
         self._owner = owner
+        self._silent = silent
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
-        self._is_unanswered = False
-        """Whether the last heartbeat was not answered: it may have been stored nevertheless, as a new row."""
+        self._is_checked = True
+        """False after a heartbeat without an answer, which may have been stored as a new row, and until leases were
+        checked after a late one."""
         self._sent_ms = -math.inf
         """When the last heartbeat that was stored was sent."""
         self._until_ms = -math.inf
@@ -65,22 +73,25 @@ class Heartbeat:
 
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
         """Store a heartbeat; True if it is the first one, or others may have ended our leases before it: then
-        `check_leases` is called before it counts.
+        `check_leases` is called before it counts. If that fails, the next heartbeat calls it again.
         """
-        sent_ms = self._now_ms()
-        was_unanswered, self._is_unanswered = self._is_unanswered, True
-        at_ms, is_new = await heartbeats.beat(self._db, self._owner, max_matches=self._max_matches)
-        ahead_ms = at_ms - sent_ms
-        is_late = is_new or was_unanswered or sent_ms >= self._until_ms
-        if is_new:
+        sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
+        was_checked, self._is_checked = self._is_checked, False
+        stored = await heartbeats.beat(
+            self._db, self._owner, max_matches=self._max_matches, silences=self._silent.shared(now_ms)
+        )
+        self._silent.set_remote(stored.silences, now_ms)
+        ahead_ms = stored.at_ms - sent_ms
+        is_late = stored.is_new or not was_checked or sent_ms >= self._until_ms
+        if stored.is_new:
             self._until_ms = -math.inf
-        if is_late:
-            await check_leases()
-        self._is_unanswered = False
         if is_late or abs(ahead_ms - self._ahead_ms) > STEP_MS:
             self._steady_since_ms = sent_ms
         self._ahead_ms = ahead_ms
         self._sent_ms = sent_ms
+        if is_late:
+            await self._check(check_leases)
+        self._is_checked = True
         self._until_ms = sent_ms + CONFIRMED_MS
         return is_late
 
@@ -107,6 +118,13 @@ class Heartbeat:
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)
             await announce_due(self._db)
+
+    async def _check(self, check_leases: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(CHECK_S):
+                await check_leases()
+        except TimeoutError as exc:
+            raise DatabaseUnavailableError(f"leases could not be checked within {CHECK_S:g} s") from exc
 
     def _now_ms(self) -> float:
         return self._monotonic_s() * 1000

@@ -79,7 +79,9 @@ class Supervisor:
         self._deps = deps
         self._intervals = deps.intervals
         self._owner = owner
-        self._heartbeat = Heartbeat(deps.db, deps.clock, owner, max_matches=deps.max_matches)
+        self._heartbeat = Heartbeat(
+            deps.db, deps.clock, owner, silent=deps.regions.silent, max_matches=deps.max_matches
+        )
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
         """Failures in a row of each match, and the time of the last one."""

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.core.servers.server_loss import (
+    MAX_SHARED,
     FleetReport,
     LossLimits,
     ServerHealth,
@@ -13,6 +14,7 @@ from matchpod.core.servers.server_loss import (
     Silence,
     find_together,
     judge_server,
+    newest_of_each_region,
     silence_notice,
 )
 
@@ -85,6 +87,14 @@ def test_servers_of_a_host_or_region_fall_silent_together_within_the_time_after_
         "later": Silence(region="eu", host="10.0.0.1", since_ms=130_001),
     }
     assert find_together(one, others, LIMITS) == ["region", "host"]
+
+
+def test_newest_silences_of_each_region_are_shared() -> None:
+    many = {f"srv_{number}": Silence(region="eu", host="", since_ms=number) for number in range(MAX_SHARED + 1)}
+    us = Silence(region="us", host="", since_ms=0)
+    shared = newest_of_each_region({**many, "srv_us": us})
+    assert shared.pop("srv_us") == us, "those of one region leave none of another out"
+    assert set(many) - set(shared) == {"srv_0"}
 
 
 def test_notice_says_what_is_observed() -> None:

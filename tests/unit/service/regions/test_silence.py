@@ -45,3 +45,46 @@ def test_silence_of_a_server_is_forgotten() -> None:
     silent.forget("srv_1")
     silent.forget("srv_1")
     assert (silent.since_ms("srv_1"), silent.notice("eu"), silent.count("eu")) == (None, None, 0)
+
+
+def test_servers_of_other_processes_are_silent_together_with_ours() -> None:
+    silent = SilentServers()
+    assert silent.report("srv_1", silence(100_000)) == 1
+    silent.set_remote({"srv_2": silence(-5_000), "srv_3": silence(-60_000), "srv_4": silence(0, region="us")}, 110_000)
+    assert silent.report("srv_1", silence(100_000)) == 3, "srv_3 has another cause"
+    assert silent.report("srv_5", silence(101_000)) == 4
+    assert "2 servers have given no sign of life" in (silent.notice("eu") or "")
+    assert "several fell silent together" in (silent.notice("eu") or "")
+    assert (silent.count("eu"), silent.count("us")) == (2, 0), "only ours"
+
+
+def test_number_does_not_fall_because_a_server_of_another_process_recovers() -> None:
+    silent = SilentServers()
+    silent.report("srv_1", silence(0))
+    silent.set_remote({"srv_2": silence(0)}, 0)
+    silent.set_remote({}, 0)
+    assert silent.report("srv_1", silence(0)) == 2, "also if it was not reported meanwhile"
+
+
+def test_server_is_not_silent_together_with_itself() -> None:
+    """The process that probed it before may still report it."""
+    silent = SilentServers()
+    silent.set_remote({"srv_1": silence(0)}, 0)
+    assert silent.report("srv_1", silence(0)) == 1
+
+
+def test_silent_server_of_another_process_is_near_if_it_has_the_same_host_or_region() -> None:
+    silent = SilentServers()
+    silent.set_remote({"srv_1": silence(0)}, 0)
+    assert silent.has_near(silence(region="us"))
+    assert silent.has_near(silence(host="10.0.0.2"))
+    assert not silent.has_near(silence(region="us", host="10.0.0.2"))
+    silent.set_remote({}, 0)
+    assert not silent.has_near(silence())
+
+
+def test_only_own_silences_are_shared_with_times_relative_to_now() -> None:
+    silent = SilentServers()
+    silent.report("srv_1", silence(88_000))
+    silent.set_remote({"srv_2": silence(0)}, 100_000)
+    assert silent.shared(100_000) == {"srv_1": silence(-12_000)}
