@@ -155,6 +155,6 @@ async def test_sessions_of_keys_that_cannot_be_used_are_not_listed(world: World)
 
 @databases.on_both
 async def test_stored_data_begins_with_the_oldest_entry(world: World) -> None:
-    insert = "INSERT INTO raw_log VALUES ('srv_1', :seq, 'log', :at_ms, :body, :body, 0)"
+    insert = "INSERT INTO raw_log VALUES ('srv_1', :seq, 'log', :at_ms, :body, :body, 0, '')"
     await world.db.write([Statement(insert, {"seq": one, "at_ms": 5000 - one, "body": b""}) for one in (1, 2)])
     assert (await world.installation.read()).oldest_log_at == "1970-01-01T00:00:04.998Z"

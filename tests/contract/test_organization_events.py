@@ -114,7 +114,7 @@ async def test_concurrent_writers_leave_no_gap_and_no_number_appears_late(replic
 async def test_event_of_a_failed_transaction_leaves_no_trace(db: Database) -> None:
     await append(db)
     failing = Statement("UPDATE servers SET phase = 'ending' WHERE id = 'unknown'", must_change=True)
-    with pytest.raises(Exception, match="changed no row"):
+    with pytest.raises(Exception, match="changed too few rows"):
         await db.write([*stored_events.append(ORG, [line(2)], at_ms=1), failing])
     await append(db)
     assert await stored_events.read_after(db, ORG, 0, limit=10) == [(1, line(1)), (2, line(2))]

@@ -210,6 +210,7 @@ async def until_applied(world: World) -> None:
 async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after_it(db: Database) -> None:
     async with open_world(db) as world:
         process = world.start()
+        process.db.is_shared = False  # so that its lease lasts
         await world.create(scenario="no_show")
         token = tokens_of(await world.until_phase(ServerPhase.RUNNING)).log
         world.region.is_paused = True
@@ -272,7 +273,8 @@ async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(
     """However little time has passed since the deadline: posts that arrived before it may not have been read."""
     async with open_world(db, speed=1.0) as world:
         stopwatch = Stopwatch()
-        process = world.start(pulse=Pulse(stopwatch), intervals=Intervals(late_ms=60_000, renew_s=0.1))
+        process = world.start(pulse=Pulse(stopwatch), intervals=Intervals(late_ms=600_000))
+        process.db.is_shared = False  # so that its lease lasts
         await world.create(scenario="no_show")
         live = await world.until_driven()
         token = tokens_of(await world.row()).log

@@ -190,6 +190,7 @@ class LivenessProbe:
         if status is not None:
             names = msgspec.json.encode({client.steam_id64: client.name for client in status.humans})
             listed = NewEntry(kind=EntryKind.PRESENCE, received_ms=deps.clock.now_ms(), body=names)
+            self._lease.check()  # the process may have stood still since the answer
             await deps.log_writer.append(row.id, [listed])
 
     def _is_posting(self) -> bool:
