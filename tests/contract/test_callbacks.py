@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from matchpod.core.requests.callback_query import CallbackState
-from matchpod.ports import Database, Delivery, Row, Statement
+from matchpod.ports import Database, DatabaseUnavailableError, Delivery, Row, Statement
 from matchpod.service.access.webhook_signature import verify
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.storage import outbox
@@ -260,6 +260,83 @@ async def test_attempt_that_outlives_its_lease_is_not_repeated(db: Database) -> 
         gate.set()
         await world.until_attempts(1)
     assert world.receivers.attempts == ["1"]
+
+
+@databases.on_both
+@pytest.mark.parametrize(
+    ("answers", "state"), [((500, 500, 500), CallbackState.GIVEN_UP), ((500, 200, 200), CallbackState.DELIVERED)]
+)
+async def test_redelivery_requested_during_the_last_attempt_follows_it_once(
+    replicas: databases.Replicas, answers: Sequence[int], state: CallbackState
+) -> None:
+    db, other = replicas
+    world = World(db)
+    world.receivers.fail(*answers)
+    await world.add("cb_1")
+    dispatchers = [world.dispatcher("me"), world.dispatcher("you", other)]
+    async with running(*dispatchers):
+        await world.until_attempts(1)
+        gate = world.receivers.block(GOOD)
+        world.clock.ms += RETRY_AFTER_MS
+        for dispatcher in dispatchers:
+            dispatcher.wake()
+        await until(lambda: len(world.receivers.requests) == 2)
+        for _ in range(2):  # a second request during the same attempt asks for nothing more
+            assert await outbox.redeliver(db, "cb_1", world.clock.ms)
+        gate.set()
+        await world.until_attempts(3)
+        world.clock.ms += 2 * CALLBACK_LEASE_MS
+        for dispatcher in dispatchers:
+            await world.poll(dispatcher)
+    assert world.receivers.attempts == ["1", "2", "3"]
+    assert await world.state() is state
+
+
+async def test_redelivery_requested_while_an_attempt_waits_to_be_recorded_is_not_lost(db: Database) -> None:
+    class RecordsLater(databases.DelegatingDatabase):
+        failures = 0
+        may_record = False
+
+        async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+            if statements[-1].params.get("callback_id") == "cb_1" and not self.may_record:
+                self.failures += 1
+                raise DatabaseUnavailableError("unavailable")
+            return await super().write(statements)
+
+    world = World(db)
+    late = RecordsLater(db)
+    await world.add("cb_1")
+    dispatcher = world.dispatcher(db=late, database_retry_s=0.02)
+    async with running(dispatcher):
+        await until(lambda: late.failures > 0)
+        await outbox.redeliver(db, "cb_1", world.clock.ms)
+        world.clock.ms += CALLBACK_LEASE_MS
+        await world.poll(dispatcher)  # the lease has expired, so the dispatcher finds its own callback due
+        assert await outbox.due_callbacks(db, now_ms=world.clock.ms, limit=9) == []
+        late.may_record = True
+        await world.until_attempts(2)
+        await world.poll(dispatcher)
+    assert world.receivers.attempts == ["1", "2"]
+
+
+async def test_redelivery_requested_before_a_process_died_is_the_repeated_attempt(db: Database) -> None:
+    world = World(db)
+    gate = world.receivers.block(GOOD)
+    await world.add("cb_1")
+    task = asyncio.create_task(world.dispatcher("dead").run())
+    await until(lambda: len(world.receivers.requests) == 1)
+    await outbox.redeliver(db, "cb_1", world.clock.ms)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    gate.set()
+    world.clock.ms += CALLBACK_LEASE_MS
+    dispatcher = world.dispatcher("next")
+    async with running(dispatcher):
+        await world.until_attempts(1)
+        world.clock.ms += CALLBACK_LEASE_MS
+        await world.poll(dispatcher)
+    assert world.receivers.attempts == ["1", "1"]
+    assert await world.state() is CallbackState.DELIVERED
 
 
 async def test_retry_does_not_wait_for_the_next_poll(db: Database) -> None:

@@ -193,6 +193,64 @@ async def test_all_readers_of_a_process_are_fed_by_one_poll(db: Database) -> Non
         reader.close()
 
 
+# --- a standby that was promoted --------------------------------------------------------------------------------
+
+
+async def lose(db: Database, *, after: int, others: int) -> None:
+    """Lose the last events, as an asynchronous standby does, and store other ones under their numbers."""
+    delete = Statement("DELETE FROM organization_events WHERE seq > :after", {"after": after})
+    await db.write([delete, *other_events(others)])
+
+
+def other_events(count: int) -> list[Statement]:
+    return stored_events.append(ORG, [b'{"type":"map_live"}'] * count, at_ms=2)
+
+
+async def read_others(reader: OrganizationReader, last: int) -> list[tuple[int, str]]:
+    """The ids and types of events up to this one."""
+    found: list[tuple[int, str]] = []
+    while not found or found[-1] != (last, "map_live"):
+        found += [(seq, item["type"]) for seq, item in await frames(reader)]
+    return found
+
+
+@databases.on_both
+@pytest.mark.parametrize("others", [1, 3, 7], ids=["fewer", "as many", "more"])
+async def test_open_reader_gets_its_position_and_events_whose_numbers_are_used_again(db: Database, others: int) -> None:
+    streams = process(db)
+    reader, behind = await streams.organizations.open(ORG, 0), await streams.organizations.open(ORG, 0)
+    await append(db, 5)
+    assert await read_until(reader, 5) == [1, 2, 3, 4, 5]
+    await lose(db, after=2, others=others)
+    await db.write(other_events(1))
+    last = 2 + others + 1
+    expected = [(seq, "map_live") for seq in range(3, last + 1)]
+    assert await read_others(reader, last) == [(2, "position"), *expected]
+    assert await read_others(behind, last) == [(1, "score_changed"), (2, "score_changed"), *expected]
+    for one in (reader, behind):
+        one.close()
+
+
+async def test_reader_that_reconnects_before_the_loss_was_noticed_is_told_the_newest(db: Database) -> None:
+    class OwnDatabase(databases.DelegatingDatabase):
+        """It is polled only after a write of this process."""
+
+        is_shared = False
+
+    pace = PollPace(poll_s=3_600.0, gather_s=0.0)
+    streams = Streams(db=OwnDatabase(db), live=LocalMatches(), metrics=Metrics(Registry()), pace=pace)
+    other = await streams.organizations.open(ORG, 0)
+    await append(db, 5)
+    streams.organizations.wake()
+    assert await read_until(other, 5) == [1, 2, 3, 4, 5]
+    await lose(db, after=2, others=1)
+    reader = await streams.organizations.open(ORG, 5)
+    assert await frames(reader) == [(3, {"type": "position"})]
+    assert await read_others(other, 3) == [(2, "position"), (3, "map_live")]
+    for one in (reader, other):
+        one.close()
+
+
 class CountingDatabase(databases.DelegatingDatabase):
     """Counts the reads of events."""
 
@@ -287,6 +345,19 @@ async def test_reader_behind_the_retention_gets_a_gap_and_the_rest(db: Database)
     assert await read_until(exact, 10) == [8, 9, 10]
     for reader in (late, exact):
         reader.close()
+
+
+async def test_events_before_the_newest_that_were_deleted_are_not_taken_for_lost_ones(db: Database) -> None:
+    await append(db, 5)
+    await append(db, at_ms=10 * STREAM_DAYS * DAY_MS)
+    assert await stored_events.prune(db, STREAM_DAYS * DAY_MS) == 5
+    streams = process(db)
+    reader = await streams.organizations.open(ORG, 6)
+    for seq in (7, 8):
+        await append(db)
+        streams.organizations.wake()
+        assert await frames(reader) == [(seq, {"type": "score_changed", "number": seq})]
+    reader.close()
 
 
 def test_gap_is_valid_json() -> None:

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import pytest
 
+from cs2_protocol.log_lines import player_lines
+from matchpod.core.events import GameEvent
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.result import live_match
+from matchpod.cs2 import interpreter
+from matchpod.cs2.combat import Combat
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold, LiveState
@@ -30,17 +35,51 @@ harness = databases.sqlite_harness
 
 
 class CountingDatabase(databases.DelegatingDatabase):
-    """A database that counts the log entries read from it."""
+    """A database that counts its reads, and the log entries read from it."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
+        self.reads = 0
         self.entries_read = 0
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         rows = await super().read(sql, params)
+        self.reads += 1
         if "FROM raw_log " in sql:
             self.entries_read += len(rows)
         return rows
+
+
+class HoldingDatabase(databases.DelegatingDatabase):
+    """A database of which one read of a log returns late."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.hold_next = False
+        self.is_held = asyncio.Event()
+        self.may_return = asyncio.Event()
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        rows = await super().read(sql, params)
+        if self.hold_next and "FROM raw_log " in sql:
+            self.hold_next = False
+            self.is_held.set()
+            await self.may_return.wait()
+        return rows
+
+
+class FailingOnce:
+    """Raises on one kill of a match, once; other lines of its entry are lost with it."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self._left = 10
+
+    def __call__(self, combat: Combat, at_ms: int, line: player_lines.Killed) -> GameEvent | None:
+        self._left -= 1
+        if self._left == 0:
+            raise self._error
+        return combat.killed(at_ms, line)
 
 
 async def store(db: Database, entries: Sequence[RawEntry], server_id: str = "srv_1") -> None:
@@ -62,11 +101,15 @@ def remote_matches(db: Database) -> RemoteMatches:
     return RemoteMatches(db=db, regions=Regions([], db), turns=FoldTurns())
 
 
-def expected_state(entries: Sequence[RawEntry]) -> LiveState:
+def expected_fold(entries: Sequence[RawEntry]) -> Fold:
     fold = Fold.begin(row_of(recorded().settings), 1.0)
     for entry in entries:
         fold.apply(entry)
-    return fold.state()
+    return fold
+
+
+def expected_state(entries: Sequence[RawEntry]) -> LiveState:
+    return expected_fold(entries).state()
 
 
 def middle() -> int:
@@ -87,6 +130,16 @@ async def test_match_is_read_from_its_log(db: Database) -> None:
     assert await remote.state(row) != expected_state([])
 
 
+async def test_long_log_is_read_in_pages(db: Database) -> None:
+    row = await create_match(db)
+    entries = recorded().entries[: 3 * PAGE_ENTRIES - 2]
+    await store(db, entries)
+    remote = remote_matches(db)
+    assert await remote.state(row) == expected_state(entries)
+    (cached,) = remote._cache.values()
+    assert cached.seq == len(entries)
+
+
 async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
     plain = db
     row = await create_match(plain)
@@ -95,11 +148,13 @@ async def test_repeated_read_reads_only_new_entries(db: Database) -> None:
     await store(db, recorded().entries[:20])
     first = await remote.state(row)
     assert db.entries_read == 20
+    before = db.reads
     assert await remote.state(row) is first
-    assert db.entries_read == 20
+    assert db.entries_read == 20 + 1, "the last one, which must still be there"
     await store(db, recorded().entries[20:23])
     await remote.state(row)
-    assert db.entries_read == 23
+    assert db.entries_read == 20 + 1 + 4
+    assert db.reads == before + 2
 
 
 async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
@@ -113,7 +168,7 @@ async def test_entries_before_the_snapshot_are_not_read(db: Database) -> None:
     db = CountingDatabase(plain)
     await store(db, entries)
     assert await remote_matches(db).state(row) == expected_state(entries)
-    assert db.entries_read == len(entries) - middle()
+    assert db.entries_read == len(entries) - middle() + 1
 
 
 async def test_snapshot_of_another_version_is_ignored(db: Database) -> None:
@@ -160,11 +215,11 @@ async def test_least_recently_read_match_is_dropped_from_the_cache(db: Database)
     for number in range(MAX_MATCHES - 1):
         await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
     await remote.state(first)
-    assert db.entries_read == 10
+    assert db.entries_read == 10 + 1
     for number in range(MAX_MATCHES):
         await remote.state(row_of(recorded().settings, id=f"srv_{number}"))
     await remote.state(first)
-    assert db.entries_read == 20
+    assert db.entries_read == 10 + 1 + 10
 
 
 async def test_deadline_fires_where_the_runner_logged_it(db: Database) -> None:
@@ -193,8 +248,9 @@ async def test_ended_match_is_not_read_again(db: Database) -> None:
     remote = remote_matches(db)
     first = await remote.state(ending)
     assert (await remote.match(ending)).phase is MatchPhase.OVER
+    before = db.entries_read
     assert await remote.state(ending) is first
-    assert db.entries_read == len(recorded().entries)
+    assert db.entries_read == before + 1
 
 
 async def test_cached_match_equals_its_view_and_keeps_no_timeline_items(db: Database) -> None:
@@ -206,3 +262,103 @@ async def test_cached_match_equals_its_view_and_keeps_no_timeline_items(db: Data
     assert await remote.state(row) == expected_state(recorded().entries[: middle()])
     (cached,) = remote._cache.values()
     assert cached.fold.drain_timeline() == []
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+async def test_fold_that_an_error_left_half_changed_is_not_used_again(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await create_match(db)
+    entries = recorded().entries
+    remote = remote_matches(db)
+    await remote.state(row)
+    await store(db, entries[: middle()])
+    monkeypatch.setitem(interpreter._COMBAT, player_lines.Killed, FailingOnce(MemoryError()))
+    with pytest.raises(MemoryError):
+        await remote.match(row)
+    assert await remote.match(row) == expected_fold(entries[: middle()]).match
+
+
+async def test_fold_that_an_error_left_half_changed_is_not_used_by_others_who_wait(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await create_match(db)
+    entries = recorded().entries
+    await store(db, entries[:10])
+    holding = HoldingDatabase(db)
+    remote = remote_matches(holding)
+    await remote.state(row)
+    await store(db, entries[10 : middle()])
+    holding.hold_next = True
+    waiting = asyncio.create_task(remote.match(row))
+    await holding.is_held.wait()
+    expected = expected_fold(entries[: middle()]).match
+    monkeypatch.setitem(interpreter._COMBAT, player_lines.Killed, FailingOnce(KeyError("a bug")))
+    assert await remote.match(row) != expected, "without the entry, which may fail again"
+    holding.may_return.set()
+    assert await waiting == expected
+    assert await remote.match(row) == expected
+
+
+# --- a standby that was promoted ----------------------------------------------------------------------------------
+
+
+async def lose_entries(db: Database, after_seq: int) -> None:
+    """Lose the last entries of a match, as an asynchronous standby does."""
+    params = {"seq": after_seq}
+    lose = Statement("DELETE FROM raw_log WHERE seq > :seq", params)
+    await db.write([lose, Statement("UPDATE raw_log_heads SET seq = :seq", params)])
+
+
+async def test_match_is_read_again_if_its_log_has_become_shorter(db: Database) -> None:
+    row = await create_match(db)
+    entries = recorded().entries
+    await store(db, entries[: middle()])
+    remote = remote_matches(db)
+    await remote.state(row)
+    await lose_entries(db, middle() - 9)
+    assert await remote.state(row) == expected_state(entries[: middle() - 9])
+
+
+@pytest.mark.parametrize("stored", [3, 9, 20], ids=["fewer", "as many", "more"])
+async def test_match_is_read_again_if_numbers_of_its_log_were_used_again(db: Database, stored: int) -> None:
+    row = await create_match(db)
+    entries, kept = recorded().entries, middle() - 9
+    await store(db, entries[: middle()])
+    remote = remote_matches(db)
+    await remote.state(row)
+    await lose_entries(db, kept)
+    others = entries[kept + 5 : kept + 5 + stored]
+    await store(db, others)
+    assert await remote.state(row) == expected_state([*entries[:kept], *others])
+    await store(db, entries[kept + 5 + stored : kept + 5 + stored + 2])
+    assert await remote.state(row) == expected_state([*entries[:kept], *entries[kept + 5 : kept + 5 + stored + 2]])
+
+
+async def test_match_that_was_read_from_its_snapshot_only_notices_a_shorter_log(db: Database) -> None:
+    row = await create_match(db)
+    entries, kept = recorded().entries, middle() - 9
+    fold = Fold.begin(row, 1.0)
+    for entry in entries[: middle()]:
+        fold.apply(entry)
+    await store(db, entries[: middle()])
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    remote = remote_matches(db)
+    await remote.state(row)
+    await lose_entries(db, kept)
+    await db.write([snapshots.delete(row.id)])
+    assert await remote.state(row) == expected_state(entries[:kept])
+
+
+async def test_match_is_kept_if_its_log_was_compressed_or_deleted_after_its_retention(db: Database) -> None:
+    row = await create_match(db)
+    await store(db, recorded().entries)
+    remote = remote_matches(db)
+    first = await remote.state(row)
+    await raw_log.compress(db, row.id)
+    assert await remote.state(row) is first
+    await db.write([Statement("UPDATE servers SET phase = 'released'")])
+    assert await raw_log.prune(db, 2**53) > 0
+    assert await remote.state(row) is first

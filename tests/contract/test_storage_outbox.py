@@ -341,6 +341,26 @@ async def test_given_up_callback_can_be_redelivered_on_request(db: Database) -> 
     assert [row.id for row in await claim(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
 
 
+async def test_redelivery_requested_during_a_claim_without_an_attempt_is_due_after_its_lease(db: Database) -> None:
+    await store(db, callback())
+    (claimed,) = await claim(db, owner="me", now_ms=50, limit=1)
+    assert await outbox.redeliver(db, "cb_1", 60)
+    await db.write([outbox.unclaim(claimed, 70)])
+    assert await claim(db, owner="you", now_ms=49 + CALLBACK_LEASE_MS, limit=1) == []
+    (again,) = await claim(db, owner="you", now_ms=50 + CALLBACK_LEASE_MS, limit=1)
+    assert again.unrecorded == 1
+    await record(db, 1, delivered=True)
+    assert await only_callback(db) == callback(attempts=1, next_at_ms=None, delivered_at_ms=60)
+
+
+async def test_lease_of_an_attempt_with_a_requested_redelivery_ends_with_its_process(db: Database) -> None:
+    await store(db, callback())
+    await claim(db, owner="me", now_ms=50, limit=1)
+    assert await outbox.redeliver(db, "cb_1", 60)
+    await servers.drop_leases(db, 70)
+    assert len(await claim(db, owner="you", now_ms=70, limit=1)) == 1
+
+
 async def test_callbacks_are_listed_by_organization_and_state_newest_first(db: Database) -> None:
     await store(
         db,

@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from matchpod.app.http_server import DEFAULT_PATIENCE, HttpServer, bind, port_of
-from matchpod.service.streams.map_streams import PAGE
+from matchpod.service.streams.channels import PAGE
 from matchpod.web.event_streams import HEARTBEAT_S, OPENING, StreamPace
 from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.http.connections import Connections, Patience

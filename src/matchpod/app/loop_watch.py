@@ -4,7 +4,7 @@ All matches of a process share its event loop, so code that never returns stops 
 after a restart, must take them over. A thread asks the loop for a sign of life several times a second. It counts only
 the time in which it ran itself: a process that was stopped, a suspended machine or a debugger is not a stall. Code that
 never releases the lock of the interpreter (a regular expression) stops this thread too; then a signal ends the process
-after the same time, in CPU time.
+after the same time, in CPU time. No error ends the thread while the loop lives, as it must postpone that signal.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from queue import SimpleQueue
 from typing import Final
 
 TICK_S: Final = 0.25
@@ -113,40 +114,65 @@ class _LoopWatch:
         self._clock = StallClock(exit_s)
         self._loop_thread = threading.get_ident()
         self._has_answered = True
+        self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
+        # Log records are written by a thread of their own: what stalls the loop may hold the lock of the log. It exists
+        # from the start: when the loop stalls, there may be no room for another thread.
+        self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 
     def start(self) -> None:
         if self._exit_s:
             # Its handler needs no lock of the interpreter: it prints all stacks, then the signal ends the process.
             faulthandler.register(signal.SIGPROF, file=STDERR, all_threads=True, chain=True)
+        self._writer.start()
         self._thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
         self._thread.join()
+        self._records.put(None)
         if self._exit_s:
-            signal.setitimer(signal.ITIMER_PROF, 0)
             faulthandler.unregister(signal.SIGPROF)
 
     def _run(self) -> None:
-        while not self._stopped.wait(TICK_S):
-            if self._exit_s:
-                signal.setitimer(signal.ITIMER_PROF, self._exit_s)
-            has_answered, stalled_s = self._has_answered, self._clock.stalled_s
-            verdict = self._clock.look(time.monotonic(), has_answered=has_answered)
-            if has_answered:
-                self._has_answered = False
+        try:
+            while True:
                 try:
-                    stall_s = stalled_s if stalled_s >= STALL_S else 0.0
-                    self._loop.call_soon_threadsafe(self._answer, stall_s, time.monotonic())
-                except RuntimeError:
-                    return  # the loop is closed
-            if verdict is LoopVerdict.LOG:
-                self._log_stack("event loop stalled", logging.WARNING)
-            elif verdict is LoopVerdict.EXIT:
+                    if self._stopped.wait(TICK_S) or self._loop.is_closed():
+                        return
+                    self._look()
+                except Exception:  # noqa: BLE001 - without this thread, the signal would end a healthy process
+                    self._report_failure()
+                    time.sleep(TICK_S)
+        finally:
+            if self._exit_s:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def _look(self) -> None:
+        if self._exit_s:
+            signal.setitimer(signal.ITIMER_PROF, self._exit_s)
+        has_answered, stalled_s = self._has_answered, self._clock.stalled_s
+        verdict = self._clock.look(time.monotonic(), has_answered=has_answered)
+        if has_answered:
+            self._ask(stalled_s if stalled_s >= STALL_S else 0.0)
+        if verdict is LoopVerdict.LOG:
+            self._log_stack("event loop stalled", logging.WARNING)
+        elif verdict is LoopVerdict.EXIT:
+            try:
                 self._log_stack("process ends itself: event loop stalled for too long", logging.CRITICAL)
+            finally:
                 os._exit(EXIT_CODE)
+
+    def _ask(self, stalled_s: float) -> None:
+        """Ask the loop for a sign of life, and report the stall that has ended."""
+        self._has_answered = False
+        try:
+            self._loop.call_soon_threadsafe(self._answer, stalled_s, time.monotonic())
+        except BaseException:
+            self._has_answered = True  # there is no question to answer
+            raise
 
     def _answer(self, stalled_s: float, asked_s: float) -> None:
         self._has_answered = True
@@ -154,12 +180,30 @@ class _LoopWatch:
         if stalled_s:
             self._on_stall(stalled_s)
 
+    def _report_failure(self) -> None:
+        """Log the current error, unless one was logged before or the loop is closed."""
+        if not self._has_failed and not self._loop.is_closed():
+            self._has_failed = True
+            with suppress(Exception):
+                message, level = "loop watch failed", logging.ERROR
+                self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), sys.exc_info()))
+
     def _log_stack(self, message: str, level: int) -> None:
-        """Log where the loop is, in a thread of its own: what stalls the loop may hold the lock of the log."""
+        """Log where the loop is."""
         frame = sys._current_frames().get(self._loop_thread)
         stack = "" if frame is None else "".join(traceback.format_stack(frame))
         about = {"stalled_s": round(self._clock.stalled_s, 1)}
-        record = _log.makeRecord(_log.name, level, __file__, 0, message, (), None, extra=about, sinfo=stack)
-        writing = threading.Thread(target=_log.handle, args=(record,), daemon=True)
-        writing.start()
-        writing.join(LAST_WORDS_S)
+        self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), None, extra=about, sinfo=stack))
+
+    def _write(self, record: logging.LogRecord) -> None:
+        """Let a record be written, and wait for that, but not for long."""
+        is_written = threading.Event()
+        self._records.put((record, is_written))
+        is_written.wait(LAST_WORDS_S)
+
+    def _write_records(self) -> None:
+        while (item := self._records.get()) is not None:
+            record, is_written = item
+            with suppress(Exception):  # a handler with a bug; the next record may be the last one
+                _log.handle(record)
+            is_written.set()

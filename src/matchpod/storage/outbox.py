@@ -27,6 +27,9 @@ from matchpod.storage.servers import HANDOVER_MS, LATEST_REPEAT_MS
 CALLBACK_LEASE_MS: Final = 30_000
 """How long the lease of a callback lasts: an attempt takes at most 15 s."""
 
+REDELIVERY: Final = "redelivery"
+"""The owner of a lease during which a redelivery was requested: the attempt goes on, and another one follows it."""
+
 REPEAT_AFTER_MS: Final = (0, 60_000, 120_000, 240_000, 480_000, LATEST_REPEAT_MS)
 """How long after an attempt that was not recorded it is repeated, by the number of attempts not recorded before it.
 
@@ -121,7 +124,8 @@ _IS_GIVEN_UP: Final = STATE_CONDITIONS[CallbackState.GIVEN_UP]
 
 _MAKE_DUE: Final = (
     "UPDATE callbacks SET next_at_ms = :now_ms, delivered_at_ms = NULL,"
-    " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END"
+    " unrecorded = CASE WHEN lease_owner IS NULL THEN 0 ELSE 1 END,"
+    f" lease_owner = CASE WHEN lease_owner IS NULL THEN NULL ELSE '{REDELIVERY}' END"
 )
 
 
@@ -239,6 +243,15 @@ async def claim_callbacks(db: Database, ids: Sequence[str], *, owner: str, now_m
     return [by_id[callback_id] for callback_id in ids if callback_id in by_id]
 
 
+def extend_leases(ids: Sequence[str], now_ms: int) -> Statement:
+    """Extend the expired leases of attempts that are not recorded yet, so that no other process repeats them."""
+    listed, params = rows.parameter_list("id", ids)
+    return Statement(
+        f"UPDATE callbacks SET lease_until_ms = :until_ms WHERE id IN {listed} AND {_IS_DUE}",
+        {"now_ms": now_ms, "until_ms": now_ms + CALLBACK_LEASE_MS, **params},
+    )
+
+
 async def _with_results(db: Database, callbacks: Sequence[CallbackRow]) -> list[CallbackRow]:
     """Insert the results into the bodies that are stored without them."""
     lacking = [row.server_id for row in callbacks if packed.lacks_result(row.body)]
@@ -259,8 +272,8 @@ def unclaim(row: CallbackRow, now_ms: int) -> Statement:
     """Note that no attempt was made under this lease. The callback is due again when the lease expires."""
     return Statement(
         "UPDATE callbacks SET unrecorded = unrecorded - 1, next_at_ms = :now_ms"
-        " WHERE id = :id AND lease_owner = :owner AND lease_until_ms = :until_ms",
-        {"id": row.id, "owner": row.lease_owner, "until_ms": row.lease_until_ms, "now_ms": now_ms},
+        " WHERE id = :id AND lease_until_ms = :until_ms",  # each lease ends later than the one before
+        {"id": row.id, "until_ms": row.lease_until_ms, "now_ms": now_ms},
     )
 
 
@@ -275,7 +288,7 @@ def record_attempt(
 ) -> list[Statement]:
     """Record attempt `number` and end the lease; NothingChangedError if this number is already recorded.
 
-    After a success, or if `next_at_ms` is None, no attempt is scheduled.
+    After a success, or if `next_at_ms` is None, no attempt is scheduled, unless a redelivery was requested meanwhile.
     The `headers` must not contain secrets.
     """
     attempt = AttemptRow(
@@ -288,7 +301,9 @@ def record_attempt(
         headers=None if headers is None else msgspec.json.encode(headers),
     )
     update = Statement(
-        "UPDATE callbacks SET attempts = :number, next_at_ms = :next_at_ms, delivered_at_ms = :delivered_at_ms,"
+        "UPDATE callbacks SET attempts = :number,"
+        f" next_at_ms = CASE WHEN lease_owner = '{REDELIVERY}' THEN next_at_ms ELSE :next_at_ms END,"
+        f" delivered_at_ms = CASE WHEN lease_owner = '{REDELIVERY}' THEN delivered_at_ms ELSE :delivered_at_ms END,"
         " lease_owner = NULL, lease_until_ms = NULL,"
         " unrecorded = CASE WHEN unrecorded > 0 THEN unrecorded - 1 ELSE 0 END"
         " WHERE id = :id AND attempts = :attempts_before",

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from matchpod.app.loop_watch import LOG_EVERY_S, MAX_STEP_S, STALL_S, TICK_S, LoopVerdict, StallClock, watched_loop
+from matchpod.app.loop_watch import (
+    EXIT_CODE,
+    LOG_EVERY_S,
+    MAX_STEP_S,
+    STALL_S,
+    TICK_S,
+    LoopVerdict,
+    StallClock,
+    watched_loop,
+)
 
 
 def look_for(clock: StallClock, seconds: float, *, since_s: float, has_answered: bool = False) -> list[LoopVerdict]:
@@ -85,6 +99,95 @@ async def test_lag_is_how_long_a_call_waits_for_the_loop() -> None:
             while not lags or max(lags) < 0.5:
                 await asyncio.sleep(TICK_S)
     assert all(lag >= 0 for lag in lags)
+
+
+async def test_stall_is_logged_if_no_thread_can_be_started(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lags: list[float] = []
+    with watched_loop(exit_s=0, on_stall=lambda _: None, on_lag=lags.append):
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+        _block_the_loop(2.5)
+        lags.clear()
+        await _until(lambda: len(lags) > 2)
+    assert "event loop stalled" in [record.message for record in caplog.records]
+
+
+async def test_error_in_the_watch_does_not_end_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, ask = asyncio.get_running_loop(), asyncio.get_running_loop().call_soon_threadsafe
+    errors = iter([MemoryError(), RuntimeError("a bug"), MemoryError()])
+    lags: list[float] = []
+    stalls: list[float] = []
+
+    def ask_or_fail(*args: object) -> object:
+        error = next(errors, None)
+        if error is not None:
+            raise error
+        return ask(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", ask_or_fail)
+    with watched_loop(exit_s=60.0, on_stall=stalls.append, on_lag=lags.append):
+        await _until(lambda: len(lags) > 2)
+    assert stalls == [], "a question that was not asked is not a stall"
+    failures = [record for record in caplog.records if record.message == "loop watch failed"]
+    assert [(record.levelno, record.exc_info is not None) for record in failures] == [(logging.ERROR, True)]
+
+
+def test_timer_is_disarmed_when_the_watch_ends_by_itself() -> None:
+    async def leave_the_watch_behind() -> threading.Thread:
+        watch = watched_loop(exit_s=60.0, on_stall=lambda _: None)
+        watch.__enter__()
+        kept.append(watch)
+        await _until(lambda: signal.getitimer(signal.ITIMER_PROF)[0] > 0)
+        return next(one for one in threading.enumerate() if one.name == "loop watch")
+
+    kept: list[object] = []
+    thread = asyncio.run(leave_the_watch_behind())
+    thread.join(60)
+    assert not thread.is_alive(), "its loop is closed"
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+_HANGING = """
+import asyncio, logging, threading, time
+from matchpod.app.loop_watch import watched_loop
+
+def refuse(*_):
+    raise RuntimeError("can't start new thread")
+
+async def main():
+    with watched_loop(exit_s=2.0, on_stall=print):
+        threading.Thread.start = refuse
+        {hang}
+
+logging.basicConfig()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("hang", "has_last_words"),
+    [("time.sleep(600)", True), ("logging.root.handlers[0].acquire(); time.sleep(600)", False)],
+)
+def test_process_that_hangs_without_a_thread_to_spare_ends_itself(hang: str, has_last_words: bool) -> None:
+    """With the lock of the log held, nothing can be written, and nothing waits for it either."""
+    done = subprocess.run(
+        [sys.executable, "-c", _HANGING.format(hang=hang)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == EXIT_CODE, done.stderr
+    assert ("process ends itself: event loop stalled for too long" in done.stderr) is has_last_words
+
+
+def _no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(TICK_S)
 
 
 def _block_the_loop(seconds: float) -> None:

@@ -13,18 +13,20 @@ from msgspec.structs import replace
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.core.match.played_map import MapStatus
-from matchpod.ports import Database, DatabaseUnavailableError, Row, Value
+from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
+from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.streams.channels import RING, MapChannel, StreamItem, type_of
-from matchpod.service.streams.map_streams import PAGE, Reader, Streams
+from matchpod.service.streams.channels import PAGE, RING, MapChannel, StreamItem, type_of
+from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.service.streams.readers import PollPace
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
 from tests.contract.databases import DelegatingDatabase
+from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.vaults import VAULT
 
 TIMEOUT_S = 20.0
@@ -38,6 +40,10 @@ def line(seq: int, kind: str = "kill") -> bytes:
 
 def lines(first: int, last: int) -> list[bytes]:
     return [line(seq) for seq in range(first, last + 1)]
+
+
+def other_lines(first: int, last: int) -> list[bytes]:
+    return [line(seq, "chat") for seq in range(first, last + 1)]
 
 
 def map_row(number: int = 1) -> MapRow:
@@ -106,6 +112,10 @@ class PolledMatches(LocalMatches):
             await asyncio.sleep(0)
 
 
+async def _write_nothing(_: Sequence[Statement]) -> None:
+    raise AssertionError("nothing is written")
+
+
 class World:
     """Streams, and a database with a match of three maps."""
 
@@ -127,6 +137,29 @@ class World:
         """Store items and publish them, as a recorder does."""
         await self.store(first, last, number=number)
         self.streams.publish(f"map-{number}", first, lines(first, last))
+
+    async def lose(self, after: int, *, number: int = 1) -> None:
+        """Lose the last items, as an asynchronous standby does; each must be a batch of its own."""
+        sql = "DELETE FROM map_events WHERE map_id = :map_id AND first_seq > :after"
+        await self.db.write([Statement(sql, {"map_id": f"map-{number}", "after": after})])
+
+    async def store_others(self, first: int, last: int, *, number: int = 1) -> None:
+        """Store other items under these numbers."""
+        await self.db.write([map_events.append(f"map-{number}", first, other_lines(first, last), at_ms=2)])
+
+    async def record_others(self, first: int, last: int, *, number: int = 1) -> None:
+        """Store and publish other items under these numbers."""
+        await self.store_others(first, last, number=number)
+        self.streams.publish(f"map-{number}", first, other_lines(first, last))
+
+    async def load_again(self) -> None:
+        """Load the match from what is stored, as its next runner does."""
+        row = row_of(recorded().settings, id=SERVER)
+        fold = Fold.begin(row, 1.0)
+        recorder = Recorder(
+            row, fold, db=self.db, write=_write_nothing, streams=self.streams, server_name="", tick_s=float
+        )
+        await recorder.begin()
 
     async def end(self) -> list[MapRow]:
         """Make all maps final."""
@@ -167,6 +200,11 @@ async def read_all(reader: Reader) -> list[str]:
     while (frames := await reader.next(TIMEOUT_S)) is not None:
         found += ids(frames)
     return found
+
+
+def frames_of(first: int, items: Sequence[bytes]) -> bytes:
+    """The frames of a map's items, numbered from `first`."""
+    return b"".join(StreamItem(seq, item).frame() for seq, item in enumerate(items, first))
 
 
 async def read_available(reader: Reader) -> list[str]:
@@ -332,14 +370,23 @@ async def test_lost_repeated_or_reordered_publications_change_nothing(world: Wor
     assert await read_available(late) == numbers(1, 9)
 
 
-async def test_reader_with_a_position_past_the_end_waits_until_it_is_reached(world: World) -> None:
+async def test_reader_with_a_position_past_the_end_gets_the_next_items(world: World) -> None:
     reader = await world.open(after=3)
     await world.record(1, 2)
-    assert await read_available(reader) == []
-    await world.record(3, 4)
-    assert await read_available(reader) == ["4"]
+    assert await read_available(reader) == ["1", "2"]
     far = await world.open(after=2**53 - 1)
     assert await read_available(far) == []
+    await world.record(3, 4)
+    assert await read_available(reader) == await read_available(far) == ["3", "4"]
+
+
+async def test_reader_that_is_further_than_the_channel_gets_no_item_twice(world: World) -> None:
+    await world.record(1, 2)
+    await world.open()
+    await world.store(3, 4)  # by another process, from which the reader got them
+    reader = await world.open(after=4)
+    await world.record(5, 5)
+    assert await read_available(reader) == ["5"]
 
 
 async def test_deleted_items_are_skipped(world: World) -> None:
@@ -516,6 +563,102 @@ async def test_database_outage_rejects_new_readers_and_delays_others(world: Worl
     assert len(world.streams) == 1
     world.db.error = None
     assert ids(await reading) == ["1", "2"]
+
+
+# --- a standby that was promoted ------------------------------------------------------------------------------------
+
+
+async def test_open_reader_gets_items_whose_numbers_are_used_again(world: World) -> None:
+    reader, behind = await world.open(), await world.open()
+    for seq in range(1, 6):
+        await world.record(seq, seq)
+    assert await read_available(reader) == numbers(1, 5)
+    await world.lose(after=2)
+    await world.load_again()
+    await world.record_others(3, 4)
+    assert await reader.next(0.0) == frames_of(3, other_lines(3, 4))
+    assert await behind.next(0.0) == frames_of(1, [*lines(1, 2), *other_lines(3, 4)])
+    await world.record_others(5, 7)
+    assert await reader.next(0.0) == frames_of(5, other_lines(5, 7))
+
+
+@pytest.mark.parametrize("last", [4, 5, 9], ids=["fewer", "as many", "more"])
+@pytest.mark.parametrize("is_published", [False, True])
+async def test_reader_at_another_process_gets_items_whose_numbers_are_used_again(
+    world: World, last: int, is_published: bool
+) -> None:
+    world.db.has_other_writers = True
+    world.streams = world.new_streams(PollPace(poll_s=0.001))
+    for seq in range(1, 6):
+        await world.store(seq, seq)
+    reader = await world.open()
+    assert await read_available(reader) == numbers(1, 5)
+    if is_published:
+        await world.record(6, 6)
+        assert await read_available(reader) == ["6"]
+    await world.live.polled(2)
+    world.db.error = DatabaseUnavailableError("gone")
+    await world.live.polled(2)  # no poll that began before sees what follows
+    await world.lose(after=2)
+    await world.store_others(3, last)
+    world.db.error = None
+    assert await reader.next(TIMEOUT_S) == frames_of(3, other_lines(3, last))
+    await world.store_others(last + 1, last + 1)
+    assert await reader.next(TIMEOUT_S) == frames_of(last + 1, other_lines(last + 1, last + 1))
+
+
+async def test_reader_that_reconnects_with_a_lost_number_gets_the_next_items(world: World) -> None:
+    for seq in range(1, 6):
+        await world.record(seq, seq)
+    await world.lose(after=2)
+    reader = await world.open(after=5)
+    assert await read_available(reader) == []
+    await world.record_others(3, 4)
+    assert await reader.next(0.0) == frames_of(3, other_lines(3, 4))
+
+
+async def test_reader_that_reconnects_before_the_loss_was_noticed_gets_the_next_items(world: World) -> None:
+    other = await world.open()
+    for seq in range(1, 6):
+        await world.record(seq, seq)
+    await world.lose(after=2)
+    reader = await world.open(after=6)
+    await world.record_others(3, 4)
+    assert await reader.next(0.0) == frames_of(3, other_lines(3, 4))
+    assert await other.next(0.0) == frames_of(1, [*lines(1, 2), *other_lines(3, 4)])
+
+
+async def test_page_that_is_read_while_items_are_lost_is_read_again(world: World) -> None:
+    for seq in range(1, 6):
+        await world.store(seq, seq)
+    reader = await world.open(after=3)
+    held = world.db.hold()
+    reading = asyncio.create_task(reader.next(TIMEOUT_S))
+    await world.db.reached.wait()
+    world.db.held = None
+    await world.lose(after=2)
+    await world.load_again()
+    await world.record_others(3, 3)
+    held.set()
+    assert await reading == frames_of(3, other_lines(3, 3))
+
+
+async def test_stream_of_a_match_goes_back_on_the_map_that_lost_items(world: World) -> None:
+    reader = await world.streams.open_server(world.rows, [])
+    assert reader is not None
+    for seq in (1, 2, 3):
+        await world.record(seq, seq)
+    await world.record(1, 1, number=2)
+    assert await read_available(reader) == ["1", "2", "3", "3.1"]
+    await world.lose(after=1)
+    await world.load_again()
+    await world.record_others(2, 2)
+    await world.record(2, 2, number=2)
+    assert await read_available(reader) == ["2.1", "2.2"]
+    again = await world.streams.open_server(world.rows, [3, 9, 4])
+    assert again is not None
+    await world.record(3, 3, number=2)
+    assert await read_available(again) == ["2.3"]
 
 
 # --- all maps of a match --------------------------------------------------------------------------------------------

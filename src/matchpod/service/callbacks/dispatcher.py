@@ -193,8 +193,13 @@ class CallbackDispatcher:
             due += await find(without_orgs=[*full_orgs, *{row.org_id for row in due}])
         turns = self._shares.choose([_receiver(row) for row in due], self._limits.page, rank=self._rank)
         ids = [due[position].id for position in turns]
-        if ids:
-            for row in await outbox.claim_callbacks(self._db, ids, owner=self._owner, now_ms=now_ms):
+        # Leases expire while attempts wait to be recorded: do not send these callbacks twice.
+        unrecorded = [callback_id for callback_id in ids if callback_id in self._in_flight]
+        if unrecorded:
+            await self._db.write([outbox.extend_leases(unrecorded, now_ms)])
+        fresh = [callback_id for callback_id in ids if callback_id not in self._in_flight]
+        if fresh:
+            for row in await outbox.claim_callbacks(self._db, fresh, owner=self._owner, now_ms=now_ms):
                 self._start(row)
         return 0 < len(ids) < len(due)
 
@@ -203,9 +208,7 @@ class CallbackDispatcher:
         return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
 
     def _start(self, row: CallbackRow) -> None:
-        # A row is claimed again if its lease expired while its attempt waits to be recorded: do not send it twice.
-        # The lease of a row that is claimed after draining is left to expire.
-        if row.id not in self._in_flight and not self._is_over:
+        if not self._is_over:  # the lease of a row that is claimed after draining is left to expire
             task = asyncio.create_task(self._deliver(row), name=f"callback {row.id}")
             self._in_flight[row.id] = task
             self._shares.hold(_receiver(row))

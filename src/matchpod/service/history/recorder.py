@@ -83,6 +83,8 @@ class Recorder:
         self._stored = await map_events.last_seqs(self._db, self._row.id)
         maps = await history.maps_of(self._db, self._row.id)
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
+        for one in maps:
+            await self._streams.compare(one.id)
 
     def due_ms(self, now_ms: int) -> int | None:
         """When `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Set
+from itertools import takewhile
 from typing import Final
 
 from matchpod.core.match.match import Match
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.ports import Database
+from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold, LiveState
-from matchpod.service.match_log.replay import apply_after, as_lost, open_match
+from matchpod.service.match_log.replay import PAGE_ENTRIES, as_lost, open_match, page_after
 from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
 from matchpod.service.regions.regions import Regions
+from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
@@ -30,8 +33,14 @@ class _Cached:
     def __init__(self, fold: Fold, seq: int, log_from_seq: int) -> None:
         self.fold = fold
         self.seq = seq
+        """The number of the last applied entry."""
+        self.received_ms: int | None = None
+        """When that entry was received; None if it is not known yet."""
         self.log_from_seq = log_from_seq
         self.state: LiveState | None = None
+        self.is_broken = False
+        """True if the fold must not be used any longer: an error left it half changed, or its log is no longer the
+        one that was applied."""
 
 
 class RemoteMatches:
@@ -65,32 +74,59 @@ class RemoteMatches:
         lost: set[int] = set()
         while True:
             try:
-                return await self._read(row, lost)
+                cached = await self._read(row, lost)
             except EntryFailedError as exc:
-                self._cache.pop(row.id, None)
                 if exc.entry.seq in lost or len(lost) >= MAX_LOST:
                     raise
                 lost.add(exc.entry.seq)
+                continue
+            if not cached.is_broken:  # otherwise by another caller, or because of its log
+                return cached
 
     async def _read(self, row: ServerRow, lost: Set[int]) -> _Cached:
         cached = None if lost else self._cache.get(row.id)
-        if cached is None or cached.log_from_seq != row.log_from_seq:
+        if cached is None or cached.is_broken or cached.log_from_seq != row.log_from_seq:
             cached = await self._open(row, lost)
-        current = cached
+        await self._apply_new(row.id, cached, lost)
+        if not lost and not cached.is_broken:
+            self._keep(row.id, cached)
+        return cached
+
+    async def _apply_new(self, server_id: str, cached: _Cached, lost: Set[int]) -> None:
+        """Apply the entries after the last applied one, which is read too: it must still be the same."""
 
         def step(entry: RawEntry) -> bool:
             # Two callers may be here at once with the same entries.
-            if entry.seq == current.seq + 1:
-                self._turns.apply(current.fold, as_lost(entry) if entry.seq in lost else entry)
-                current.fold.drain_timeline()  # its runner stores the items; they are not needed here
-                current.seq = entry.seq
-                current.state = None
-            return True
+            if entry.seq == cached.seq + 1 and not cached.is_broken:
+                cached.is_broken = True  # until the entry is applied as a whole
+                self._turns.apply(cached.fold, as_lost(entry) if entry.seq in lost else entry)
+                cached.fold.drain_timeline()  # its runner stores the items; they are not needed here
+                cached.seq, cached.received_ms, cached.state = entry.seq, entry.received_ms, None
+                cached.is_broken = False
+            return not cached.is_broken
 
-        await apply_after(self._db, row.id, cached.seq, step, turns=self._turns)
-        if not lost:
-            self._keep(row.id, cached)
-        return cached
+        while not cached.is_broken:
+            seq, received_ms = cached.seq, cached.received_ms
+            page = await page_after(self._db, server_id, seq - 1)
+            last = page[0] if page and page[0].seq == seq else None
+            if received_ms is None:
+                if last is not None and cached.seq == seq:
+                    cached.received_ms = last.received_ms
+            elif not await self._is_same(server_id, seq, received_ms, last):
+                cached.is_broken = True
+                return
+            new = list(takewhile(lambda entry: entry.kind != EntryKind.ENDED, page if last is None else page[1:]))
+            await self._turns.run(new, step)
+            if len(new) < PAGE_ENTRIES - 1 or cached.seq == seq:
+                return
+
+    async def _is_same(self, server_id: str, seq: int, received_ms: int, stored: RawEntry | None) -> bool:
+        """False if the stored entry is not the one that was applied: the database has failed over to a standby that
+        lacked the last entries, so their numbers are used again.
+        """
+        if stored is not None:
+            return stored.received_ms == received_ms
+        return await raw_log.newest_seq(self._db, server_id) >= seq  # deleted after its retention
 
     async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)

@@ -2,16 +2,23 @@
 
 A channel exists while it has readers. Items are published by the writer and polled from the database, so they may
 arrive twice, late, or with gaps: known items are dropped, and a gap clears the ring. A reader that needs items that are
-not in the ring reads the database, which has all of them.
+not in the ring reads the database, which has all of them, unless it failed over to a standby that lacks the last ones.
+Then their numbers are used again: the channel and its readers go back to the last item that is still stored.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 from typing import Final, Protocol
 
 import msgspec
+
+PAGE: Final = 200
+"""Maximum items read or sent at once, about 60 KB: held besides the buffer of the connection if the client does not
+read."""
 
 RING: Final = 64
 """Minimum number of items in a full ring: half a minute of play, for readers that are slightly behind. The maximum is
@@ -67,11 +74,18 @@ def type_of(line: bytes) -> bytes:
     return named.encode() if _TYPE.fullmatch(named) else DEFAULT_TYPE
 
 
+ReadAfter = Callable[[int], Awaitable[list[tuple[int, bytes]]]]
+"""Reads a page of the stored items after a number, as pairs of number and JSON."""
+
+
 class Subscriber(Protocol):
     """Waits for new items."""
 
     def wake(self) -> None:
         """Called when there is something new; must not block."""
+
+    def rewind(self, channel: Channel, seq: int) -> None:
+        """Called when the items after this number are lost: go back to it."""
 
 
 class Channel:
@@ -87,6 +101,7 @@ class Channel:
         """True if there will be no item after `newest`."""
         self._ring: list[StreamItem] = []
         self._ring_size = ring
+        self._reading = asyncio.Lock()
 
     def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
         """Append stored items; known ones are ignored."""
@@ -109,6 +124,57 @@ class Channel:
             self._ring.clear()
             self.newest = newest
             self._wake()
+
+    async def read_on(self, read_after: ReadAfter) -> None:
+        """Append the stored items that are not known yet.
+
+        The newest known one is read too: if it is not the same, the last ones were lost, and the channel goes back to
+        the last item that is the same. For that, the ring is filled with stored items.
+        """
+        async with self._reading:
+            back = 1 if len(self._ring) >= min(self.newest, RING) else RING
+            while True:
+                newest = self.newest
+                start = max(newest - back, 0)
+                page = await read_after(start)
+                last = self._last_same(start, newest, page)
+                if last < newest and back == 1:
+                    back = RING
+                    continue
+                if last < newest:
+                    self._rewind(last)
+                self._fill(page)
+                for _, run in groupby(enumerate(page), lambda one: one[1][0] - one[0]):  # runs without gaps
+                    items = [item for _, item in run]
+                    self.append(items[0][0], [line for _, line in items])
+                if len(page) < PAGE:
+                    return
+                back = 1
+
+    def _last_same(self, start: int, newest: int, stored: Sequence[tuple[int, bytes]]) -> int:
+        """The last number after `start`, up to `newest`, to which the stored items agree with the ring."""
+        # If the first ones are missing, they were deleted after their retention.
+        last = stored[0][0] - 1 if stored and stored[0][0] <= newest else start
+        for seq, line in stored:
+            known = self.after(seq - 1, 1)
+            if last == newest or seq != last + 1 or (known and known[0].line != line):
+                break
+            last = seq
+        return last
+
+    def _rewind(self, seq: int) -> None:
+        del self._ring[max(len(self._ring) - (self.newest - seq), 0) :]
+        self.newest = seq
+        for subscriber in self.subscribers:
+            subscriber.rewind(self, seq)
+        self._wake()
+
+    def _fill(self, stored: Sequence[tuple[int, bytes]]) -> None:
+        """Put the stored items before those in the ring."""
+        first = self.newest + 1 - len(self._ring)
+        before = [StreamItem(seq, line) for seq, line in stored if seq < first]
+        if before and before[0].seq + len(before) == first:  # without gaps
+            self._ring[:0] = before
 
     def complete(self) -> None:
         """End the channel: the map is over, and `newest` was compared with the database after that."""

@@ -12,20 +12,17 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from functools import partial
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.streams.channels import MapChannel, StreamItem
+from matchpod.service.streams.channels import PAGE, Channel, MapChannel, ReadAfter, StreamItem
 from matchpod.service.streams.organization_streams import OrganizationStreams
 from matchpod.service.streams.readers import DEFAULT_PACE, MAX_READERS, OpenReaders, PollPace, StreamReader
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
-
-PAGE: Final = 200
-"""Maximum items sent at once, about 60 KB: held besides the buffer of the connection if the client does not read."""
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +82,12 @@ class Reader(StreamReader):
                 return b""
         return None
 
+    def rewind(self, channel: Channel, seq: int) -> None:
+        """Go back to this number on a map."""
+        for position in self._positions:
+            if position.channel is channel:
+                position.seq = min(position.seq, seq)
+
     def _leave(self) -> None:
         self._streams.remove(self)
 
@@ -95,12 +98,14 @@ class Reader(StreamReader):
         return None
 
     async def _read(self, position: _Position, deadline: float) -> Sequence[StreamItem]:
-        newest = position.channel.newest
+        seq, newest = position.seq, position.channel.newest
         try:
-            stored = await map_events.read_after(self._db, position.channel.map_id, position.seq, limit=PAGE)
+            stored = await map_events.read_after(self._db, position.channel.map_id, seq, limit=PAGE)
         except DatabaseUnavailableError:
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()
+        if position.seq != seq:
+            return ()  # it was rewound meanwhile
         if not stored:
             position.seq = newest  # the items were deleted after their retention
         return [StreamItem(seq, line) for seq, line in stored]
@@ -154,6 +159,12 @@ class Streams:
         if channel is not None:
             channel.append(first_seq, lines)
 
+    async def compare(self, map_id: str) -> None:
+        """Compare the streams of a map with what is stored: its match was loaded, perhaps without its last items."""
+        channel = self._channels.get(map_id)
+        if channel is not None and channel.is_current:
+            await channel.read_on(_read_after(self._db, map_id))
+
     def finish(self, map_id: str) -> None:
         """End the streams of a map once they have sent everything; its final row must be committed."""
         poller = self._pollers.get(map_id)
@@ -193,7 +204,7 @@ class Streams:
         reader = Reader(self, self._db, positions, org_id=org_id, spans_maps=spans_maps)
         self._readers.add(reader)
         try:
-            await self._compare(rows)
+            await self._compare(rows, positions)
             if reader.is_at_end:
                 reader.close()
                 return None
@@ -211,17 +222,29 @@ class Streams:
             )
         return channel
 
-    async def _compare(self, rows: Sequence[MapRow]) -> None:
-        """Compare the channels of these maps with the database, unless they are up to date."""
-        channels = [self._channels[row.id] for row in rows]
-        over = [channel for row, channel in zip(rows, channels, strict=True) if row.is_final]
-        if all(one.is_current for one in channels) and all(one.is_complete for one in over):
-            return
-        last = await map_events.last_seqs(self._db, rows[0].server_id)
-        for channel in channels:
-            channel.catch_up(last.get(channel.map_id, 0))
-        for channel in over:  # final before the database was read, so nothing is missing
-            channel.complete()
+    async def _compare(self, rows: Sequence[MapRow], positions: Sequence[_Position]) -> None:
+        """Compare the channels of these maps, unless they are up to date, and the positions with the database.
+
+        A position above the last item is set back to it: that item was lost, and the next one gets its number.
+        """
+        unknown = [one for one in positions if not one.channel.is_current]
+        if unknown:
+            last = await map_events.last_seqs(self._db, rows[0].server_id)
+            for one in unknown:
+                stored = last.get(one.channel.map_id, 0)
+                one.channel.catch_up(stored)
+                one.seq = min(one.seq, stored)
+        for row, one in zip(rows, positions, strict=True):
+            channel = one.channel
+            if one not in unknown and (one.seq > channel.newest or (row.is_final and not channel.is_complete)):
+                await channel.read_on(_read_after(self._db, channel.map_id))
+                one.seq = min(one.seq, channel.newest)
+            if row.is_final:  # before the database was read, so nothing is missing
+                channel.complete()
+
+
+def _read_after(db: Database, map_id: str) -> ReadAfter:
+    return partial(map_events.read_after, db, map_id, limit=PAGE)
 
 
 class _Poller:
@@ -285,8 +308,6 @@ class _Poller:
         if not channel.is_current:
             last = await map_events.last_seqs(self._db, channel.server_id)
             channel.catch_up(last.get(channel.map_id, 0))
-        while stored := await map_events.read_after(self._db, channel.map_id, channel.newest, limit=PAGE):
-            for seq, line in stored:
-                channel.append(seq, [line])
+        await channel.read_on(_read_after(self._db, channel.map_id))
         if is_over:
             channel.complete()

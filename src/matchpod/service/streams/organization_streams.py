@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.streams import organization_events as events
-from matchpod.service.streams.channels import Channel, StreamItem
+from matchpod.service.streams.channels import PAGE, Channel, StreamItem
 from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
 from matchpod.storage import organization_events
 
-PAGE: Final = 200
-"""Maximum events sent or read at once, about 60 KB."""
 EVENT_RING: Final = 1_000
 """Minimum number of events in a full ring: about a minute of a thousand matches. The maximum is twice that, about 1 MB
 per organization with readers."""
@@ -47,6 +46,12 @@ class OrganizationReader(StreamReader):
         if after is None or after > newest:
             self._opening = StreamItem(newest, events.POSITION).frame()
 
+    def rewind(self, _: Channel, seq: int) -> None:
+        """Go back to this number, and send it first: what came after it was lost."""
+        if self._seq > seq:
+            self._seq = seq
+            self._opening = StreamItem(seq, events.POSITION).frame()
+
     async def next(self, within_s: float) -> bytes | None:
         """The next frames; empty if there are none after `within_s`, None once the reader is closed."""
         loop = asyncio.get_running_loop()
@@ -66,20 +71,23 @@ class OrganizationReader(StreamReader):
         return None
 
     async def _next_frames(self, deadline: float) -> bytes:
-        items = self._channel.after(self._seq, PAGE)
+        after = self._seq
+        items = self._channel.after(after, PAGE)
         if items is None:
             try:
-                stored = await organization_events.read_after(self._db, self.org_id, self._seq, limit=PAGE)
+                stored = await organization_events.read_after(self._db, self.org_id, after, limit=PAGE)
             except DatabaseUnavailableError:
                 stored = []
             items = [StreamItem(seq, line) for seq, line in stored]
+        if self._seq != after:
+            return b""  # it was rewound meanwhile
         if not items:
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return b""
         frames = [item.frame() for item in items]
         first = items[0].seq
-        if first > self._seq + 1:  # deleted after their retention
-            frames.insert(0, StreamItem(first - 1, events.gap(self._seq + 1, first - 1)).frame())
+        if first > after + 1:  # deleted after their retention
+            frames.insert(0, StreamItem(first - 1, events.gap(after + 1, first - 1)).frame())
         self._seq = items[-1].seq
         return b"".join(frames)
 
@@ -111,9 +119,12 @@ class OrganizationStreams:
         reader = OrganizationReader(self, self._db, channel, org_id)
         self._readers.add(reader)
         try:
+            known = channel.newest
             newest = await organization_events.newest(self._db, org_id)
             if not channel.is_current:
                 channel.catch_up(newest)
+            elif newest < known:
+                await self._read_on(org_id, channel)
             reader.begin(newest, after)
         except BaseException:
             reader.close()
@@ -155,13 +166,10 @@ class OrganizationStreams:
         self._woken.clear()
 
     async def _poll(self) -> None:
-        for org_id, newest in (await organization_events.newest_of(self._db, list(self._channels))).items():
-            channel = self._channels.get(org_id)
-            if channel is not None and channel.is_current and newest > channel.newest:
-                await self._read_new(org_id, channel)
+        newest = await organization_events.newest_of(self._db, list(self._channels))
+        for org_id, channel in tuple(self._channels.items()):
+            if channel.is_current and channel.newest != newest.get(org_id, 0):
+                await self._read_on(org_id, channel)
 
-    async def _read_new(self, org_id: str, channel: Channel) -> None:
-        while stored := await organization_events.read_after(self._db, org_id, channel.newest, limit=PAGE):
-            channel.append(stored[0][0], [line for _, line in stored])
-            if len(stored) < PAGE:
-                return
+    async def _read_on(self, org_id: str, channel: Channel) -> None:
+        await channel.read_on(partial(organization_events.read_after, self._db, org_id, limit=PAGE))
