@@ -271,18 +271,19 @@ class Stopwatch:
 
 async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(db: Database) -> None:
     """However little time has passed since the deadline: posts that arrived before it may not have been read."""
-    async with open_world(db, speed=1.0) as world:
+    async with open_world(db, speed=20) as world:
         stopwatch = Stopwatch()
         process = world.start(pulse=Pulse(stopwatch), intervals=Intervals(late_ms=600_000))
-        process.db.is_shared = False  # so that its lease lasts
         await world.create(scenario="no_show")
         live = await world.until_driven()
         token = tokens_of(await world.row()).log
         world.region.is_paused = True
+        await until_applied(world)
         due_ms = live.fold.due_ms()
         assert due_ms is not None
         stopwatch.ahead_s += 5
         world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
+        live.woken.set()
         await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
         assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)
