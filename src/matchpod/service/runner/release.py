@@ -42,6 +42,10 @@ async def end_leased_match(
     lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None = None, recorder: Recorder | None = None
 ) -> None:
     """End the match; LeaseLostError if it has already ended or another process holds it."""
+    await lease.finish(_end(lease, deps, outcome, result=result, recorder=recorder))
+
+
+async def _end(lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None, recorder: Recorder | None) -> None:
     row = lease.row
     build = partial(end_match, row, outcome, result=result, fence=row.fence, callback_id=deps.new_callback_id())
     if recorder is None:
@@ -83,6 +87,11 @@ async def release(lease: Lease, deps: Deps) -> None:
     if await compaction.may_begin(deps.db, deps.clock.now_ms()):
         await raw_log.compress(deps.db, row.id)
     await map_events.compact(deps.db, row.id)
+    await lease.finish(_mark_released(lease, deps))
+
+
+async def _mark_released(lease: Lease, deps: Deps) -> None:
+    row = lease.row
     await lease.write([servers.mark_released(row.id, row.fence)])
     lease.lose()
     deps.spans.ended(row)
