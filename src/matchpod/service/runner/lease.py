@@ -45,6 +45,10 @@ class Lease:
         if self._is_lost or is_dead or self._clock.now_ms() >= self.until_ms:
             raise LeaseLostError(self.row.id)
 
+    def owns_log(self, token: str) -> bool:
+        """True if the match sends its log with this token."""
+        return servers.token_hash(token) == self.row.log_token_hash
+
     async def write(self, statements: Sequence[Statement]) -> None:
         """Write as the holder of the lease; at least one statement must be fenced."""
         try:

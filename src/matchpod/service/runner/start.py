@@ -266,7 +266,7 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
     await lease.change(**columns)
     lease.check()
     try:
-        await region.fleet.release(row.id, row.slot or "")
+        await region.fleet.release(row.id, row.slot or "", lease)
     except FleetError as exc:
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
