@@ -153,6 +153,10 @@ class FleetUnavailableError(FleetError):
     """The fleet cannot be reached or used at present: wait and retry, whichever match asks."""
 
 
+class SlotInUseError(FleetError):
+    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+
+
 class ServerLease(Protocol):
     """The right to release the server of a match, which may be lost meanwhile."""
 
@@ -195,7 +199,8 @@ class Fleet(Protocol):
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         """Start or find the server of this match; a repeated call finds the same one. Raise FleetError on failure.
 
-        None if no server is free, which only fleets without slots find out here.
+        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if that of
+        the order is not free, and leaves its server unchanged.
         """
 
     async def wait_gone(self, server_id: str, slot: str) -> str:

@@ -13,7 +13,7 @@ from cs2_protocol.console_commands import LOG_LISTENERS, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import FleetError, GameServer
+from matchpod.ports import FleetError, GameServer, SlotInUseError
 from matchpod.service.ingest.tokens import new_tokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.storage import servers
@@ -130,7 +130,7 @@ async def test_static_server_that_another_installation_uses_is_neither_allocated
     await answer_of(server, log_address_command(log_url(theirs)))
     used = await listeners(server)
     players = await players_on(server)
-    with pytest.raises(FleetError, match=f"used by installation {THEIRS} of Matchpod"):
+    with pytest.raises(SlotInUseError, match=f"used by installation {THEIRS} of Matchpod"):
         await fleet.allocate(order(fleet, "srv_2"))
     await fleet.release("srv_2", fleet.slots[0])
     assert await listeners(server) == used != ()

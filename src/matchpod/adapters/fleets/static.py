@@ -29,6 +29,7 @@ from matchpod.ports import (
     ListedServer,
     ServerLease,
     ServerOrder,
+    SlotInUseError,
 )
 
 CLEAN_TRIES = 3
@@ -82,22 +83,23 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     async def allocate(self, order: ServerOrder) -> GameServer:
-        """Return the server of this slot; FleetError if it does not answer, or if another installation uses it."""
+        """Return the server of this slot; SlotInUseError if another installation uses it."""
         if order.slot not in self._servers:
             raise FleetError(f"this fleet has no server {order.slot}")
         host, port, password = self._servers[order.slot]
         try:
             console = await self._consoles.open(host, port, password)
             try:
-                users = {installation_in(token) for token in await _log_tokens(console.run)}
+                users = [installation_in(token) for token in await _log_tokens(console.run)]
             finally:
                 await console.close()
         except ConsoleError as exc:
             raise FleetError(f"the server is not ready: {exc}") from exc
-        for user in users - {None, self._owner}:
-            raise FleetError(
-                f"the server {order.slot} is used by installation {user} of Matchpod; if that no longer exists, run"
-                f" {REMOVE_LOG_LISTENERS} on the server"
+        others = [user for user in users if user not in (None, self._owner)]
+        if others:
+            raise SlotInUseError(
+                f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
+                f" run {REMOVE_LOG_LISTENERS} on the server"
             )
         return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
