@@ -24,10 +24,16 @@ from tests.vaults import tokens_of
 harness = databases.sqlite_harness
 
 OFTEN = Intervals(free_slots_s=0.05)
-HOLD_MS = 100_000
-"""How long a server is not asked again, where a test sets the clock: longer than it takes on a busy machine."""
-NAME = next(name for name in map("srv_{}".format, range(9)) if crc32(name.encode()) % 2 == 0)
-"""A match that tries the first server first."""
+HOLD_MS = LEASE_MS - 5_000
+"""How long a server is not asked again, where a test sets the clock: no lease expires."""
+
+
+def names_from(first: int) -> list[str]:
+    """Names of matches that try this server of two first."""
+    return [name for name in map("srv_{}".format, range(30)) if crc32(name.encode()) % 2 == first]
+
+
+NAME = names_from(0)[0]
 
 
 def region_of(world: World) -> StaticRegion:
@@ -118,6 +124,26 @@ async def test_servers_in_use_are_not_asked_again_for_each_match_that_waits(db: 
             assert row.error == f"{sentence(FIRST)} (the same applies to 1 more)"
         await world.until_row(lambda row: row.fence > 5, "a match was woken again and again", names[0])
         assert sorted(region_of(world).opened) == [FIRST, SECOND]
+
+
+async def test_match_that_has_waited_longest_gets_the_server_that_became_free(db: Database) -> None:
+    others = names_from(1)[:4]
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        region = region_of(world)
+        use_elsewhere(world, FIRST, SECOND)
+        world.start(intervals=OFTEN, installation=OURS, used_slots=UsedSlots(ask_again_ms=HOLD_MS))
+        for number, name in enumerate((NAME, *others)):
+            await world.create(name, scenario="no_show", created_at_ms=world.clock.now_ms() + number)
+            await world.until_phase(ServerPhase.PENDING, name)
+        region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
+        world.clock.ahead_ms += HOLD_MS  # all of them look again
+        await world.until(lambda: bool(region.running), "a match has a server")
+        assert [*region.running] == [NAME]
+        await world.until_phase(ServerPhase.RUNNING, NAME)
+        region.servers_at[FIRST].machine.execute(REMOVE_LOG_LISTENERS, "")
+        world.clock.ahead_ms += HOLD_MS
+        await world.until(lambda: len(region.running) == 2, "another match has the other server")
+        assert [*region.running] == [NAME, others[0]]
 
 
 async def test_match_fails_for_want_of_capacity_if_the_servers_stay_in_use(db: Database) -> None:

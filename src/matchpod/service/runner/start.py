@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
@@ -60,6 +61,13 @@ _log = logging.getLogger(__name__)
 
 async def start(lease: Lease, deps: Deps) -> bool:
     """Bring a match from creation to running. Returns False if it is pending, will be retried, or has failed."""
+    try:
+        return await _start(lease, deps)
+    finally:
+        deps.used_slots.end(lease.row.region, lease.row.id)
+
+
+async def _start(lease: Lease, deps: Deps) -> bool:
     region = deps.regions.get(lease.row.region)
     if region is None:
         await _fail(lease, deps, "its region is no longer configured", failure=Failure.REGION_REMOVED)
@@ -76,6 +84,7 @@ async def start(lease: Lease, deps: Deps) -> bool:
         except SlotInUseError as exc:
             await _leave_slot(lease, deps, region, str(exc))
         except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
+            deps.used_slots.end(region.code, lease.row.id)
             if is_machine_fault(exc) or isinstance(exc, FleetUnavailableError):
                 await _wait_for_machine(lease, deps, region, str(exc))
             else:
@@ -173,9 +182,23 @@ async def _reserve(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> s
         return row.slot or "" if row.slot is not None or await _may_have_server(region, row.id) else None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
-    skipped = deps.used_slots.skipped(region.code, begun_ms)
-    wanted = [slot for slot in (*all_slots[first:], *all_slots[:first]) if slot not in skipped]
-    return await slots.reserve(deps.db, region.code, row.id, wanted)
+    wanted, in_use = [*all_slots[first:], *all_slots[:first]], deps.used_slots.known(region.code)
+    slot = await slots.reserve(deps.db, region.code, row.id, [slot for slot in wanted if slot not in in_use])
+    if slot is None and in_use:
+        slot = await _reserve_in_use(lease, deps, [slot for slot in wanted if slot in in_use], begun_ms)
+    return slot
+
+
+async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun_ms: int) -> str | None:
+    """Reserve a slot whose server was in use elsewhere, to ask again; the longest waiting match does, in its turn."""
+    row, used = lease.row, deps.used_slots
+    if not set(wanted) - used.skipped(row.region, begun_ms).keys():
+        return None
+    await used.begin(row.region, row.id)
+    if await servers.has_waiting_match(deps.db, row.region, row.created_at_ms):
+        return None
+    skipped = used.skipped(row.region, begun_ms)  # others have asked meanwhile
+    return await slots.reserve(deps.db, row.region, row.id, [slot for slot in wanted if slot not in skipped])
 
 
 async def _may_have_server(region: Region, server_id: str) -> bool:
@@ -232,6 +255,7 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
     server = await region.fleet.allocate(order)
     deps.machine_faults.clear(region.code)
     deps.used_slots.clear(region.code, order.slot)
+    deps.used_slots.end(region.code, row.id)
     if server is None:
         return None
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
