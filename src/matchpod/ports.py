@@ -154,6 +154,20 @@ class FleetUnavailableError(FleetError):
     """The fleet cannot be reached or used at present: wait and retry, whichever match asks."""
 
 
+class SlotInUseError(FleetError):
+    """Another installation uses the server of this slot: try the others, and wait if none is free."""
+
+
+class ServerLease(Protocol):
+    """The right to release the server of a match, which may be lost meanwhile."""
+
+    def check(self) -> None:
+        """Call right before each effect on the server: raises if another process may have released it by now."""
+
+    def owns_log(self, token: str) -> bool:
+        """True if the match sends its log with this token."""
+
+
 class Fleet(Protocol):
     """Provides the servers of a region. All operations are keyed by server id, so they can be retried.
 
@@ -186,7 +200,8 @@ class Fleet(Protocol):
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         """Start or find the server of this match; a repeated call finds the same one. Raise FleetError on failure.
 
-        None if no server is free, which only fleets without slots find out here.
+        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if that of
+        the order is not free, and leaves its server unchanged.
         """
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
@@ -204,10 +219,11 @@ class Fleet(Protocol):
         A server that does not answer, or refuses connections, is UNKNOWN to a fleet that cannot see its process.
         """
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         """Stop the server and wait until it is gone, or clean up a static one. Releasing an unknown server succeeds.
 
-        `slot` is empty if a sweep releases the server: find it by its id.
+        The error of a lost lease is passed on. If a sweep releases a server without a match, there is no lease, and
+        `slot` is empty: find it by its id.
         """
 
     async def servers(self) -> Sequence[ListedServer]:

@@ -93,6 +93,8 @@ class CrashableDatabase:
         self.before_read_one: Callable[[str], Awaitable[None]] = _do_nothing
         self.before_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
         """Called first; may wait or raise an error."""
+        self.after_write: Callable[[Sequence[Statement]], Awaitable[None]] = _do_nothing
+        """Called when a write is committed, before it returns."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
         await self.before_read(sql)
@@ -109,6 +111,7 @@ class CrashableDatabase:
         self.is_dead = self.is_dead or _contains(statements, self.crashes_before)
         self._check_alive()
         rows = await self._db.write(statements)
+        await self.after_write(statements)
         self.is_dead = self.is_dead or _contains(statements, self.crashes_after)
         self._check_alive()
         return rows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from matchpod.ports import Capacity, FleetError, GameServer, ServerOrder
+from matchpod.ports import Capacity, FleetError, GameServer, ServerLease, ServerOrder
 from tests.contract.simulated_region import SimulatedRegion
 
 
@@ -58,8 +58,8 @@ class SimulatedCluster(SimulatedRegion):
         await self._gone.setdefault(server_id, asyncio.Event()).wait()
         return "its pod was deleted"
 
-    async def release(self, server_id: str, slot: str) -> None:
-        await super().release(server_id, slot)
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
+        await super().release(server_id, slot, lease)
         self.changed()
 
     async def delete(self, server_id: str) -> None:

@@ -15,7 +15,15 @@ from cs2_simulator.outside import FetchResult
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.errors import MatchpodError
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import ConsoleFaultError, ConsoleLostError, FleetError, GameServer, ListedServer, ServerOrder
+from matchpod.ports import (
+    ConsoleFaultError,
+    ConsoleLostError,
+    FleetError,
+    GameServer,
+    ListedServer,
+    ServerLease,
+    ServerOrder,
+)
 from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest, Receipt
 
 TURN_S = 0.005
@@ -298,7 +306,7 @@ class SimulatedRegion(FixedSlots):
         self.gone_seen.set()
         return FleetReport.GONE
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         if self.release_errors:
             raise self.release_errors.pop(0)
         self.releases.append(server_id)

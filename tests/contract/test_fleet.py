@@ -22,6 +22,7 @@ from tests.contract.agones_dev_servers import dev_servers, given_kubeconfig
 from tests.contract.fleet_servers import SIMULATOR, allocated, answer_of, order, process_fleet, recorded_pid
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
+from tests.leases import FakeLease, LostError
 
 folder = fleet_servers.folder
 
@@ -133,6 +134,16 @@ async def test_server_is_found_by_its_match_in_repeated_allocations_and_in_relea
     await other.release("srv_1", "")
     assert await own_ids(other) == []
     assert await other.observe("srv_1", slot) is not FleetReport.ALIVE
+
+
+async def test_server_is_not_released_once_the_lease_is_lost(harness: FleetHarness) -> None:
+    server, slot = await allocated(harness.fleet, order(harness.fleet))
+    await answer_of(server, "sv_password the_same_one")
+    with pytest.raises(LostError):
+        await harness.fleet.release("srv_1", slot, FakeLease(valid_checks=0))
+    assert await harness.fleet.observe("srv_1", slot) is harness.seen
+    assert "the_same_one" in await answer_of(server, "sv_password")
+    await harness.fleet.release("srv_1", slot, FakeLease())
 
 
 async def test_killed_server_is_detected_and_can_be_released(harness: FleetHarness) -> None:

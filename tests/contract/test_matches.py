@@ -34,6 +34,7 @@ from matchpod.ports import (
     GameServer,
     ListedServer,
     Row,
+    ServerLease,
     ServerOrder,
     Statement,
     Value,
@@ -96,7 +97,7 @@ class UnusedFleet(FixedSlots):
     async def observe(self, server_id: str, slot: str) -> FleetReport:
         raise AssertionError(server_id, slot)
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         raise AssertionError(server_id, slot)
 
     async def servers(self) -> Sequence[ListedServer]:

@@ -13,7 +13,7 @@ from cs2_protocol.console_commands import LOG_LISTENERS, log_address_command
 from matchpod.adapters.fleets.static import StaticFleet, StaticServer
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import FleetError, GameServer
+from matchpod.ports import FleetError, GameServer, SlotInUseError
 from matchpod.service.ingest.tokens import new_tokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.storage import servers
@@ -22,6 +22,7 @@ from tests.contract.console.console_site import open_site
 from tests.contract.fleet_servers import answer_of, order, players_on, process_fleet, recorded_pid
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
+from tests.leases import FakeLease
 
 folder = fleet_servers.folder
 simulator = test_static_fleet.simulator
@@ -94,9 +95,13 @@ async def test_second_installation_on_the_same_ports_starts_no_server_there(fold
 # --- static servers ---------------------------------------------------------------------------------------------------
 
 
-def log_url(owner: str) -> str:
-    """Return the log address of a match of an installation; an early version has no id."""
-    return IngestUrls("http://127.0.0.1:9").logs(new_tokens(secrets.token_bytes, owner).log)
+def log_token(owner: str) -> str:
+    """Return the log token of a match of an installation; an early version has no id."""
+    return new_tokens(secrets.token_bytes, owner).log
+
+
+def log_url(token: str) -> str:
+    return IngestUrls("http://127.0.0.1:9").logs(token)
 
 
 async def test_new_match_has_the_id_of_its_installation_in_its_log_token(tmp_path: Path) -> None:
@@ -121,23 +126,26 @@ async def test_static_server_that_another_installation_uses_is_neither_allocated
 ) -> None:
     fleet = fleet_of(simulator)
     server = await fleet.allocate(order(fleet))
-    await answer_of(server, log_address_command(log_url(THEIRS)))
+    theirs = log_token(THEIRS)
+    await answer_of(server, log_address_command(log_url(theirs)))
     used = await listeners(server)
     players = await players_on(server)
-    with pytest.raises(FleetError, match=f"used by installation {THEIRS} of Matchpod"):
+    with pytest.raises(SlotInUseError, match=f"used by installation {THEIRS} of Matchpod"):
         await fleet.allocate(order(fleet, "srv_2"))
     await fleet.release("srv_2", fleet.slots[0])
     assert await listeners(server) == used != ()
     assert await players_on(server) == players
-    await fleet_of(simulator, THEIRS).release("srv_1", simulator.address)
+    await fleet_of(simulator, THEIRS).release("srv_1", simulator.address, FakeLease(theirs))
+    assert await listeners(server) == ()
 
 
 @pytest.mark.parametrize("owner", [OURS, ""], ids=["ours", "early version"])
 async def test_static_server_that_we_left_is_allocated_and_cleaned_up(simulator: SimulatorProcess, owner: str) -> None:
     fleet = fleet_of(simulator)
     server = await fleet.allocate(order(fleet))
-    for url in (log_url(owner), "http://127.0.0.1:9/statistics"):
+    left = log_token(owner)
+    for url in (log_url(left), "http://127.0.0.1:9/statistics"):
         await answer_of(server, log_address_command(url))
     await fleet.allocate(order(fleet, "srv_2"))
-    await fleet.release("srv_2", fleet.slots[0])
+    await fleet.release("srv_1", fleet.slots[0], FakeLease(left))
     assert await listeners(server) == ()

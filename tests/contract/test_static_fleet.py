@@ -18,6 +18,7 @@ from tests.contract.fleet_servers import HOST, answer_of, order, players_on
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.contract.test_process_fleet import no_file_can_be_opened
+from tests.leases import FakeLease, LostError
 from tests.lying_server import Lie, LyingServer
 
 
@@ -97,6 +98,14 @@ async def test_hanging_server_is_not_gone_and_can_be_released() -> None:
         assert await fleet.observe("srv_1", one.address) is FleetReport.UNKNOWN
         await fleet.release("srv_1", one.address)
         assert await own_ids(fleet) == []
+
+
+async def test_hanging_server_is_not_connected_to_again_once_the_lease_is_lost() -> None:
+    with SimulatorProcess() as one:
+        one.freeze()
+        fleet = fleet_of(one.address, consoles=RconConsoles(open_s=0.3))
+        with pytest.raises(LostError):
+            await fleet.release("srv_1", one.address, FakeLease(valid_checks=1))
 
 
 async def test_machine_without_files_is_told_apart_from_a_server_that_is_down() -> None:

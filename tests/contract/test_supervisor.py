@@ -23,7 +23,7 @@ from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
-from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Statement
+from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, ServerLease, Statement
 from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
@@ -361,12 +361,12 @@ async def test_task_that_does_not_stop_holds_up_no_match(
     is_hanging, is_over = asyncio.Event(), asyncio.Event()
 
     class HangingRegion(SimulatedRegion):
-        async def release(self, server_id: str, slot: str) -> None:
+        async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
             while server_id == "srv_1" and not is_over.is_set() and not caplog.records:
                 is_hanging.set()
                 with suppress(asyncio.CancelledError):
                     await is_over.wait()
-            await super().release(server_id, slot)
+            await super().release(server_id, slot, lease)
 
     async with open_world(db, kind=HangingRegion) as world:
         world.start(intervals=Intervals(stop_s=1.0))

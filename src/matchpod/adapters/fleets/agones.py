@@ -63,6 +63,7 @@ from matchpod.ports import (
     FleetUnavailableError,
     GameServer,
     ListedServer,
+    ServerLease,
     ServerOrder,
 )
 
@@ -236,7 +237,7 @@ class AgonesFleet:
             return FleetReport.UNKNOWN
         return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         """Delete all servers of the match, and confirm that each is gone or being deleted; FleetError if that fails.
 
         Usually that is one. They are found by the label of the match, and the one in `slot` by its name and UID: its
@@ -249,6 +250,8 @@ class AgonesFleet:
         deadline_s = loop.time() + self._options.release_s
         for number in count():
             cause: KubernetesError | None = None
+            if lease is not None:
+                lease.check()
             try:
                 deleted = await self._delete_all(server_id, ref)
                 if not deleted:

@@ -36,7 +36,7 @@ from matchpod.adapters.fleets.secret_cfg import cfg_name, remove_cfg, write_cfg
 from matchpod.adapters.fleets.server_user import ServerUser, find_user
 from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import FleetError, GameServer, ListedServer, ServerOrder
+from matchpod.ports import FleetError, GameServer, ListedServer, ServerLease, ServerOrder
 
 START_S = 60.0
 """Time limit from process start until its port accepts connections; a real server on a cold disk takes 30 s."""
@@ -183,9 +183,9 @@ class ProcessFleet(FixedSlots):
         await wait_for_end(process)
         return "its process has ended"
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         """Stop the server and its child processes and wait for them. Releasing an unknown server succeeds."""
-        await self._stop(server_id)
+        await self._stop(server_id, lease)
 
     async def servers(self) -> Sequence[ListedServer]:
         """Return all running servers with a record; FleetError if they cannot be listed."""
@@ -368,9 +368,11 @@ class ProcessFleet(FixedSlots):
             return False
         return True if record.owner == self._options.owner else False if record.owner else None
 
-    async def _stop(self, server_id: str) -> None:
+    async def _stop(self, server_id: str, lease: ServerLease | None = None) -> None:
         try:
             for number, timeout_s in ((signal.SIGTERM, self._options.term_s), (signal.SIGKILL, KILL_S)):
+                if lease is not None:
+                    lease.check()
                 await self._signal_and_wait(number, server_id, timeout_s)
                 if await asyncio.to_thread(self._remove_record, server_id):
                     return

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -17,6 +16,7 @@ from cs2_protocol.console_answers import parse_log_listeners, parse_status
 from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, STATUS, end_match_command, kick_command
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.rcon_client import probe_port
+from matchpod.core.servers.log_addresses import installation_in, log_tokens_in
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
 from matchpod.ports import (
@@ -27,8 +27,9 @@ from matchpod.ports import (
     FleetError,
     GameServer,
     ListedServer,
-    RemoteConsole,
+    ServerLease,
     ServerOrder,
+    SlotInUseError,
 )
 
 CLEAN_TRIES = 3
@@ -42,9 +43,6 @@ CLEAN_S = 30.0
 
 FAREWELL = "The match is over"
 """The kick reason shown to players who are still on the server."""
-
-_LOG_URL = re.compile(r"/ingest/logs/(?P<owner>mp-[0-9a-f]{16})-")
-"""A log address of Matchpod: its token begins with the id of an installation, except in early versions."""
 
 _log = logging.getLogger(__name__)
 
@@ -85,22 +83,23 @@ class StaticFleet(FixedSlots):
         return tuple(self._servers)
 
     async def allocate(self, order: ServerOrder) -> GameServer:
-        """Return the server of this slot; FleetError if it does not answer, or if another installation uses it."""
+        """Return the server of this slot; SlotInUseError if another installation uses it."""
         if order.slot not in self._servers:
             raise FleetError(f"this fleet has no server {order.slot}")
         host, port, password = self._servers[order.slot]
         try:
             console = await self._consoles.open(host, port, password)
             try:
-                user = await self._other_user(console)
+                users = [installation_in(token) for token in await _log_tokens(console.run)]
             finally:
                 await console.close()
         except ConsoleError as exc:
             raise FleetError(f"the server is not ready: {exc}") from exc
-        if user is not None:
-            raise FleetError(
-                f"the server {order.slot} is used by installation {user} of Matchpod; if that no longer exists, run"
-                f" {REMOVE_LOG_LISTENERS} on the server"
+        others = [user for user in users if user not in (None, self._owner)]
+        if others:
+            raise SlotInUseError(
+                f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
+                f" run {REMOVE_LOG_LISTENERS} on the server"
             )
         return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
 
@@ -111,10 +110,11 @@ class StaticFleet(FixedSlots):
         """
         return FleetReport.UNKNOWN if slot in self._servers else FleetReport.GONE
 
-    async def release(self, server_id: str, slot: str) -> None:
+    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         """End the match on the server and kick all players.
 
-        A server that does not answer, or that another installation uses, is left unchanged.
+        A server that does not answer is left unchanged, and so is one that another match uses by now: the process that
+        releases it may have been frozen for a while.
         """
         if slot not in self._servers:
             return
@@ -123,7 +123,7 @@ class StaticFleet(FixedSlots):
                 await asyncio.sleep(self._clean_pause_s)
             try:
                 async with asyncio.timeout(self._clean_s):
-                    await self._clean(slot)
+                    await self._clean(slot, lease)
                 break
             except (ConsoleLostError, TimeoutError):
                 host, port, _ = self._servers[slot]
@@ -144,33 +144,46 @@ class StaticFleet(FixedSlots):
     async def close(self) -> None:
         """Do nothing: the servers keep running."""
 
-    async def _clean(self, slot: str) -> None:
+    async def _clean(self, slot: str, lease: ServerLease | None) -> None:
+        check = _check_nothing if lease is None else lease.check
+        check()
         console = await self._consoles.open(*self._servers[slot])
+
+        async def run(command: str) -> str:
+            check()
+            return await console.run(command)
+
         try:
-            user = await self._other_user(console)
-            if user is not None:
-                _log.warning("server not cleaned up: another installation uses it", extra={"slot": slot, "owner": user})
+            others = [token for token in await _log_tokens(run) if lease is None or not lease.owns_log(token)]
+            if others:
+                about = {"slot": slot, "owner": installation_in(others[0])}
+                _log.warning("server not cleaned up: another match uses it", extra=about)
                 return
-            await console.run(end_match_command())
-            await _kick_all(console)
+            await run(end_match_command())
+            await _kick_all(run)
             for command in reset_commands():
-                await console.run(command)
+                await run(command)
         finally:
             await console.close()
 
-    async def _other_user(self, console: RemoteConsole) -> str | None:
-        """Return the installation to which the server sends its log, if it is not this one."""
-        for listener in parse_log_listeners(await console.run(LOG_LISTENERS)):
-            found = _LOG_URL.search(listener)
-            if found is not None and found["owner"] != self._owner:
-                return found["owner"]
-        return None
+
+_Run = Callable[[str], Awaitable[str]]
+"""Runs a console command and returns its answer."""
 
 
-async def _kick_all(console: RemoteConsole) -> None:
-    for player in parse_status(await console.run(STATUS)):
+def _check_nothing() -> None:
+    """There is no lease."""
+
+
+async def _log_tokens(run: _Run) -> tuple[str, ...]:
+    """Return the tokens of the matches to which a server sends its log."""
+    return log_tokens_in(parse_log_listeners(await run(LOG_LISTENERS)))
+
+
+async def _kick_all(run: _Run) -> None:
+    for player in parse_status(await run(STATUS)):
         if not player.is_bot:
-            await console.run(kick_command(player.user_id, FAREWELL))
+            await run(kick_command(player.user_id, FAREWELL))
 
 
 def _split(address: str) -> tuple[str, int]:

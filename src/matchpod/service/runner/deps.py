@@ -22,6 +22,7 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.machine_faults import MachineFaults
 from matchpod.service.runner.pulse import Pulse
+from matchpod.service.runner.used_slots import UsedSlots
 from matchpod.service.streams.map_streams import Streams
 from matchpod.storage.servers import ServerRow
 
@@ -48,6 +49,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     intervals: Intervals = Intervals()
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
+    used_slots: UsedSlots = msgspec.field(default_factory=UsedSlots)
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""
     spans: MatchSpans = NO_SPANS

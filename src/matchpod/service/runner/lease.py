@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from typing import Final
 
 import msgspec
@@ -44,6 +45,10 @@ class Lease:
         if self._is_lost or is_dead or self._clock.now_ms() >= self.until_ms:
             raise LeaseLostError(self.row.id)
 
+    def owns_log(self, token: str) -> bool:
+        """True if the match sends its log with this token."""
+        return servers.token_hash(token) == self.row.log_token_hash
+
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
         """Write as the holder of the lease; at least one statement must be fenced. Return the rows of each."""
         try:
@@ -68,6 +73,23 @@ class Lease:
         """End the lease, and change the phase if a step is given; the match is due again at `next_at_ms`."""
         columns |= {"lease_owner": None, "lease_until_ms": None, "next_at_ms": next_at_ms}
         await (self.change(**columns) if step is None else self.step(step, **columns))
+
+    async def finish(self, last: Coroutine[None, None, None]) -> None:
+        """Await the last write of the lease and what follows from it, also if this task is cancelled meanwhile.
+
+        Once the write is committed, the lease looks lost before its answer arrives, and nothing repeats what follows.
+        """
+        writing, is_cancelled = asyncio.create_task(last), False
+        while not writing.done():
+            try:
+                await asyncio.wait([writing])
+            except asyncio.CancelledError:
+                is_cancelled = True
+        error = writing.exception()
+        if is_cancelled:
+            raise asyncio.CancelledError from error
+        if error is not None:
+            raise error
 
 
 def readable_error(error: str) -> str:

@@ -7,11 +7,12 @@ import logging
 from functools import partial
 from typing import Final
 
-from cs2_protocol.console_answers import parse_status
-from cs2_protocol.console_commands import STATUS, kick_command
+from cs2_protocol.console_answers import parse_log_listeners, parse_status
+from cs2_protocol.console_commands import LOG_LISTENERS, STATUS, kick_command
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.outcome import Outcome
+from matchpod.core.servers.log_addresses import log_tokens_in
 from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize, is_final
@@ -41,6 +42,10 @@ async def end_leased_match(
     lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None = None, recorder: Recorder | None = None
 ) -> None:
     """End the match; LeaseLostError if it has already ended or another process holds it."""
+    await lease.finish(_end(lease, deps, outcome, result=result, recorder=recorder))
+
+
+async def _end(lease: Lease, deps: Deps, outcome: Outcome, *, result: bytes | None, recorder: Recorder | None) -> None:
     row = lease.row
     build = partial(end_match, row, outcome, result=result, fence=row.fence, callback_id=deps.new_callback_id())
     if recorder is None:
@@ -69,7 +74,7 @@ async def release(lease: Lease, deps: Deps) -> None:
         await _send_farewell(lease, deps)
         lease.check()
         try:
-            await region.fleet.release(row.id, row.slot)
+            await region.fleet.release(row.id, row.slot, lease)
         except FleetError as exc:
             await _finalize_history(lease, deps)
             await _release_later(lease, deps, str(exc))
@@ -82,6 +87,11 @@ async def release(lease: Lease, deps: Deps) -> None:
     if await compaction.may_begin(deps.db, deps.clock.now_ms()):
         await raw_log.compress(deps.db, row.id)
     await map_events.compact(deps.db, row.id)
+    await lease.finish(_mark_released(lease, deps))
+
+
+async def _mark_released(lease: Lease, deps: Deps) -> None:
+    row = lease.row
     await lease.write([servers.mark_released(row.id, row.fence), unfinished.forget(row.id)])
     lease.lose()
     deps.spans.ended(row)
@@ -141,7 +151,10 @@ async def _send_farewell(lease: Lease, deps: Deps) -> None:
 
 
 async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
-    """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars."""
+    """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars.
+
+    A server that another match uses by now is left unchanged.
+    """
     row = lease.row
     if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
         return
@@ -153,6 +166,9 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
         return
     try:
         async with asyncio.timeout(FAREWELL_S):
+            if await _has_other_match(lease, line):
+                _log.warning("server not cleaned up: another match uses it", extra={"server_id": row.id})
+                return
             if farewell is not None:
                 await _kick_all(line, farewell)
             await restore_cvars(lease, line)
@@ -160,6 +176,14 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
         _log.info("server not cleaned up", extra={"server_id": row.id, "error": str(exc)})
     finally:
         await line.close()
+
+
+async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:
+    """True if the server is one that is reused, and sends its log to another match by now."""
+    if lease.row.changed_cvars is None:
+        return False
+    tokens = await line.ask(LOG_LISTENERS, lambda answer: log_tokens_in(parse_log_listeners(answer)))
+    return not all(map(lease.owns_log, tokens))
 
 
 async def _kick_all(line: ConsoleLine, text: str) -> None:

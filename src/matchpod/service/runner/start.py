@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
@@ -24,6 +25,7 @@ from matchpod.ports import (
     FleetUnavailableError,
     GameServer,
     ServerOrder,
+    SlotInUseError,
 )
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
@@ -59,22 +61,35 @@ _log = logging.getLogger(__name__)
 
 async def start(lease: Lease, deps: Deps) -> bool:
     """Bring a match from creation to running. Returns False if it is pending, will be retried, or has failed."""
+    try:
+        return await _start(lease, deps)
+    finally:
+        deps.used_slots.end(lease.row.region, lease.row.id)
+
+
+async def _start(lease: Lease, deps: Deps) -> bool:
     region = deps.regions.get(lease.row.region)
     if region is None:
         await _fail(lease, deps, "its region is no longer configured", failure=Failure.REGION_REMOVED)
         return False
-    is_repeated = lease.row.slot is not None
-    if not await _acquire_slot(lease, deps, region):
-        return False
-    try:
-        async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
-            server = await _start_server(lease, deps, region, is_repeated=is_repeated)
-    except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
-        if is_machine_fault(exc) or isinstance(exc, FleetUnavailableError):
-            await _wait_for_machine(lease, deps, region, str(exc))
-        else:
-            await _retry(lease, deps, region, exc)
-        return False
+    begun_ms = deps.clock.now_ms()
+    while True:
+        is_repeated = lease.row.slot is not None
+        if not await _acquire_slot(lease, deps, region, begun_ms):
+            return False
+        try:
+            async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
+                server = await _start_server(lease, deps, region, is_repeated=is_repeated)
+            break
+        except SlotInUseError as exc:
+            await _leave_slot(lease, deps, region, str(exc))
+        except (FleetError, ConsoleError, ConfigurationError, TimeoutError) as exc:
+            deps.used_slots.end(region.code, lease.row.id)
+            if is_machine_fault(exc) or isinstance(exc, FleetUnavailableError):
+                await _wait_for_machine(lease, deps, region, str(exc))
+            else:
+                await _retry(lease, deps, region, exc)
+            return False
     if server is None:
         if is_repeated:
             await _abandon_server(lease, deps, region, error="the server of an earlier attempt is gone")
@@ -100,9 +115,10 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
     deps.streams.organizations.wake()
 
 
-async def _acquire_slot(lease: Lease, deps: Deps, region: Region) -> bool:
+async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> bool:
+    """Reserve a slot, except those that were found in use since a time; False if the match waits for one."""
     row = lease.row
-    slot = await _reserve(lease, deps, region)
+    slot = await _reserve(lease, deps, region, begun_ms)
     if slot is not None:
         if row.phase is ServerPhase.PENDING:
             await lease.step(ServerStep.PLACE_FOUND, slot=slot)
@@ -118,7 +134,8 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
     """Make the match pending, or end it if it has waited too long."""
     row, now_ms, fault = lease.row, deps.clock.now_ms(), region.fleet.fault
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
-    error = row.error if fault is None else readable_error(fault)
+    why = fault or _why_in_use(deps, region, now_ms)
+    error = row.error if why is None else readable_error(why)
     if now_ms >= until_ms:
         last = f"; last error: {error}" if error else ""
         await _fail(lease, deps, f"no server became free in time{last}")
@@ -133,6 +150,14 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
         await lease.release(next_at_ms, pending_until_ms=until_ms, error=error)
 
 
+def _why_in_use(deps: Deps, region: Region, now_ms: int) -> str | None:
+    """Why the first slot that another installation uses is not free, and how many others there are."""
+    skipped = deps.used_slots.skipped(region.code, now_ms)
+    errors = [skipped[slot] for slot in region.fleet.slots or () if slot in skipped]
+    others = f" (the same applies to {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return errors[0] + others if errors else None
+
+
 def _pending_ms(deps: Deps, region: Region) -> int:
     return deps.pending_ms if region.pending_ms is None else region.pending_ms
 
@@ -144,7 +169,7 @@ def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
     return min(until_ms + unobserved_ms, now_ms + pending_ms)  # the clock may have been set back
 
 
-async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
+async def _reserve(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> str | None:
     row, all_slots = lease.row, region.fleet.slots
     is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
     if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
@@ -157,7 +182,23 @@ async def _reserve(lease: Lease, deps: Deps, region: Region) -> str | None:
         return row.slot or "" if row.slot is not None or await _may_have_server(region, row.id) else None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
-    return await slots.reserve(deps.db, region.code, row.id, [*all_slots[first:], *all_slots[:first]])
+    wanted, in_use = [*all_slots[first:], *all_slots[:first]], deps.used_slots.known(region.code)
+    slot = await slots.reserve(deps.db, region.code, row.id, [slot for slot in wanted if slot not in in_use])
+    if slot is None and in_use:
+        slot = await _reserve_in_use(lease, deps, [slot for slot in wanted if slot in in_use], begun_ms)
+    return slot
+
+
+async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun_ms: int) -> str | None:
+    """Reserve a slot whose server was in use elsewhere, to ask again; the longest waiting match does, in its turn."""
+    row, used = lease.row, deps.used_slots
+    if not set(wanted) - used.skipped(row.region, begun_ms).keys():
+        return None
+    await used.begin(row.region, row.id)
+    if await servers.has_waiting_match(deps.db, row.region, row.created_at_ms):
+        return None
+    skipped = used.skipped(row.region, begun_ms)  # others have asked meanwhile
+    return await slots.reserve(deps.db, row.region, row.id, [slot for slot in wanted if slot not in skipped])
 
 
 async def _may_have_server(region: Region, server_id: str) -> bool:
@@ -213,6 +254,8 @@ async def _allocate(lease: Lease, deps: Deps, region: Region, *, is_repeated: bo
     lease.check()
     server = await region.fleet.allocate(order)
     deps.machine_faults.clear(region.code)
+    deps.used_slots.clear(region.code, order.slot)
+    deps.used_slots.end(region.code, row.id)
     if server is None:
         return None
     columns: dict[str, str | int | bytes | None] = {"rcon_host": server.rcon_host, "rcon_port": server.rcon_port}
@@ -266,11 +309,27 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
     await lease.change(**columns)
     lease.check()
     try:
-        await region.fleet.release(row.id, row.slot or "")
+        await region.fleet.release(row.id, row.slot or "", lease)
     except FleetError as exc:
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
+    await _free_slot(lease, deps, region)
+
+
+async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
+    """Free a slot whose server another installation uses, without touching that server; not an attempt."""
+    row = lease.row
+    deps.machine_faults.clear(region.code)
+    if deps.used_slots.record(region.code, row.slot or "", deps.clock.now_ms(), error):
+        about = {"server_id": row.id, "region": row.region, "slot": row.slot, "error": error}
+        _log.warning("server used by another installation", extra=about)
+    await _free_slot(lease, deps, region)
+
+
+async def _free_slot(lease: Lease, deps: Deps, region: Region) -> None:
+    """Free the slot of the match for its next attempt."""
+    row = lease.row
     # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
     # The time to join counts from the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)

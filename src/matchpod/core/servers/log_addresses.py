@@ -1,0 +1,22 @@
+"""Read from the log addresses of a game server which matches use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+_LOG_ADDRESS: Final = re.compile(r".*/ingest/logs/([^/?#]+)")
+_INSTALLATION: Final = re.compile(r"(mp-[0-9a-f]{16})-")
+
+
+def log_tokens_in(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Return the tokens in the log addresses of Matchpod, each of one match; other addresses have none."""
+    found = map(_LOG_ADDRESS.fullmatch, addresses)
+    return tuple(address[1] for address in found if address is not None)
+
+
+def installation_in(log_token: str) -> str | None:
+    """Return the id of the installation with which a log token begins; None in early versions."""
+    found = _INSTALLATION.match(log_token)
+    return None if found is None else found[1]

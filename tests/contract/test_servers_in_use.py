@@ -1,0 +1,158 @@
+"""A match waits while another installation uses the servers of its static fleet, and leaves them alone."""
+
+from __future__ import annotations
+
+from typing import cast
+from zlib import crc32
+
+import pytest
+
+from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, log_address_command
+from matchpod.core.effects import CancelReason
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.ports import Database
+from matchpod.service.runner.intervals import Intervals
+from matchpod.service.runner.start import LOOK_AGAIN_MS
+from matchpod.service.runner.used_slots import UsedSlots
+from matchpod.storage import slots
+from matchpod.storage.servers import LEASE_MS
+from tests.contract import databases
+from tests.contract.driven_matches import World, open_world
+from tests.contract.static_region import FIRST, OURS, SECOND, THEIRS, StaticRegion
+from tests.vaults import tokens_of
+
+harness = databases.sqlite_harness
+
+OFTEN = Intervals(free_slots_s=0.05)
+HOLD_MS = LEASE_MS - 5_000
+"""How long a server is not asked again, where a test sets the clock: no lease expires."""
+
+
+def names_from(first: int) -> list[str]:
+    """Names of matches that try this server of two first."""
+    return [name for name in map("srv_{}".format, range(30)) if crc32(name.encode()) % 2 == first]
+
+
+NAME = names_from(0)[0]
+
+
+def region_of(world: World) -> StaticRegion:
+    return cast(StaticRegion, world.region)
+
+
+def use_elsewhere(world: World, *addresses: str) -> None:
+    """Let another installation play matches on these servers."""
+    for address in addresses:
+        machine = region_of(world).servers_at[address].machine
+        machine.execute(REMOVE_LOG_LISTENERS, "")
+        machine.execute(log_address_command(f"http://other.example/ingest/logs/{THEIRS}-{address[-1]}"), "")
+
+
+def sentence(address: str) -> str:
+    return (
+        f"the server {address} is used by installation {THEIRS} of Matchpod; if that no longer exists, run"
+        " logaddress_delall_http on the server"
+    )
+
+
+async def test_match_waits_until_another_installation_no_longer_uses_all_servers(
+    db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        region = region_of(world)
+        use_elsewhere(world, FIRST, SECOND)
+        world.start(intervals=OFTEN, installation=OURS, used_slots=UsedSlots(ask_again_ms=HOLD_MS))
+        await world.create(NAME, scenario="no_show")
+        row = await world.until_phase(ServerPhase.PENDING, NAME)
+        assert (row.status, row.tries, row.slot, row.allocated_at_ms) == (ServerStatus.PENDING, 0, None, None)
+        assert row.error == f"{sentence(FIRST)} (the same applies to 1 more)"
+        assert await slots.taken(db) == {}
+        for asked in (4, 6):
+            world.clock.ahead_ms += HOLD_MS
+            await world.until(lambda asked=asked: len(region.opened) == asked, "it has asked again")  # type: ignore[misc]
+            await world.until_phase(ServerPhase.PENDING, NAME)
+        assert [region.servers_at[one].commands for one in (FIRST, SECOND)] == [[LOG_LISTENERS] * 3] * 2
+        warned = [vars(one)["slot"] for one in caplog.records if one.message == "server used by another installation"]
+        assert sorted(warned) == [FIRST, SECOND], "each is reported once"
+        region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
+        world.clock.ahead_ms += HOLD_MS
+        row = await world.until_phase(ServerPhase.RUNNING, NAME)
+        assert (row.slot, row.tries, row.error) == (SECOND, 0, None)
+        assert set(region.servers_at[FIRST].commands) == {LOG_LISTENERS}
+
+
+async def test_match_gets_the_server_that_no_other_installation_uses_at_once(db: Database) -> None:
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        use_elsewhere(world, FIRST)
+        world.start(installation=OURS)
+        await world.create(NAME, scenario="no_show")
+        row = await world.until_phase(ServerPhase.RUNNING, NAME)
+        assert [order.slot for order in world.region.orders] == [FIRST, SECOND]
+        assert (row.slot, row.tries, row.was_pending) == (SECOND, 0, False)
+        assert await slots.taken(db) == {"eu": {SECOND: NAME}}
+        assert region_of(world).servers_at[FIRST].commands == [LOG_LISTENERS]
+
+
+async def test_repeated_attempt_leaves_a_server_alone_that_another_installation_uses_by_now(db: Database) -> None:
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        server = region_of(world).servers_at[FIRST]
+        dead = world.start("dead", installation=OURS)
+        dead.db.crashes_after = "changed_cvars = "  # while it configures the server
+        await world.create(NAME, scenario="no_show")
+        await world.until(dead.has_died, "the process is dead")
+        await dead.kill()
+        before = await world.row(NAME)
+        assert before.slot == FIRST
+        use_elsewhere(world, FIRST)
+        sent = len(server.commands)
+        world.clock.ahead_ms += LEASE_MS
+        world.start("successor", installation=OURS)
+        row = await world.until_phase(ServerPhase.RUNNING, NAME)
+        assert row.slot == SECOND
+        assert server.commands[sent:] == [LOG_LISTENERS]
+        assert tokens_of(row).log != tokens_of(before).log, "posts of the first server are no longer accepted"
+
+
+async def test_servers_in_use_are_not_asked_again_for_each_match_that_waits(db: Database) -> None:
+    names = [f"srv_{number}" for number in range(4)]
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        use_elsewhere(world, FIRST, SECOND)
+        world.start(intervals=OFTEN, installation=OURS, used_slots=UsedSlots(ask_again_ms=10**9))
+        for name in names:
+            await world.create(name, scenario="no_show")
+            row = await world.until_phase(ServerPhase.PENDING, name)
+            assert row.error == f"{sentence(FIRST)} (the same applies to 1 more)"
+        await world.until_row(lambda row: row.fence > 5, "a match was woken again and again", names[0])
+        assert sorted(region_of(world).opened) == [FIRST, SECOND]
+
+
+async def test_match_that_has_waited_longest_gets_the_server_that_became_free(db: Database) -> None:
+    others = names_from(1)[:4]
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        region = region_of(world)
+        use_elsewhere(world, FIRST, SECOND)
+        world.start(intervals=OFTEN, installation=OURS, used_slots=UsedSlots(ask_again_ms=HOLD_MS))
+        for number, name in enumerate((NAME, *others)):
+            await world.create(name, scenario="no_show", created_at_ms=world.clock.now_ms() + number)
+            await world.until_phase(ServerPhase.PENDING, name)
+        region.servers_at[SECOND].machine.execute(REMOVE_LOG_LISTENERS, "")
+        world.clock.ahead_ms += HOLD_MS  # all of them look again
+        await world.until(lambda: bool(region.running), "a match has a server")
+        assert [*region.running] == [NAME]
+        await world.until_phase(ServerPhase.RUNNING, NAME)
+        region.servers_at[FIRST].machine.execute(REMOVE_LOG_LISTENERS, "")
+        world.clock.ahead_ms += HOLD_MS
+        await world.until(lambda: len(region.running) == 2, "another match has the other server")
+        assert [*region.running] == [NAME, others[0]]
+
+
+async def test_match_fails_for_want_of_capacity_if_the_servers_stay_in_use(db: Database) -> None:
+    async with open_world(db, (FIRST,), kind=StaticRegion) as world:
+        use_elsewhere(world, FIRST)
+        world.start(installation=OURS)
+        await world.create(scenario="no_show")
+        await world.until_phase(ServerPhase.PENDING)
+        await world.until_row(lambda row: row.ended_at_ms is not None, "it has ended", step_ms=LOOK_AGAIN_MS)
+        assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
+        assert (await world.row()).error == f"no server became free in time; last error: {sentence(FIRST)}"
+        assert set(region_of(world).servers_at[FIRST].commands) == {LOG_LISTENERS}
