@@ -156,3 +156,21 @@ async def test_match_fails_for_want_of_capacity_if_the_servers_stay_in_use(db: D
         assert (await world.outcome()).reason == CancelReason.NO_CAPACITY
         assert (await world.row()).error == f"no server became free in time; last error: {sentence(FIRST)}"
         assert set(region_of(world).servers_at[FIRST].commands) == {LOG_LISTENERS}
+
+
+async def test_match_leaves_a_server_that_another_installation_began_to_use_while_its_map_was_loaded(
+    db: Database,
+) -> None:
+    async with open_world(db, (FIRST, SECOND), kind=StaticRegion) as world:
+        region = region_of(world)
+        region.freezes_at = "changelevel de_nuke"
+        world.start(intervals=OFTEN, installation=OURS)
+        await world.create(NAME, scenario="no_show")
+        await region.is_frozen.wait()
+        use_elsewhere(world, FIRST)
+        sent = len(region.servers_at[FIRST].commands)
+        region.go_on.set()
+        row = await world.until_phase(ServerPhase.RUNNING, NAME)
+        assert (row.slot, row.tries) == (SECOND, 0)
+        asked = {command.split()[0] for command in region.servers_at[FIRST].commands[sent:]}
+        assert asked <= {"status", "status_json", LOG_LISTENERS}, "nothing was changed on it"

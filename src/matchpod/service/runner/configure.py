@@ -18,8 +18,9 @@ from cs2_protocol import console_commands
 from cs2_protocol.rcon import MAX_COMMAND_BYTES
 from matchpod.core.failures import Failure
 from matchpod.core.model import GameSettings
+from matchpod.core.servers.log_addresses import log_tokens_in
 from matchpod.cs2 import match_commands
-from matchpod.ports import ConsoleLostError
+from matchpod.ports import ConsoleLostError, SlotInUseError
 from matchpod.service.ingest.posts import TOKEN_HEADER
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
@@ -77,6 +78,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(line)
     await _load_map(line, settings, is_fresh=is_fresh, begins_s=deps.intervals.load_begins_s)
     listeners = await _log_listeners(line)
+    if not is_fresh and not all(map(lease.owns_log, log_tokens_in(listeners))):
+        raise SlotInUseError("another match began to use the server while its map was loaded")
     if was_loaded or url not in listeners:
         # Entries up to here are from a server that was replaced, or from an earlier attempt.
         await lease.change(log_from_seq=await raw_log.newest_seq(deps.db, lease.row.id))
