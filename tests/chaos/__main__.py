@@ -22,7 +22,7 @@ from tests.chaos.flood import measure_flood
 from tests.chaos.handovers import measure_handovers
 from tests.chaos.hanging import measure_receivers
 from tests.chaos.liars import measure_liars
-from tests.chaos.plan import FaultKind
+from tests.chaos.plan import FaultKind, Mix
 from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
@@ -69,19 +69,13 @@ async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
     seed = args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
     databases = DATABASES if args.database == "both" else (args.database,)
     for database in databases:
-        mix = MIXES[database]
-        mix = msgspec.structs.replace(
-            mix,
-            matches=args.matches or mix.matches,
-            kills=mix.kills if args.kills is None else args.kills,
-            faults=mix.faults if args.faults is None else tuple(map(FaultKind, filter(None, args.faults.split(",")))),
-        )
+        mixes = [_changed(mix, args) for mix in MIXES[database] if args.mix in (mix.name, None)]
         totals = await run_session(
             folder,
             database,
             seed=seed,
             minutes=args.minutes / len(databases),
-            mix=mix,
+            mixes=mixes,
             report=say,
         )
         if totals.violations:
@@ -90,6 +84,15 @@ async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
             command = f"make chaos MINUTES={args.minutes:g} DATABASE={args.database} SEED={seed}"
             write_section(database, session_lines(totals, command))
     return True
+
+
+def _changed(mix: Mix, args: argparse.Namespace) -> Mix:
+    return msgspec.structs.replace(
+        mix,
+        matches=args.matches or mix.matches,
+        kills=mix.kills if args.kills is None else args.kills,
+        faults=mix.faults if args.faults is None else tuple(map(FaultKind, filter(None, args.faults.split(",")))),
+    )
 
 
 async def run_restarts(args: argparse.Namespace, folder: Path) -> bool:
@@ -162,7 +165,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     matches = commands.add_parser("matches", help="rounds of matches with kills and other faults")
-    matches.add_argument("--minutes", type=float, default=0, help="how long; default: one round per database")
+    matches.add_argument(
+        "--minutes", type=float, default=0, help="how long; default: one round of each mix per database"
+    )
+    matches.add_argument("--mix", choices=[mix.name for mix in MIXES["sqlite"]], help="only rounds of this mix")
     matches.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     matches.add_argument("--seed", type=int, help="seed of the first round; default: random")
     matches.add_argument("--matches", type=int, help="matches per round")

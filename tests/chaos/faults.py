@@ -7,8 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from tests.buggy_service import put_bug
-from tests.chaos.plan import BUGS, LOG_FAULTS, FaultKind, PlannedFault
+from tests.buggy_service import keep_answers, lose_answers, put_bug
+from tests.chaos.plan import BUGS, LOG_FAULTS, LOST_SHARE, FaultKind, PlannedFault
 from tests.chaos.stores import PostgresStore
 
 if TYPE_CHECKING:
@@ -103,6 +103,13 @@ async def _put_bug(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _lose_answers(fault: PlannedFault, target: Round) -> str | None:
+    lose_answers(target.bugs, LOST_SHARE, target.plan.seed)
+    await asyncio.sleep(fault.lasts_s)
+    keep_answers(target.bugs)
+    return None
+
+
 async def _signal_server(fault: PlannedFault, target: Round) -> str | None:
     assert fault.match is not None
     game = target.game_process(fault.match)
@@ -128,6 +135,7 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.DISK_FULL: _fill_disk,
     **dict.fromkeys(LOG_FAULTS, _tamper),
     **dict.fromkeys(BUGS, _put_bug),
+    FaultKind.ANSWER_LOSE: _lose_answers,
     FaultKind.SERVER_KILL: _signal_server,
     FaultKind.SERVER_HANG: _signal_server,
     FaultKind.SERVER_PAUSE: _signal_server,

@@ -28,7 +28,9 @@ IDENTITY = ("serverId", "sessionId", "externalMatchId", "timestamp")
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """A broken promise: `lost`, `second outcome`, `wrong end`, `wrong number`, `repeated`, `leaked` or `refused`."""
+    """A broken promise: `lost`, `second outcome`, `wrong end`, `wrong number`, `incomplete`, `set aside`, `repeated`,
+    `leaked` or `refused`.
+    """
 
     kind: str
     match: str
@@ -79,6 +81,9 @@ def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[s
             unmarked, allowed = compare_numbers(match, one, reference[match.game])
             violations += unmarked
             marked += allowed
+            if plan.is_lossless and not plan.loses_lines(match):
+                violations += judge_missing(match, allowed, seen.deaths)
+    violations += judge_set_aside(seen)
     violations += [Violation("leaked", "", item) for item in seen.leftovers.items()]
     violations += [Violation("error", "", text) for text in seen.errors]
     violations += [Violation("second outcome", path, "callback at an unknown path") for path in seen.stray_paths]
@@ -188,6 +193,21 @@ def compare_numbers(
             text = f"{path} is {str(found)[:200]}, but {str(expected)[:200]} in the undisturbed run"
             unmarked.append(Violation("wrong number", match.name, text))
     return unmarked, marked
+
+
+def judge_missing(match: PlannedMatch, marked: list[Difference], deaths: list[Death]) -> Iterator[Violation]:
+    """Nothing is missing; if a replica died, only lines of the log count: plugins send their reports only once."""
+    for one in marked:
+        if not deaths or one.field.endswith(".complete"):
+            text = f"{one.field} is {one.found}, but {one.expected} in the undisturbed run"
+            yield Violation("incomplete", match.name, text)
+
+
+def judge_set_aside(seen: Observations) -> Iterator[Violation]:
+    """Only an entry that cannot be applied is set aside."""
+    for name, entries in seen.set_aside.items():
+        if others := [seq for seq in entries if seq != seen.bugs.get(name)]:
+            yield Violation("set aside", name, f"nothing is wrong with its entries {others}")
 
 
 def paths_of_incomplete_maps(callback: Mapping[str, Any]) -> tuple[str, ...]:

@@ -83,6 +83,10 @@ class Observations(msgspec.Struct, kw_only=True):
     skipped: list[str] = msgspec.field(default_factory=list)
     errors: list[str] = msgspec.field(default_factory=list)
     """Error messages in the logs of the service that no fault explains."""
+    set_aside: dict[str, list[int]] = msgspec.field(default_factory=dict)
+    """The entries of each match that were set aside."""
+    bugs: dict[str, int] = msgspec.field(default_factory=dict)
+    """The entry of each match that cannot be applied."""
     stray_paths: list[str] = msgspec.field(default_factory=list)
     """Paths of callbacks that no match has."""
     stolen_share: float = 0.0

@@ -203,6 +203,8 @@ class FaultKind(StrEnum):
     """A bug in a replica: applying a log post of a match raises an error, each time."""
     ENTRY_STALL = "entry_stall"
     """A bug in a replica: applying a log post of a match takes two seconds, once."""
+    ANSWER_LOSE = "answer_lose"
+    """The answers to some writes are lost for a while: the transaction is committed, but its writer gets an error."""
 
 
 LOG_FAULTS = {
@@ -216,6 +218,10 @@ BUGS = {FaultKind.ENTRY_RAISE: "raise", FaultKind.ENTRY_STALL: "stall"}
 LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER, FaultKind.ENTRY_RAISE})
 """Faults after which lines of a match are missing for good. They hit one match."""
 LOG_FAULT_S = 8.0
+LOST_SHARE = 0.05
+"""Share of the writes whose answers are lost."""
+LOSE_S = 60.0
+"""How long answers are lost: for most of a round."""
 SERVER_FAULTS = frozenset({FaultKind.SERVER_KILL, FaultKind.SERVER_HANG, FaultKind.SERVER_PAUSE})
 
 
@@ -242,6 +248,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     matches: tuple[PlannedMatch, ...]
     faults: tuple[PlannedFault, ...]
+    is_lossless: bool = False
+    """No fault but those in LOSING costs a line of a log: all other results must be complete."""
 
     def expected_ends(self, match: PlannedMatch) -> frozenset[str]:
         """Return how this match may end: `match_over`, or reasons of a cancellation."""
@@ -253,25 +261,37 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             ends.add(SERVER_LOST)
         if kind.region == STATIC and any(fault.kind is FaultKind.SERVER_RESTART for fault in self.faults):
             ends.add(SERVER_LOST)
-        if any(fault.match == match.name and fault.kind in LOSING for fault in self.faults):
+        if self.loses_lines(match):
             ends.add(ALL_PLAYERS_LEFT)  # the lines of its end may be lost, and the plugin's report is sent only once
         return frozenset(ends)
+
+    def loses_lines(self, match: PlannedMatch) -> bool:
+        """True if a fault costs this match lines of its log."""
+        return any(fault.match == match.name and fault.kind in LOSING for fault in self.faults)
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """How much of what a round contains."""
 
+    name: str = "usual"
     matches: int
     kills: int
     faults: tuple[FaultKind, ...] = ()
     """Further faults, one of each."""
     length_s: float
     """Time within which matches are created and faults begin."""
+    creation_share: float = 0.8
+    """The first part of that time, in which matches are created."""
     replicas: int = 1
     kinds: tuple[str, ...] = tuple(KINDS)
+    lockstep_share: float = 0.7
+    """Share of the games whose time waits for the service, of those kinds that need not."""
+    free_speeds: tuple[int, ...] = FREE_SPEEDS
     cancel_share: float = 0.15
     bad_receiver_share: float = 0.15
     bad_receivers: tuple[Receiver, ...] = tuple(one for one in Receiver if one is not Receiver.ACCEPT)
+    is_lossless: bool = False
+    """See `Plan`."""
 
 
 FREEZE_S = 33.0
@@ -289,7 +309,8 @@ def make_plan(seed: int, mix: Mix) -> Plan:
     matches = tuple(_make_match(rng, index, mix) for index in range(mix.matches))
     faults = [_make_kill(rng, index, mix, matches) for index in range(mix.kills)]
     faults += [_make_fault(rng, kind, mix, matches) for kind in mix.faults]
-    return Plan(seed=seed, matches=matches, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)))
+    ordered = tuple(sorted(faults, key=lambda fault: fault.at_s))
+    return Plan(seed=seed, matches=matches, faults=ordered, is_lossless=mix.is_lossless)
 
 
 def _make_match(rng: Random, index: int, mix: Mix) -> PlannedMatch:
@@ -298,13 +319,13 @@ def _make_match(rng: Random, index: int, mix: Mix) -> PlannedMatch:
         if index < len(mix.kinds)
         else rng.choice([*mix.kinds, *(one for one in PLAYED if one in mix.kinds)])
     )
-    is_lockstep = rng.random() < 0.7 or kind not in FREE_KINDS
+    is_lockstep = rng.random() < mix.lockstep_share or kind not in FREE_KINDS
     is_canceled = rng.random() < mix.cancel_share
     return PlannedMatch(
         name=f"m{index}-{kind}",
-        at_s=round(rng.random() * mix.length_s * 0.8, 2),
+        at_s=round(rng.random() * mix.length_s * mix.creation_share, 2),
         game=GameSpec(kind, rng.randrange(1, 1 + SEEDS_PER_KIND)),
-        speed=rng.choice(LOCKSTEP_SPEEDS if is_lockstep else FREE_SPEEDS),
+        speed=rng.choice(LOCKSTEP_SPEEDS if is_lockstep else mix.free_speeds),
         is_lockstep=is_lockstep,
         receiver=rng.choice(mix.bad_receivers) if rng.random() < mix.bad_receiver_share else Receiver.ACCEPT,
         cancel_on=rng.choice(list(Moment)) if is_canceled else None,
@@ -324,6 +345,8 @@ def _make_kill(rng: Random, index: int, mix: Mix, matches: tuple[PlannedMatch, .
 
 def _make_fault(rng: Random, kind: FaultKind, mix: Mix, matches: tuple[PlannedMatch, ...]) -> PlannedFault:
     replica = rng.randrange(mix.replicas)
+    if kind is FaultKind.ANSWER_LOSE:
+        return PlannedFault(kind=kind, at_s=0.0, lasts_s=LOSE_S)
     if kind in LOG_FAULTS and kind not in LOSING:
         return PlannedFault(kind=kind, at_s=round(rng.random() * mix.length_s, 2), lasts_s=LOG_FAULT_S)
     if kind in SERVER_FAULTS | LOSING | BUGS.keys():

@@ -7,6 +7,9 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
+
+from tests.buggy_service import BUGS, count_lost_answers, read_bug
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
 from tests.chaos.machine import StolenTime
@@ -29,6 +32,7 @@ ROUND_S = 1800.0
 
 _OPEN = "SELECT id, phase FROM servers WHERE phase <> 'released'"
 _DUE = "SELECT id, attempts FROM callbacks WHERE next_at_ms IS NOT NULL"
+_SET_ASIDE = "SELECT server_id, seq FROM unfinished_entries WHERE kind IS NOT NULL ORDER BY seq"
 _TRANSIENT = (0, 502, 503)
 _FROM_BUGS = ('"message": "entry set aside', "a bug in the fold")
 """What replicas log because of the faults ENTRY_RAISE and ENTRY_STALL."""
@@ -92,6 +96,7 @@ class Round:
             for fault in self.plan.faults:
                 group.create_task(self._inject(fault))
         await self._wait_until_quiet()
+        self._injected += ["lost_answer"] * count_lost_answers(self.bugs)
         for replica in self.cluster.replicas:
             await replica.wait_until_ready()  # one that is still starting answers nothing, and would end by SIGTERM
         await self.cluster.balancer.wait_until_ready(len(self.cluster.replicas))
@@ -227,9 +232,25 @@ class Round:
             injected=self._injected,
             skipped=self._skipped,
             errors=_errors(self.cluster.replicas),
+            set_aside=await self._set_aside(),
+            bugs=self._bugs(),
             stray_paths=self.receivers.stray(),
             stolen_share=self._stolen.largest_share,
         )
+
+    async def _set_aside(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for server_id, seq in msgspec.convert(await self.store.rows(_SET_ASIDE), list[tuple[str, int]]):
+            found.setdefault(self._name(server_id), []).append(seq)
+        return found
+
+    def _bugs(self) -> dict[str, int]:
+        found = (bug for what in BUGS if (bug := read_bug(self.bugs, what)) is not None)
+        return {self._name(server_id): seq for server_id, seq in found}
+
+    def _name(self, server_id: str) -> str:
+        names = (name for name, match in self._matches.items() if match.seen.server_id == server_id)
+        return next(names, server_id)
 
     async def _leftovers(self, exit_codes: list[int]) -> Leftovers:
         async def texts(sql: str) -> tuple[str, ...]:

@@ -9,12 +9,13 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.chaos.judge import Difference, Verdict, comparable, judge
 from tests.chaos.observed import Observations
@@ -46,17 +47,30 @@ _COMMON = (
     FaultKind.RESTART,
     FaultKind.FREEZE,
 )
+_USUAL = Mix(matches=96, kills=16, length_s=60, faults=_COMMON)
+_ANSWERS = Mix(
+    name="answers",
+    matches=16,
+    kills=5,
+    length_s=50,
+    creation_share=0.2,
+    lockstep_share=0.0,
+    free_speeds=(3,),
+    faults=(FaultKind.ANSWER_LOSE,),
+    kinds=("series", "restored", *("deathmatch",) * 14),
+    cancel_share=0.0,
+    bad_receiver_share=0.0,
+    is_lossless=True,
+)
+"""Nothing else is wrong, so every match has its whole result."""
 MIXES = {
-    "sqlite": Mix(matches=96, kills=16, length_s=60, faults=(*_COMMON, FaultKind.DISK_FULL)),
-    "postgres": Mix(
-        matches=96,
-        kills=16,
-        length_s=60,
-        replicas=2,
-        faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP),
+    "sqlite": (_ANSWERS, replace(_USUAL, faults=(*_COMMON, FaultKind.DISK_FULL))),
+    "postgres": (
+        replace(_ANSWERS, replicas=2),
+        replace(_USUAL, replicas=2, faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP)),
     ),
 }
-"""The rounds of `make chaos`."""
+"""The rounds of `make chaos`, which take turns."""
 
 
 class Totals(msgspec.Struct, kw_only=True):
@@ -108,9 +122,11 @@ def played_games(kinds: Iterable[str] = PLAYED) -> list[GameSpec]:
 
 
 async def run_session(
-    folder: Path, database: str, *, seed: int, minutes: float, mix: Mix, report: Callable[[str], None]
+    folder: Path, database: str, *, seed: int, minutes: float, mixes: Sequence[Mix], report: Callable[[str], None]
 ) -> Totals:
-    """Run rounds with increasing seeds; stop at the first violation and keep the folder of its round."""
+    """Run rounds with increasing seeds, of each mix in turn; stop at the first violation and keep the folder of its
+    round.
+    """
     began_s = time.monotonic()
     totals = Totals(database=database, seed=seed)
     with ExitStack() as stack:
@@ -118,10 +134,11 @@ async def run_session(
         if database == "postgres":
             server = PostgresServer(folder / "postgres")
             stack.callback(server.close)
-        report(f"{database}: playing {len(played_games())} games without faults, for comparison")
-        reference = await play_reference(folder / f"{database}-reference", played_games())
-        while totals.rounds == 0 or time.monotonic() - began_s < minutes * 60:
-            number = seed + totals.rounds
+        games = played_games([kind for kind in PLAYED if any(kind in mix.kinds for mix in mixes)])
+        report(f"{database}: playing {len(games)} games without faults, for comparison")
+        reference = await play_reference(folder / f"{database}-reference", games)
+        while totals.rounds < len(mixes) or time.monotonic() - began_s < minutes * 60:
+            number, mix = seed + totals.rounds, mixes[totals.rounds % len(mixes)]
             plan, place = make_plan(number, mix), folder / f"{database}-{number}"
             round_began_s = time.monotonic()
             store = await server.create_store() if server else None
@@ -129,7 +146,7 @@ async def run_session(
             verdict = judge(plan, seen, reference)
             totals.add(plan, seen, verdict)
             totals.seconds = time.monotonic() - began_s
-            report(_line(totals, number, seen, verdict, time.monotonic() - round_began_s))
+            report(_line(totals, number, mix, seen, verdict, time.monotonic() - round_began_s))
             if verdict.violations:
                 for violation in verdict.violations[:MAX_PRINTED]:
                     report(f"  {violation.kind} {violation.match}: {violation.text[:1000]}")
@@ -142,15 +159,16 @@ async def run_session(
 
 def _command(database: str, seed: int, mix: Mix) -> str:
     sizes = f"--matches {mix.matches} --kills {mix.kills}"
-    return f".venv/bin/python -m tests.chaos matches --database {database} --seed {seed} {sizes}"
+    return f".venv/bin/python -m tests.chaos matches --database {database} --seed {seed} --mix {mix.name} {sizes}"
 
 
-def _line(totals: Totals, seed: int, seen: Observations, verdict: Verdict, seconds: float) -> str:
+def _line(totals: Totals, seed: int, mix: Mix, seen: Observations, verdict: Verdict, seconds: float) -> str:
     kinds = Counter(seen.injected)
     faults = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     ends = ", ".join(f"{count} {end}" for end, count in sorted(verdict.ends.items()))
     return (
-        f"{totals.database} round {totals.rounds}, seed {seed}, {seconds:.0f} s: {ends}; faults: {faults or 'none'}; "
+        f"{totals.database} round {totals.rounds}, {mix.name}, seed {seed}, {seconds:.0f} s: {ends}; "
+        f"faults: {faults or 'none'}; "
         f"{verdict.repeats} repeated callbacks, {len(verdict.differences)} marked differences, "
         f"{verdict.overload_losses} servers lost by overload (stolen CPU up to {seen.stolen_share:.0%}), "
         f"{len(verdict.violations)} violations; so far {totals.matches} matches, {totals.injected['kill']} kills"

@@ -53,9 +53,14 @@ def seen_match(*deliveries: Delivery, **fields: Any) -> MatchSeen:
 
 
 def verdict(
-    seen: MatchSeen, match: PlannedMatch = MATCH, *, faults: tuple[PlannedFault, ...] = (), **observed: Any
+    seen: MatchSeen,
+    match: PlannedMatch = MATCH,
+    *,
+    faults: tuple[PlannedFault, ...] = (),
+    is_lossless: bool = False,
+    **observed: Any,
 ) -> Verdict:
-    plan = Plan(seed=1, matches=(match,), faults=faults)
+    plan = Plan(seed=1, matches=(match,), faults=faults, is_lossless=is_lossless)
     return judge(plan, Observations(matches={match.name: seen}, **observed), {GAME: comparable(BODY)})
 
 
@@ -185,6 +190,24 @@ def test_number_of_a_map_that_says_it_is_incomplete_is_a_marked_difference_but_i
         ".result.maps[0].complete",
         ".result.maps[0].players[0].kills",
     ]
+
+
+def test_without_a_fault_that_loses_lines_no_number_may_be_missing() -> None:
+    missing = seen_match(with_players({"kills": None, "mvps": 2}))
+    assert kinds(verdict(missing, is_lossless=True)) == ["incomplete"]
+    died = [Death(0, "kill", 1, 2)]
+    assert kinds(verdict(missing, is_lossless=True, deaths=died)) == [], "a report that no process received"
+    incomplete = seen_match(with_players({"kills": 6, "mvps": 2}, complete=False))
+    assert kinds(verdict(incomplete, is_lossless=True, deaths=died)) == ["incomplete"]
+    fault = PlannedFault(kind=FaultKind.LOG_LOSE, at_s=0, match="m1", on=Moment.SCORE)
+    assert kinds(verdict(incomplete, is_lossless=True, deaths=died, faults=(fault,))) == []
+
+
+def test_only_the_entry_that_cannot_be_applied_may_be_set_aside() -> None:
+    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [4]})) == ["set aside"]
+    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [4]}, bugs={"m1": 4})) == []
+    assert kinds(verdict(seen_match(delivery()), set_aside={"m1": [3, 4]}, bugs={"m1": 4})) == ["set aside"]
+    assert kinds(verdict(seen_match(delivery()), set_aside={"m2": [4]}, bugs={"m1": 4})) == ["set aside"]
 
 
 def test_everything_that_is_left_is_a_leak() -> None:
