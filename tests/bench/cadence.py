@@ -22,6 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -55,6 +56,8 @@ SETTLE_S = 10.0
 LIVE_S = 300.0
 """Time for all matches to go live, and as much again for every 500 of them."""
 QUIET_S = 5
+KEY = b64encode(bytes(32)).decode()
+"""Processes that share a database need one."""
 PLOTTED = "CPU of the service per match-hour, s"
 CALL_S = 0.05
 """Pause between two requests of the caller beside the matches."""
@@ -202,7 +205,7 @@ async def measure(
             (folder / label).mkdir()
             # Not in the data folder of the service, which others than its owner cannot enter.
             postgres = Postgres(folder / f"{label}-server", stack) if has_postgres else None
-            database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url}
+            database = {} if postgres is None else {"MATCHPOD_DATABASE_URL": postgres.url, "MATCHPOD_SECRET_KEY": KEY}
             site = Site(folder / label, servers, speed=1.0, checkout=checkout, environment=database)
             subjects.append(Subject(label, site, postgres))
             site.begin()
