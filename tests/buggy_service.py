@@ -2,6 +2,7 @@
 
 `python -m tests.buggy_service serve`. A bug is a file in the folder that BUG_FOLDER names: `server_id seq`. With `seq` 0
 it is in the next log post of the match; then the number is written into the file, so that the bug outlives the process.
+`die_resumed` is in every entry `resumed` of the match, which the service itself appends.
 The file `lose` has the share of the writes whose answers are lost: they are committed, but the writer gets an error.
 """
 
@@ -28,6 +29,8 @@ from matchpod.storage.raw_log import RawEntry
 BUG_FOLDER = "CHAOS_BUG_FOLDER"
 STALL_S = 2.0
 BUGS = ("raise", "die", "hang", "spin", "stall")
+DIE_RESUMED = "die_resumed"
+DIED = "died"
 LOSE, LOST = "lose", "lost"
 
 Write = Callable[[Any, Sequence[Statement]], Coroutine[None, None, list[list[Row]]]]
@@ -36,7 +39,9 @@ _apply = Fold.apply
 
 
 def put_bug(folder: Path, what: str, server_id: str, seq: int = 0) -> None:
-    """Put a bug into all processes that use this folder: `raise`, `die`, `hang`, `spin` (never ends) or `stall` (2 s)."""
+    """Put a bug into all processes that use this folder: one of BUGS (`spin` never ends, `stall` takes 2 s), or
+    DIE_RESUMED.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     _put(folder / what, f"{server_id} {seq}")
 
@@ -48,6 +53,17 @@ def read_bug(folder: Path, what: str) -> tuple[str, int] | None:
     except FileNotFoundError:
         return None
     return server_id, int(seq)
+
+
+def remove_bugs(folder: Path) -> None:
+    """Remove all bugs; what they caused stays counted."""
+    for what in (*BUGS, DIE_RESUMED, LOSE):
+        (folder / what).unlink(missing_ok=True)
+
+
+def count_deaths(folder: Path) -> int:
+    """Return how many processes died of a bug."""
+    return _counted(folder / DIED)
 
 
 def lose_answers(folder: Path, share: float, seed: int) -> None:
@@ -63,8 +79,16 @@ def keep_answers(folder: Path) -> None:
 
 def count_lost_answers(folder: Path) -> int:
     """Return how many answers were lost."""
-    lost = folder / LOST
-    return lost.stat().st_size if lost.exists() else 0
+    return _counted(folder / LOST)
+
+
+def _count(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b".")
+
+
+def _counted(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _put(path: Path, text: str) -> None:
@@ -81,16 +105,19 @@ def _apply_with_bug(fold: Fold, entry: RawEntry) -> ReadResult:
             put_bug(folder, what, *(entry.server_id, entry.seq) if what != "stall" else ("none",))
         elif bug != (entry.server_id, entry.seq):
             continue
-        _cause(what, fold)
+        _cause(what, fold, folder)
+    if entry.kind == EntryKind.RESUMED and read_bug(folder, DIE_RESUMED) == (entry.server_id, 0):
+        _cause("die", fold, folder)
     return _apply(fold, entry)
 
 
-def _cause(what: str, fold: Fold) -> None:
+def _cause(what: str, fold: Fold, folder: Path) -> None:
     match what:
         case "raise":
             fold.reader.lines_read += 1  # half changed
             raise KeyError("a bug in the fold")
         case "die":
+            _count(folder / DIED)
             os.kill(os.getpid(), signal.SIGKILL)
         case "hang":
             time.sleep(3600)
@@ -122,8 +149,7 @@ class _Losses:
         self._chance = self._chance or Random(f"{seed} {os.getpid()}")
         if self._chance.random() >= float(share):
             return False
-        with self._lost.open("ab") as lost:
-            lost.write(b".")
+        _count(self._lost)
         return True
 
 

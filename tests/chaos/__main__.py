@@ -21,6 +21,7 @@ from tests.chaos.copies import measure_copies
 from tests.chaos.flood import measure_flood
 from tests.chaos.handovers import measure_handovers
 from tests.chaos.hanging import measure_receivers
+from tests.chaos.killers import measure_killers
 from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind, Mix
 from tests.chaos.pods import Size, play_on_pods
@@ -66,8 +67,7 @@ def say(text: str) -> None:
 
 async def run_matches(args: argparse.Namespace, folder: Path) -> bool:
     """Run rounds of matches and faults on each database."""
-    seed = args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
-    databases = DATABASES if args.database == "both" else (args.database,)
+    seed, databases = _seed(args), _databases(args)
     for database in databases:
         mixes = [_changed(mix, args) for mix in MIXES[database] if args.mix in (mix.name, None)]
         totals = await run_session(
@@ -130,7 +130,7 @@ async def run_receivers(args: argparse.Namespace, folder: Path) -> bool:
 
 async def run_pods(args: argparse.Namespace, folder: Path) -> bool:
     """Play matches on pods of a cluster that fails."""
-    seed = args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
+    seed = _seed(args)
     say(f"seed {seed}")
     return _finish(args, "pods", await play_on_pods(folder, Size(matches=args.matches, pods=args.pods), seed, say))
 
@@ -142,16 +142,35 @@ async def run_copies(args: argparse.Namespace, folder: Path) -> bool:
 
 async def run_stalls(args: argparse.Namespace, folder: Path) -> bool:
     """Stall hosts, refuse consoles and end single servers."""
-    for database in DATABASES if args.database == "both" else (args.database,):
+    for database in _databases(args):
         measured = await measure_stalls(folder / database, database, args.servers, say)
         if not _finish(args, f"stalls-{database}", measured):
             return False
     return True
 
 
+async def run_killers(args: argparse.Namespace, folder: Path) -> bool:
+    """Play matches while an entry of one of them kills every process that applies it."""
+    seed = _seed(args)
+    say(f"seed {seed}")
+    is_clean = True
+    for database in _databases(args):
+        measured = await measure_killers(folder / database, database, seed, say)
+        is_clean &= _finish(args, f"killers-{database}", measured)
+    return is_clean
+
+
 async def run_strangers(args: argparse.Namespace, folder: Path) -> bool:
     """Start services on other databases beside one that plays matches."""
     return _finish(args, "strangers", await measure_strangers(folder, say))
+
+
+def _seed(args: argparse.Namespace) -> int:
+    return args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
+
+
+def _databases(args: argparse.Namespace) -> tuple[str, ...]:
+    return DATABASES if args.database == "both" else (args.database,)
 
 
 def _finish(args: argparse.Namespace, name: str, measured: tuple[bool, list[str]]) -> bool:
@@ -206,11 +225,19 @@ def _parser() -> argparse.ArgumentParser:
     stalls.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     stalls.add_argument("--servers", type=int, default=20, help="servers on the host that stalls; default: 20")
     stalls.set_defaults(run=run_stalls)
+    killers = commands.add_parser("killers", help="an entry that kills every process, beside healthy matches")
+    _add_trial_options(killers)
+    killers.set_defaults(run=run_killers)
     strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
     strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into the page in docs")
     return parser
+
+
+def _add_trial_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
+    command.add_argument("--seed", type=int, help="default: random")
 
 
 def command_line() -> str:

@@ -51,8 +51,9 @@ class Cluster:
         bugs: Path | None = None,
         sources: Mapping[str, str] | None = None,
         late_polls: int = 1,
+        is_forgetful: bool = False,
     ) -> None:
-        """`sources` are variables with which Python runs another version of the service."""
+        """`sources` are variables with which Python runs another version of the service; `is_forgetful`: see Replica."""
         self.data_dir = folder / "data"
         self.deaths: list[Death] = []
         self.replicas: list[Replica] = []
@@ -63,6 +64,7 @@ class Cluster:
         self._bugs = bugs
         self._sources = sources
         self._late_polls = late_polls
+        self._is_forgetful = is_forgetful
         self._services = [
             RunningService(
                 folder / f"replica{number}",
@@ -96,7 +98,7 @@ class Cluster:
         regions = self._own_regions or _regions([server.address for server in self.static.servers])
         for number, service in enumerate(self._services):
             service.configure(regions, public_url=self.balancer.url)
-            replica = Replica(number, service, self.deaths, self._bugs, self._sources)
+            replica = Replica(number, service, self.deaths, self._bugs, self._sources, is_forgetful=self._is_forgetful)
             self.replicas.append(await self._stack.enter_async_context(replica))
         self.key = self.replicas[0].first_key()
         await self.balancer.wait_until_ready(len(self.replicas))

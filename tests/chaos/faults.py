@@ -7,7 +7,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from tests.buggy_service import keep_answers, lose_answers, put_bug
+from tests.buggy_service import DIE_RESUMED, keep_answers, lose_answers, put_bug
 from tests.chaos.plan import BUGS, LOG_FAULTS, LOST_SHARE, FaultKind, PlannedFault
 from tests.chaos.stores import PostgresStore
 
@@ -103,6 +103,16 @@ async def _put_bug(fault: PlannedFault, target: Round) -> str | None:
     return None
 
 
+async def _die_resumed(fault: PlannedFault, target: Round) -> str | None:
+    assert fault.match is not None
+    server_id, driver = target.server_id(fault.match), await target.driver(fault.match)
+    if server_id is None or driver is None:
+        return "no replica drives the match at this moment"
+    put_bug(target.bugs, DIE_RESUMED, server_id)
+    await driver.kill()
+    return None
+
+
 async def _lose_answers(fault: PlannedFault, target: Round) -> str | None:
     lose_answers(target.bugs, LOST_SHARE, target.plan.seed)
     await asyncio.sleep(fault.lasts_s)
@@ -135,6 +145,7 @@ _FAULTS: dict[FaultKind, Callable[[PlannedFault, Round], Awaitable[str | None]]]
     FaultKind.DISK_FULL: _fill_disk,
     **dict.fromkeys(LOG_FAULTS, _tamper),
     **dict.fromkeys(BUGS, _put_bug),
+    FaultKind.RESUMED_DIE: _die_resumed,
     FaultKind.ANSWER_LOSE: _lose_answers,
     FaultKind.SERVER_KILL: _signal_server,
     FaultKind.SERVER_HANG: _signal_server,

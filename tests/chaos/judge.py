@@ -10,11 +10,23 @@ from typing import Any
 import msgspec
 
 from tests.chaos.observed import Death, Delivery, MatchSeen, Observations
-from tests.chaos.plan import ACCEPTING, CANCELED_BY_USER, MATCH_OVER, SERVER_LOST, GameSpec, Plan, PlannedMatch
+from tests.chaos.plan import (
+    ACCEPTING,
+    CANCELED_BY_USER,
+    MATCH_OVER,
+    SERVER_LOST,
+    FaultKind,
+    GameSpec,
+    Plan,
+    PlannedMatch,
+)
 from tests.contract.same_result import differences, incomplete_mvps
 
 MAX_ATTEMPTS = 2
 """Attempts per callback as documented for callers."""
+
+MAX_OWN_DEATHS = 14
+"""How many processes an entry of the service itself may kill: the match fails after ten, and a few may be under way."""
 
 DYING_S = 20.0
 """A callback may be repeated if the replica that sent it died up to this long after the receiver accepted it: until
@@ -28,8 +40,8 @@ IDENTITY = ("serverId", "sessionId", "externalMatchId", "timestamp")
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """A broken promise: `lost`, `second outcome`, `wrong end`, `wrong number`, `incomplete`, `set aside`, `repeated`,
-    `leaked` or `refused`.
+    """A broken promise: `lost`, `second outcome`, `wrong end`, `wrong number`, `incomplete`, `set aside`, `deaths`,
+    `repeated`, `leaked`, `refused` or `stuck`.
     """
 
     kind: str
@@ -83,7 +95,9 @@ def judge(plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[s
             marked += allowed
             if plan.is_lossless and not plan.loses_lines(match):
                 violations += judge_missing(match, allowed, seen.deaths)
-    violations += judge_set_aside(seen)
+    violations += judge_set_aside(plan, seen)
+    violations += judge_killers(plan, seen, reference)
+    violations += [Violation("stuck", "", "it did not become quiet in time")] if seen.is_stuck else []
     violations += [Violation("leaked", "", item) for item in seen.leftovers.items()]
     violations += [Violation("error", "", text) for text in seen.errors]
     violations += [Violation("second outcome", path, "callback at an unknown path") for path in seen.stray_paths]
@@ -203,11 +217,42 @@ def judge_missing(match: PlannedMatch, marked: list[Difference], deaths: list[De
             yield Violation("incomplete", match.name, text)
 
 
-def judge_set_aside(seen: Observations) -> Iterator[Violation]:
+def judge_set_aside(plan: Plan, seen: Observations) -> Iterator[Violation]:
     """Only an entry that cannot be applied is set aside."""
     for name, entries in seen.set_aside.items():
-        if others := [seq for seq in entries if seq != seen.bugs.get(name)]:
+        others = [seq for seq in entries if seq != seen.bugs.get(name)]
+        if others and name != plan.hit_by(FaultKind.RESUMED_DIE):
             yield Violation("set aside", name, f"nothing is wrong with its entries {others}")
+
+
+def judge_killers(
+    plan: Plan, seen: Observations, reference: Mapping[GameSpec, Mapping[str, Any]]
+) -> Iterator[Violation]:
+    """An entry that kills each process is set aside, and costs the match nothing but its lines. If the service appended
+    it, the match fails soon.
+    """
+    if plan.hit_by(FaultKind.RESUMED_DIE) is not None and not 1 < seen.bug_deaths <= MAX_OWN_DEATHS:
+        yield Violation("deaths", plan.hit_by(FaultKind.RESUMED_DIE) or "", f"{seen.bug_deaths} processes died")
+    for match in plan.matches:
+        one = seen.matches[match.name]
+        if plan.hit_by(FaultKind.ENTRY_DIE) != match.name or end_of(one) is None:
+            continue
+        if seen.set_aside.get(match.name) != [seen.bugs.get(match.name)]:
+            text = f"entries {seen.set_aside.get(match.name)} were set aside, not {seen.bugs.get(match.name)}"
+            yield Violation("set aside", match.name, text)
+        if end_of(one) != MATCH_OVER:
+            yield Violation("wrong end", match.name, f"{end_of(one)} because of one entry")
+            continue
+        found, expected = (callback["result"]["maps"] for callback in (_callback(one), reference[match.game]))
+        if all(played["complete"] for played in found):
+            yield Violation("wrong number", match.name, "its result does not say that an entry is missing")
+        scores = [[(played["team1Score"], played["team2Score"]) for played in maps] for maps in (found, expected)]
+        if scores[0] != scores[1]:
+            yield Violation("wrong number", match.name, f"its scores are {scores[0]}, not {scores[1]}")
+
+
+def _callback(seen: MatchSeen) -> Any:
+    return json.loads(seen.deliveries[0].body)
 
 
 def paths_of_incomplete_maps(callback: Mapping[str, Any]) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ class Observations(msgspec.Struct, kw_only=True):
     """The entries of each match that were set aside."""
     bugs: dict[str, int] = msgspec.field(default_factory=dict)
     """The entry of each match that cannot be applied."""
+    bug_deaths: int = 0
+    """How many processes died of a bug."""
+    is_stuck: bool = False
+    """True if the round did not become quiet in time."""
     stray_paths: list[str] = msgspec.field(default_factory=list)
     """Paths of callbacks that no match has."""
     stolen_share: float = 0.0

@@ -19,6 +19,7 @@ Json = dict[str, Any]
 MATCH_OVER = "match_over"
 CANCELED_BY_USER = "canceled_by_user"
 SERVER_LOST = "server_lost"
+SERVER_FAILED = "server_failed"
 ALL_PLAYERS_LEFT = "all_players_left"
 
 SANDBOX = "sandbox"
@@ -121,7 +122,9 @@ class GameSpec(msgspec.Struct, frozen=True):
     def body(self, *, speed: int, is_lockstep: bool) -> Json:
         """Return `region`, `gameType` and `gameSettings` of a request for this game."""
         kind = KINDS[self.kind]
+        players = [str(_FIRST_PLAYER + index) for index in range(4)]
         cvars = {
+            "sim_players": ",".join(players),  # a pod knows them only from a match of the plugin
             "sim_scenario": kind.scenario,
             "sim_seed": self.seed,
             "sim_lockstep": int(is_lockstep),
@@ -136,7 +139,6 @@ class GameSpec(msgspec.Struct, frozen=True):
             "customCvars": "\n".join(f"{name} {value}" for name, value in cvars.items()),
             **kind.settings,
         }
-        players = [str(_FIRST_PLAYER + index) for index in range(4)]
         if settings["matchType"] == "deathmatch":
             del settings["maxRounds"]
             settings["players"] = players
@@ -203,6 +205,10 @@ class FaultKind(StrEnum):
     """A bug in a replica: applying a log post of a match raises an error, each time."""
     ENTRY_STALL = "entry_stall"
     """A bug in a replica: applying a log post of a match takes two seconds, once."""
+    ENTRY_DIE = "entry_die"
+    """A bug in all replicas: applying a log post of a match kills the process, each time."""
+    RESUMED_DIE = "resumed_die"
+    """A bug in all replicas: applying the entry that a match was resumed kills the process. One is killed first."""
     ANSWER_LOSE = "answer_lose"
     """The answers to some writes are lost for a while: the transaction is committed, but its writer gets an error."""
 
@@ -214,8 +220,8 @@ LOG_FAULTS = {
     FaultKind.LOG_LOSE: Tampering.LOSE,
     FaultKind.LOG_REORDER: Tampering.REORDER,
 }
-BUGS = {FaultKind.ENTRY_RAISE: "raise", FaultKind.ENTRY_STALL: "stall"}
-LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER, FaultKind.ENTRY_RAISE})
+BUGS = {FaultKind.ENTRY_RAISE: "raise", FaultKind.ENTRY_STALL: "stall", FaultKind.ENTRY_DIE: "die"}
+LOSING = frozenset({FaultKind.LOG_LOSE, FaultKind.LOG_REORDER, FaultKind.ENTRY_RAISE, FaultKind.ENTRY_DIE})
 """Faults after which lines of a match are missing for good. They hit one match."""
 LOG_FAULT_S = 8.0
 LOST_SHARE = 0.05
@@ -253,6 +259,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def expected_ends(self, match: PlannedMatch) -> frozenset[str]:
         """Return how this match may end: `match_over`, or reasons of a cancellation."""
+        if self.hit_by(FaultKind.RESUMED_DIE) == match.name:
+            return frozenset({SERVER_FAILED})
         kind = KINDS[match.game.kind]
         ends = {kind.end, kind.late_end or kind.end}
         if match.cancel_on is not None:
@@ -264,6 +272,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if self.loses_lines(match):
             ends.add(ALL_PLAYERS_LEFT)  # the lines of its end may be lost, and the plugin's report is sent only once
         return frozenset(ends)
+
+    def hit_by(self, kind: FaultKind) -> str | None:
+        """Return the match that the only fault of this kind hits; None without such a fault."""
+        return next((fault.match for fault in self.faults if fault.kind is kind), None)
 
     def loses_lines(self, match: PlannedMatch) -> bool:
         """True if a fault costs this match lines of its log."""

@@ -1,6 +1,7 @@
 """Run a replica of the service like a process manager: when it exits, it is started again at once.
 
-The faults of processes are here too: kill, restart and freeze. Each is recorded as a death.
+The faults of processes are here too: kill, restart and freeze. Each is recorded as a death, and so is a process that is
+killed by a bug.
 """
 
 from __future__ import annotations
@@ -45,9 +46,15 @@ class Replica:
         deaths: list[Death],
         bugs: Path | None = None,
         sources: Mapping[str, str] | None = None,
+        *,
+        is_forgetful: bool = False,
     ) -> None:
-        """`sources` are variables with which Python runs another version of the service."""
+        """`sources` are variables with which Python runs another version of the service.
+
+        `is_forgetful`: each start has a new data folder, like a container without a volume.
+        """
         self.sources = sources or {}
+        self._is_forgetful = is_forgetful
         self._module = "matchpod" if bugs is None else "tests.buggy_service"
         self._environment = UNLIMITED if bugs is None else {**UNLIMITED, **SOURCES, BUG_FOLDER: str(bugs)}
         self.number = number
@@ -73,8 +80,15 @@ class Replica:
         self._keeper.cancel()
         await asyncio.gather(self._keeper, return_exceptions=True)
 
+    @property
+    def data_dir(self) -> Path:
+        """Return the data folder of its last start."""
+        return self.service.folder / f"data{self._starts}" if self._is_forgetful else self.service.data_dir
+
     async def _spawn(self) -> None:
         self._starts += 1
+        self.data_dir.mkdir(mode=0o700, exist_ok=True)
+        own = {"MATCHPOD_DATA_DIR": str(self.data_dir), **self.clock.environment, **self._environment, **self.sources}
         out, err = (self.service.folder / f"{self._starts}.{kind}" for kind in ("out", "err"))
         with out.open("wb") as out_file, err.open("wb") as err_file:
             self.process = await asyncio.create_subprocess_exec(
@@ -85,7 +99,7 @@ class Replica:
                 stdout=out_file,
                 stderr=err_file,
                 stdin=subprocess.DEVNULL,
-                env={**self.service.environment(), **self.clock.environment, **self._environment, **self.sources},
+                env=self.service.environment() | own,
                 cwd=self.service.folder,
             )
 
@@ -95,12 +109,14 @@ class Replica:
             await self.process.wait()
             if self._is_closing:
                 return
+            if (self.process.returncode or 0) < 0:
+                self._deaths.append(Death(self.number, "kill", time.monotonic(), time.monotonic()))
             await asyncio.sleep(RESTART_S)
             await self._spawn()
 
     def first_key(self) -> str:
         """Return the API key that the first start wrote into a file."""
-        key = first_key(self.service.data_dir)
+        key = first_key(self.data_dir)
         assert key is not None, "the first start wrote no key"
         return key
 
@@ -129,9 +145,7 @@ class Replica:
 
     async def kill(self) -> None:
         """Kill it, even while it starts; it is started again."""
-        began_s = time.monotonic()
         self.signal(signal.SIGKILL)
-        self._deaths.append(Death(self.number, "kill", began_s, time.monotonic()))
 
     async def restart(self) -> None:
         """Stop it in an orderly way; it is started again."""

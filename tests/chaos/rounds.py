@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Set
 from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
-from tests.buggy_service import BUGS, count_lost_answers, read_bug
+from tests.buggy_service import BUGS, count_deaths, count_lost_answers, read_bug, remove_bugs
 from tests.chaos.cluster import Cluster
 from tests.chaos.faults import inject
 from tests.chaos.machine import StolenTime
 from tests.chaos.observed import Answer, Delivery, Leftovers, MatchSeen, Observations
+from tests.chaos.plan import BUGS as BUG_FAULTS
 from tests.chaos.plan import KINDS, STATIC, FaultKind, Json, Moment, Plan, PlannedFault, PlannedMatch
 from tests.chaos.receivers import Receivers, attempt_of
 from tests.chaos.replica import Replica
@@ -34,8 +36,6 @@ _OPEN = "SELECT id, phase FROM servers WHERE phase <> 'released'"
 _DUE = "SELECT id, attempts FROM callbacks WHERE next_at_ms IS NOT NULL"
 _SET_ASIDE = "SELECT server_id, seq FROM unfinished_entries WHERE kind IS NOT NULL ORDER BY seq"
 _TRANSIENT = (0, 502, 503)
-_FROM_BUGS = ('"message": "entry set aside', "a bug in the fold")
-"""What replicas log because of the faults ENTRY_RAISE and ENTRY_STALL."""
 
 
 class Watched:
@@ -57,8 +57,20 @@ class Watched:
 class Round:
     """One round: replicas of the service behind a balancer, receivers, game servers and faults."""
 
-    def __init__(self, plan: Plan, folder: Path, store: Store | None = None, *, replicas: int = 1) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        store: Store | None = None,
+        *,
+        replicas: int = 1,
+        regions: str | None = None,
+        is_forgetful: bool = False,
+        limit_s: float = ROUND_S,
+    ) -> None:
+        """`regions` replaces those of simulated servers; `is_forgetful`: see Replica."""
         self.plan = plan
+        self._limit_s = limit_s
         self.store = store or SqliteStore(folder / "data")
         has_full_disk = any(fault.kind is FaultKind.DISK_FULL for fault in plan.faults)
         self.disk = SmallDisk(folder / "data") if has_full_disk else None
@@ -71,6 +83,8 @@ class Round:
             static_servers=STATIC_SERVERS if uses_static else 0,
             seed=plan.seed,
             bugs=self.bugs,
+            regions=regions,
+            is_forgetful=is_forgetful,
         )
         self._matches = {match.name: Watched(match) for match in plan.matches}
         self._injected: list[str] = []
@@ -95,7 +109,9 @@ class Round:
                 group.create_task(self._play(match))
             for fault in self.plan.faults:
                 group.create_task(self._inject(fault))
-        await self._wait_until_quiet()
+        is_quiet = await self._wait_until_quiet()
+        bugs = self._bugs()
+        remove_bugs(self.bugs)
         self._injected += ["lost_answer"] * count_lost_answers(self.bugs)
         for replica in self.cluster.replicas:
             await replica.wait_until_ready()  # one that is still starting answers nothing, and would end by SIGTERM
@@ -103,7 +119,8 @@ class Round:
         for match in self._matches.values():
             await self._read_final(match)
         exit_codes = [await replica.stop() for replica in self.cluster.replicas]
-        return await self._observations(secret, exit_codes)
+        seen = await self._observations(secret, exit_codes)
+        return msgspec.structs.replace(seen, bugs=bugs, is_stuck=not is_quiet)
 
     # --- matches --------------------------------------------------------------------------------------------------
 
@@ -132,15 +149,19 @@ class Round:
         match.reach(Moment.CREATED)
         waiting = {fault.on for fault in self.plan.faults if fault.match == planned.name} | {planned.cancel_on}
         async with asyncio.TaskGroup() as group:
-            watching = group.create_task(self._watch(match)) if waiting - {None, Moment.CREATED} else None
+            awaited = waiting - {None, Moment.CREATED}
+            watching = group.create_task(self._watch(match, awaited)) if awaited else None
             if planned.cancel_on is not None:
                 await match.moments[planned.cancel_on].wait()
                 await self._post(seen.cancels, f"/api/v1/servers/{seen.server_id}/cancel")
             if watching is not None:
                 await watching
 
-    async def _watch(self, match: Watched) -> None:
-        """Poll a match until its callback arrives, and mark the moments that it reaches."""
+    async def _watch(self, match: Watched, awaited: Set[Moment | None]) -> None:
+        """Poll a match until it has reached these moments or its callback arrives, and mark them.
+
+        No longer, because a replica that is asked applies the entries of the match too.
+        """
         quiet_s = time.monotonic() + STALL_S
         while not self.receivers.at(match.planned.name) and time.monotonic() < quiet_s:
             answer = await self.cluster.call("GET", f"/api/v1/servers/{match.seen.server_id}")
@@ -148,6 +169,8 @@ class Round:
                 if not match.moments[moment].is_set():
                     quiet_s = time.monotonic() + STALL_S
                 match.reach(moment)
+                if all(one is None or match.moments[one].is_set() for one in awaited):
+                    return
             await asyncio.sleep(WATCH_S)
         match.reach(Moment.ENDED)
 
@@ -179,6 +202,13 @@ class Round:
         rows = await self.store.rows(f"SELECT slot FROM servers WHERE id = '{server_id}'")
         return None if not rows or rows[0][0] is None else str(rows[0][0])
 
+    async def driver(self, name: str) -> Replica | None:
+        """Return the replica that drives a match, if there is one."""
+        server_id = self._matches[name].seen.server_id
+        ((owner,),) = await self.store.rows(f"SELECT lease_owner FROM servers WHERE id = '{server_id}'") or ((None,),)
+        pids = {one.process.pid: one for one in self.cluster.replicas if one.process is not None}
+        return pids.get(int(str(owner).split(":")[1])) if owner else None
+
     def server_id(self, name: str) -> str | None:
         """Return the id of the server of a match, if the match was created."""
         return self._matches[name].seen.server_id
@@ -194,9 +224,9 @@ class Round:
     async def _sleep_until(self, at_s: float) -> None:
         await asyncio.sleep(max(0.0, self._began_s + at_s - time.monotonic()))
 
-    async def _wait_until_quiet(self) -> None:
-        """Wait until all matches are released and all callbacks decided, or nothing happens any more."""
-        end_s = time.monotonic() + ROUND_S
+    async def _wait_until_quiet(self) -> bool:
+        """Wait until all matches are released and all callbacks decided; False if nothing happens any more."""
+        end_s = time.monotonic() + self._limit_s
         changed_s, before = time.monotonic(), None
         while time.monotonic() < min(end_s, changed_s + STALL_S):
             now = (
@@ -207,10 +237,11 @@ class Round:
             )
             processes = self.cluster.game_processes()
             if not now[0] and not now[1] and not processes:
-                return
+                return True
             if now != before:
                 changed_s, before = time.monotonic(), now
             await asyncio.sleep(QUIET_POLL_S)
+        return False
 
     async def _observations(self, secret: str, exit_codes: list[int]) -> Observations:
         for name, match in self._matches.items():
@@ -231,9 +262,9 @@ class Round:
             leftovers=await self._leftovers(exit_codes),
             injected=self._injected,
             skipped=self._skipped,
-            errors=_errors(self.cluster.replicas),
+            errors=_errors(self.cluster.replicas, self._hit()),
             set_aside=await self._set_aside(),
-            bugs=self._bugs(),
+            bug_deaths=count_deaths(self.bugs),
             stray_paths=self.receivers.stray(),
             stolen_share=self._stolen.largest_share,
         )
@@ -243,6 +274,12 @@ class Round:
         for server_id, seq in msgspec.convert(await self.store.rows(_SET_ASIDE), list[tuple[str, int]]):
             found.setdefault(self._name(server_id), []).append(seq)
         return found
+
+    def _hit(self) -> set[str]:
+        """Return the ids of the servers whose entries have a bug in them."""
+        hit = {fault.match for fault in self.plan.faults if fault.kind in (*BUG_FAULTS, FaultKind.RESUMED_DIE)}
+        ids = (match.seen.server_id for match in self._matches.values() if match.planned.name in hit)
+        return {server_id for server_id in ids if server_id is not None}
 
     def _bugs(self) -> dict[str, int]:
         found = (bug for what in BUGS if (bug := read_bug(self.bugs, what)) is not None)
@@ -280,15 +317,15 @@ def _moment_of(server: Json) -> Moment | None:
     return Moment.RUNNING if server["status"] == "running" else None
 
 
-def _errors(replicas: list[Replica]) -> list[str]:
-    """Return errors in the logs of all replicas; not that one cannot start while its database is down, and no bug that
-    was put into it.
+def _errors(replicas: list[Replica], hit: Set[str]) -> list[str]:
+    """Return errors in the logs of all replicas; not that one cannot start while its database is down, nor about the
+    servers that are hit by a bug.
     """
     found = []
     for replica in replicas:
         for name, text in replica.texts().items():
             for line in text.splitlines():
-                if any(message in line for message in _FROM_BUGS):
+                if any(server_id in line for server_id in hit):
                     continue
                 if line.startswith("{") and '"level":"ERROR"' in line.replace(" ", ""):
                     found.append(f"replica {replica.number}, {name}: {line[:600]}")

@@ -210,6 +210,41 @@ def test_only_the_entry_that_cannot_be_applied_may_be_set_aside() -> None:
     assert kinds(verdict(seen_match(delivery()), set_aside={"m2": [4]}, bugs={"m1": 4})) == ["set aside"]
 
 
+def with_scores(complete: bool, team1: int = 8) -> Delivery:
+    return delivery(result={"maps": [{"complete": complete, "winner": "team1", "team1Score": team1, "team2Score": 5}]})
+
+
+def killed(*deliveries: Delivery, kind: FaultKind = FaultKind.ENTRY_DIE, **observed: Any) -> list[str]:
+    """Judge a match of which entry 4 kills each process."""
+    plan = Plan(seed=1, matches=(MATCH,), faults=(PlannedFault(kind=kind, at_s=0, match="m1", on=Moment.SCORE),))
+    seen = Observations(matches={"m1": seen_match(*deliveries)}, **{"bugs": {"m1": 4}, **observed})
+    reference = comparable(json.loads(with_scores(complete=True).body))
+    return [violation.kind for violation in judge(plan, seen, {GAME: reference}).violations]
+
+
+def test_entry_that_kills_costs_its_match_only_that_entry() -> None:
+    aside: dict[str, Any] = {"set_aside": {"m1": [4]}}
+    assert killed(with_scores(complete=False), **aside) == []
+    assert killed(with_scores(complete=False), set_aside={}) == ["set aside"]
+    assert killed(with_scores(complete=False), set_aside={"m1": [3, 4]}) == ["set aside", "set aside"]
+    assert killed(with_scores(complete=True), **aside) == ["wrong number"], "it does not say so"
+    assert killed(with_scores(complete=False, team1=7), **aside) == ["wrong number"]
+    assert killed(canceled("all_players_left"), **aside) == ["wrong end"]
+
+
+def test_match_fails_after_some_deaths_by_an_entry_of_the_service() -> None:
+    failed, kind = canceled("server_failed"), FaultKind.RESUMED_DIE
+    assert killed(failed, kind=kind, bug_deaths=11) == []
+    assert killed(failed, kind=kind, bug_deaths=30) == ["deaths"]
+    assert killed(failed, kind=kind, bug_deaths=0) == ["deaths"], "nothing was tried"
+    assert killed(with_scores(complete=True), kind=kind, bug_deaths=11) == ["wrong end"]
+    assert killed(bug_deaths=11, kind=kind) == ["lost"]
+
+
+def test_round_that_does_not_become_quiet_is_a_violation() -> None:
+    assert kinds(verdict(seen_match(delivery()), is_stuck=True)) == ["stuck"]
+
+
 def test_everything_that_is_left_is_a_leak() -> None:
     left = Leftovers(processes=("srv_1 pid 7",), slots=("sandbox 1 srv_1",), exit_codes=("replica 0: 1",))
     assert kinds(verdict(seen_match(delivery()), leftovers=left)) == ["leaked"] * 3

@@ -27,7 +27,13 @@ def test_unknown_section_is_rejected(tmp_path: Path) -> None:
         write_section("one", [], page)
 
 
-@pytest.mark.parametrize("name", ["sqlite", "postgres", "restarts", "handovers", "flood", "liars", "receivers", "pods"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sqlite", "postgres", "restarts", "handovers", "flood", "liars", "receivers", "pods"),
+        *("killers-sqlite", "killers-postgres"),
+    ],
+)
 def test_page_has_a_section_for_each_run(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "page.md"
     copy.write_text(PAGE.read_text())
