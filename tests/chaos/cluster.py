@@ -21,8 +21,8 @@ from tests.chaos.stores import Store
 from tests.contract.simulator_process import PASSWORD
 from tests.e2e.service.running_service import GameProcess, RunningService, free_port_range, region, static_region
 
-PORTS = 24
-"""Game servers of the sandbox: fewer than matches, so that some wait for a free one."""
+PORTS = 40
+"""Game servers of the sandbox: fewer than matches, so that some wait, and more than a process drives without ticks."""
 HASTY_PORTS = 4
 HASTY_SPEED = 30
 PATIENT_SPEED = 1.01

@@ -63,10 +63,24 @@ _ANSWERS = Mix(
     is_lossless=True,
 )
 """Nothing else is wrong, so every match has its whole result."""
+_STORM = Mix(
+    name="storm",
+    matches=44,
+    kills=3,
+    length_s=40,
+    creation_share=0.2,
+    lockstep_share=0.0,
+    free_speeds=(3,),
+    faults=(FaultKind.FREEZE, FaultKind.CONSOLE_CUT, FaultKind.LOG_CUT, FaultKind.LOG_DOUBLE),
+    kinds=("deathmatch",),
+    cancel_share=0.0,
+)
+"""All are live at once in one process, which writes their posts in ticks: up to 32 matches nothing is held back."""
 MIXES = {
-    "sqlite": (_ANSWERS, replace(_USUAL, faults=(*_COMMON, FaultKind.DISK_FULL))),
+    "sqlite": (_ANSWERS, _STORM, replace(_USUAL, faults=(*_COMMON, FaultKind.DISK_FULL))),
     "postgres": (
         replace(_ANSWERS, replicas=2),
+        _STORM,
         replace(_USUAL, replicas=2, faults=(*_COMMON, FaultKind.DATABASE_CRASH, FaultKind.DATABASE_STOP)),
     ),
 }
