@@ -209,6 +209,11 @@ def test_default_port_of_an_origin_is_dropped_as_browsers_do() -> None:
     )
 
 
+def test_scheme_of_the_public_url_is_in_lower_case() -> None:
+    settings = load_settings({"MATCHPOD_PUBLIC_URL": "HTTPS://Pod.example/Base"}, no_file)
+    assert settings.public_url == "https://Pod.example/Base"
+
+
 def test_ingest_url_has_an_address_that_can_be_reached() -> None:
     for host, base in [
         ("127.0.0.1", "http://127.0.0.1:8080"),

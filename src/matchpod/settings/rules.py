@@ -137,13 +137,17 @@ def ip_address() -> Rule:
 
 
 def web_url() -> Rule:
-    """An absolute http or https URL without user name, query and fragment; a trailing slash is dropped."""
+    """An absolute http or https URL without user name, query and fragment.
+
+    Its scheme is converted to lower case, and a trailing slash is dropped.
+    """
 
     def read(value: object) -> str:
         url = _text(value, MAX_TEXT)
         if callback_url_fault(url) or "?" in url or "#" in url:
             raise ValueError
-        return url.rstrip("/")
+        scheme, _, rest = url.partition(":")
+        return f"{scheme.lower()}:{rest.rstrip('/')}"
 
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
 
