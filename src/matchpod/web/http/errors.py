@@ -19,6 +19,7 @@ from matchpod.core.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.web.http.responses import Header, Response
 
@@ -49,7 +50,10 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
     details: Annotated[
         tuple[FaultDetail, ...] | msgspec.UnsetType,
-        Meta(description="All faults of the request; left out if there are none to list."),
+        Meta(
+            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path that says how "
+            "many more there are; left out if there are none to list."
+        ),
     ] = msgspec.UNSET
     request_id: Annotated[
         str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")

@@ -23,7 +23,7 @@ class ErrorHelp(msgspec.Struct, frozen=True, kw_only=True):
 _HELP: Final = (
     ErrorHelp(
         error=errors.InvalidParamsError,
-        meaning="The body or a parameter breaks a rule, or a parameter is unknown; `details` lists every fault.",
+        meaning="The body or a parameter breaks a rule, or a parameter is unknown; `details` lists its faults.",
         advice="Correct what `message` and `details` say. The same request fails again.",
     ),
     ErrorHelp(
