@@ -67,6 +67,27 @@ class GoneError(MatchpodError):
     status = 410
 
 
+class UnsupportedMediaTypeError(MatchpodError):
+    """The body has a Content-Encoding, such as gzip, which is not supported."""
+
+    code = ErrorCode.UNSUPPORTED_MEDIA_TYPE
+    status = 415
+
+
+class HeadersTooLargeError(MatchpodError):
+    """The request has too many headers."""
+
+    code = ErrorCode.HEADERS_TOO_LARGE
+    status = 431
+
+
+class NotImplementedByServerError(MatchpodError):
+    """The request needs a feature of HTTP that is not supported."""
+
+    code = ErrorCode.NOT_IMPLEMENTED
+    status = 501
+
+
 class NotReadyError(UnavailableError):
     """The process cannot accept requests, for the given reasons."""
 
@@ -114,11 +135,13 @@ def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers that belong to an error: how to authenticate, which methods exist, when to retry."""
+    """Return the headers that belong to an error: how to authenticate, what is supported, when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):
         return ((b"allow", ", ".join(error.allowed).encode()),)
+    if isinstance(error, UnsupportedMediaTypeError):
+        return ((b"accept-encoding", b"identity"),)
     if isinstance(error, RateLimitError | UnavailableError):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
     return ()
