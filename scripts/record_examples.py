@@ -274,6 +274,7 @@ def record_errors(recorder: Recorder, ended: str) -> None:
         "redeliverCallbacks", "faults", service.call("POST", "/api/v1/callbacks/redeliver", {"since": "today"})
     )
     add(service.call("POST", path, " " * 300_000))
+    add(service.call("POST", path, create, headers={"Content-Encoding": "gzip"}))
     add(service.call("POST", f"/api/v1/servers/{ended}/cancel"))
     server_id = service.call("POST", path, create, headers={"Idempotency-Key": "cup-20"}).json["serverId"]
     add(service.call("POST", path, {**create, "externalMatchId": "other"}, headers={"Idempotency-Key": "cup-20"}))

@@ -46,8 +46,8 @@ Every error has the same body:
 - `error` is the code, for programs. The codes are below, and in `/openapi.json` as the schema `ErrorCode`. New ones may
   be added: treat a code that you do not know as its status says.
 - `message` is one sentence for people. Programs use the code: the text may change.
-- `details` lists all faults of the request at once, of a body at most %d: the `path` of the field, and the rule that
-  it breaks. It is left out if there is nothing to list.
+- `details` lists the faults of the request at once: the `path` of the field, and the rule that it breaks. If there are
+  more than %d, the others are only counted, in a last item without a path. It is left out if there is nothing to list.
 - `requestId` identifies the request in the log of the service. It is also in the header `X-Request-Id`.
 
 | code | status | when | what to do |

@@ -20,6 +20,7 @@ from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
 from matchpod.service.access import webhook_signature
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.bodies import ClientDisconnectedError, read_body
+from matchpod.web.http.errors import UnsupportedMediaTypeError
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of a callback. A best of five with all its players is well under one megabyte."""
@@ -113,6 +114,8 @@ class CallbackReceiver:
             body = await read_body(scope, receive, MAX_BODY_BYTES)
         except PayloadTooLargeError:
             return self._reject(413, f"the body is larger than {MAX_BODY_BYTES >> 20} MiB")
+        except UnsupportedMediaTypeError:
+            return self._reject(415, "the body has a Content-Encoding")
         except (InvalidParamsError, ClientDisconnectedError):
             return self._reject(408, "the body did not arrive")
         try:

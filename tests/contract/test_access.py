@@ -297,6 +297,29 @@ async def test_rotation_gives_the_new_key_a_full_lifetime_and_does_not_extend_th
     assert not await world.is_accepted(new)
 
 
+@pytest.mark.parametrize("expires_in_s", [None, 7_200])
+async def test_key_rotated_again_within_the_overlap_gets_the_lifetime_of_the_original(
+    world: World, expires_in_s: int | None
+) -> None:
+    old = await world.new_key(expires_in_s=expires_in_s)
+    first = await world.access.rotate_key(old.view.id, overlap_s=60)
+    await world.access.rotate_key(first.view.id, overlap_s=60)
+    for key in (old, first, old):
+        world.clock.at_ms += 1_000
+        again = await world.access.rotate_key(key.view.id, overlap_s=60)
+        fresh = await world.new_key(expires_in_s=expires_in_s)
+        assert again.view.expires_at == fresh.view.expires_at
+    world.clock.at_ms += 60_000
+    assert not await world.is_accepted(old)
+
+
+async def test_rotation_is_one_transaction(world: World) -> None:
+    key = await world.new_key()
+    writes = world.db.writes
+    await world.access.rotate_key(key.view.id, overlap_s=0)
+    assert world.db.writes == writes + 1
+
+
 async def test_revoked_or_expired_key_cannot_be_rotated(world: World) -> None:
     revoked, expired = await world.new_key(), await world.new_key(expires_in_s=1)
     await world.access.revoke_key(revoked.view.id)

@@ -160,6 +160,30 @@ async def test_own_session_and_others_of_the_same_organization_can_be_ended(worl
 
 
 @databases.on_both
+async def test_pages_of_sessions_have_all_that_can_be_used(world: World) -> None:
+    revoked = await world.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+    short = await world.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ], expires_in_s=1)
+    others = [await world.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ]) for _ in range(3)]
+    for key in (revoked, short, world.key, *others):
+        for _ in range(MAX_SESSIONS):
+            await world.sessions.open_by_key(key.text, user_agent="")
+    await world.access.revoke_key(revoked.view.id)
+    world.clock.at_ms += 1_000
+    user = await world.user(await world.log_in(world.org_id))
+    pages = [await world.sessions.list(world.org_id, page=page) for page in (1, 2, 3, 4)]
+    listed = [one.id for page in pages for one in page]
+    assert [len(page) for page in pages] == [100, 100, 1, 0]
+    assert len(set(listed)) == 4 * MAX_SESSIONS + 1 == await world.sessions.count(world.org_id)
+    assert await world.sessions.active_sessions(listed) == set(listed)
+    assert listed[0] == user.session_id
+    own = await world.sessions.list(world.org_id, key_id=world.key.view.id)
+    assert {one.key_id for one in own} == {world.key.view.id}
+    assert len(own) == MAX_SESSIONS == await world.sessions.count(world.org_id, key_id=world.key.view.id)
+    assert await world.sessions.end(user, listed[-1])
+    assert await world.sessions.count(world.org_id) == 4 * MAX_SESSIONS
+
+
+@databases.on_both
 async def test_every_log_in_and_out_is_recorded_for_its_organization(world: World) -> None:
     user = await world.user(await world.log_in(world.org_id))
     await world.log_in(world.other_id)

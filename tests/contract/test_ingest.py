@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -112,12 +113,13 @@ class World:
         self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)
         matches.add(self.live)
         turns = FoldTurns()
+        self.log_writer = LogWriter(self.db, matches, turns, distance_of=lambda _: tick_s)
         self.ingest = Ingest(
             db=self.db,
             clock=self.clock,
             vault=VAULT,
             live=matches,
-            log_writer=LogWriter(self.db, matches, turns, distance_of=lambda _: tick_s),
+            log_writer=self.log_writer,
             metrics=self.metrics,
             urls=IngestUrls("http://10.0.0.9:8080"),
             regions=Regions([], db),
@@ -249,10 +251,32 @@ async def test_few_posts_of_a_sender_are_taken_at_the_same_time(world: World) ->
     assert taken == [True] * MAX_AT_ONCE + [None] * MAX_AT_ONCE
 
 
-async def test_post_over_the_quota_is_passed_on(db: Database) -> None:
+async def test_usual_post_over_the_quota_is_stored_once_and_ends_the_match(db: Database) -> None:
     world = await world_of(db, server(), quota_bytes=len(LINE))
     assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
-    assert await take(world) is False
+    assert await take(world) is True
+    await world.log_writer.flush("srv_1")
+    assert [entry.kind for entry in await world.stored()] == ["log", "log", "over_quota"]
+    assert world.metrics.log_posts.value() == 2
+
+
+async def test_match_over_its_quota_is_ended_by_a_later_post_if_that_failed(db: Database) -> None:
+    world = await world_of(db, server(), quota_bytes=len(LINE))
+    assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+
+    def fail_after(is_stored: bool) -> None:
+        world.db.is_unavailable = is_stored
+
+    assert world.ingest.take_log("log-srv_1", (), LINE, fail_after)
+    await world.log_writer.flush("srv_1")
+    assert world.db.is_unavailable
+    with suppress(DatabaseUnavailableError):
+        await world.log_writer.flush("srv_1")
+    world.db.is_unavailable = False
+    assert [entry.kind for entry in await world.stored()] == ["log", "log"]
+    assert await take(world) is True
+    await world.log_writer.flush("srv_1")
+    assert [entry.kind for entry in await world.stored()] == ["log", "log", "log", "over_quota"]
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -66,11 +66,18 @@ async def test_key_cannot_be_revoked_twice(db: Database) -> None:
 
 async def test_expiry_of_a_key_can_only_be_moved_earlier(db: Database) -> None:
     await db.write([api_keys.insert(KEY)])
-    assert await api_keys.expire_at(db, "key_1", 50)
-    assert not await api_keys.expire_at(db, "key_1", 60)
-    assert await api_keys.expire_at(db, "key_1", 40)
-    assert not await api_keys.expire_at(db, "key_2", 40)
-    assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, expires_at_ms=40)
+    for at_ms, expires_at_ms in ((50, 50), (60, 50), (40, 40)):
+        assert await api_keys.expire_by(db, "key_1", at_ms)
+        assert await api_keys.by_hash(db, "ff00") == msgspec.structs.replace(KEY, expires_at_ms=expires_at_ms)
+    assert not await api_keys.expire_by(db, "key_2", 40)
+
+
+async def test_revoked_key_is_not_replaced(db: Database) -> None:
+    await db.write([api_keys.insert(KEY)])
+    await api_keys.revoke(db, "key_1", 5)
+    new = api_keys.insert(msgspec.structs.replace(KEY, id="key_2", key_hash="ff01"))
+    assert not await api_keys.expire_by(db, "key_1", 40, new)
+    assert await api_keys.get(db, "key_2") is None
 
 
 async def test_last_use_of_a_key_only_moves_forward(db: Database) -> None:

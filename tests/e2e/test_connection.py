@@ -17,7 +17,7 @@ from matchpod.web.http.asgi import Application, Receive, Scope, Send
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import MAX_PIPELINED
 from matchpod.web.http.connections import Patience
-from matchpod.web.http.request_head import MAX_HEAD_BYTES
+from matchpod.web.http.request_head import MAX_HEAD_BYTES, MAX_HEADERS
 from tests.e2e.listening import listening, until
 
 TIMEOUT_S = 120.0
@@ -110,7 +110,7 @@ def test_endless_head_is_rejected_before_it_fills_the_memory() -> None:
     [
         b"GET /" + b"a" * 100_000,
         b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000,
-        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
+        b"GET / HTTP/1.1\r\n" + b"A: %b\r\n" % (b"b" * 1_000) * 99,
     ],
     ids=["path", "one header", "many headers"],
 )
@@ -299,6 +299,44 @@ def test_invalid_request_gets_the_usual_error_body_and_is_not_logged(
     assert (body["statusCode"], body["error"]) == (400, "INVALID_PARAMS")
     assert f"x-request-id: {body['requestId']}" in head
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"Transfer-Encoding: gzip, chunked",
+        b"Transfer-Encoding: GZIP ,Chunked",
+        b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+    ],
+)
+def test_transfer_encoding_other_than_chunked_is_not_implemented(lines: bytes) -> None:
+    response = run_client(send_parts(b"POST / HTTP/1.1\r\nHost: x\r\n%b\r\n\r\n2\r\nab\r\n0\r\n\r\n" % lines))
+    assert response.startswith(b"HTTP/1.1 501 ")
+    assert body_of(response)["error"] == "NOT_IMPLEMENTED"
+
+
+@pytest.mark.parametrize(
+    "lines", [b"chunked, gzip", b"chunked, chunked", b"chunked\r\nTransfer-Encoding: chunked", b""]
+)
+def test_body_must_end_with_its_only_chunked_encoding(lines: bytes) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: %b\r\n\r\n" % lines
+    response = run_client(send_parts(head, b"2\r\nab\r\n0\r\n\r\n"))
+    assert response.startswith(b"HTTP/1.1 400 ")
+
+
+def test_chunked_is_read_in_any_case() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding:  Chunked \r\n\r\n"
+    assert run_client(send_parts(head, b"2\r\nab\r\n0\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(("count", "status"), [(MAX_HEADERS, b"200"), (MAX_HEADERS + 1, b"431")])
+def test_number_of_headers_is_limited(count: int, status: bytes) -> None:
+    head = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + b"X: y\r\n" * (count - 2) + b"\r\n"
+    response = run_client(send_parts(head))
+    assert response.split()[1] == status
+    if status == b"431":
+        assert body_of(response)["error"] == "HEADERS_TOO_LARGE"
+        assert body_of(response)["message"] == "The request has more than 100 headers."
 
 
 def test_upgrade_header_is_ignored(caplog: pytest.LogCaptureFixture) -> None:

@@ -80,6 +80,13 @@ def test_http_1_0_gets_no_chunks_and_keeps_the_connection_only_if_asked() -> Non
     assert b"connection: keep-alive\r\n" in kept
 
 
+def test_head_of_a_body_of_unknown_length_announces_none() -> None:
+    request = head(method="HEAD")
+    response = exchange(responding(b""), request, head("Connection: close", method="HEAD"))
+    assert response.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert b"content-length" not in response
+
+
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304)])
 def test_response_without_a_body_keeps_the_connection_usable(method: str, status: int) -> None:
     app = responding(b"", status=status)

@@ -201,6 +201,19 @@ def test_settings_can_be_given_in_the_environment() -> None:
     assert settings.cors_origins == ("https://cup.example", "http://127.0.0.1:3000")
 
 
+def test_default_port_of_an_origin_is_dropped_as_browsers_do() -> None:
+    given = "https://a.example:443, http://a.example:80, https://[::1]:443, https://a.example:80, http://a.example:443"
+    settings = load_settings({"MATCHPOD_CORS_ORIGINS": given}, no_file)
+    assert settings.cors_origins == (
+        *("https://a.example", "http://a.example", "https://[::1]", "https://a.example:80", "http://a.example:443"),
+    )
+
+
+def test_scheme_of_the_public_url_is_in_lower_case() -> None:
+    settings = load_settings({"MATCHPOD_PUBLIC_URL": "HTTPS://Pod.example/Base"}, no_file)
+    assert settings.public_url == "https://Pod.example/Base"
+
+
 def test_ingest_url_has_an_address_that_can_be_reached() -> None:
     for host, base in [
         ("127.0.0.1", "http://127.0.0.1:8080"),

@@ -12,7 +12,7 @@ from matchpod.app import Resources
 from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
-from matchpod.core.requests.callback_query import CallbackState, state_of
+from matchpod.core.requests.callback_query import CallbackState, read_callback_id, state_of
 from matchpod.core.requests.text_rules import printable
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
@@ -64,7 +64,8 @@ def redeliver(callback_id: Annotated[str, typer.Argument(metavar="CALLBACK_ID", 
         record = audit.entry(Action.CALLBACK_REDELIVERED, org_id=org_id, actor=COMMAND_LINE, target=callback_id)
         return await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms(), record)
 
-    if not run_with_resources(make_due, needs_original=True):
+    # An argument that is not UTF-8 has surrogates, which databases reject.
+    if read_callback_id(callback_id) is None or not run_with_resources(make_due, needs_original=True):
         fail(f"There is no callback {printable(callback_id)}.", code=2)
     print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
 

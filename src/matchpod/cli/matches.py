@@ -18,9 +18,11 @@ from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
+from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.text_rules import printable
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
+from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.common.row_views import view_of
@@ -124,7 +126,7 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
     """Show one match: its state or outcome, and the delivery of its callback."""
 
     async def read(resources: Resources) -> MatchPage | None:
-        row = await servers.get(resources.db, server_id)
+        row = await _server(resources.db, server_id)
         if row is None:
             return None
         callback = await outbox.callback_of(resources.db, server_id)
@@ -152,7 +154,7 @@ def cancel_match(server_id: ServerId) -> None:
 
     async def cancel(resources: Resources) -> ServerRow | None:
         db, clock = resources.db, resources.clock
-        row = await servers.get(db, server_id)
+        row = await _server(db, server_id)
         if row is None:
             return None
         record = Audit(db=db, clock=clock).entry(
@@ -168,6 +170,11 @@ def cancel_match(server_id: ServerId) -> None:
         fail(f"There is no server {printable(server_id)}.", code=2)
     callback = "a callback will be sent" if row.callback_url else "no callback was requested"
     typer.echo(f"The match on {server_id} is canceled; {callback}.")
+
+
+async def _server(db: Database, server_id: str) -> ServerRow | None:
+    # An argument that is not UTF-8 has surrogates, which databases reject.
+    return await servers.get(db, server_id) if read_server_id(server_id) else None
 
 
 # --- rows as pages ------------------------------------------------------------------------------------------------

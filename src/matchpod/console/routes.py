@@ -108,7 +108,7 @@ ROUTES: Final = (
     Route("GET", "/console/regions", Who.PERSON, regions.table),
     Route("POST", "/console/regions/{code}/on", Who.OPERATOR, regions.switch_on),
     Route("POST", "/console/regions/{code}/off", Who.OPERATOR, regions.switch_off),
-    Route("GET", "/console/access", Who.PERSON, access.overview, query=("before",)),
+    Route("GET", "/console/access", Who.PERSON, access.overview, query=("before", "page")),
     Route("POST", "/console/access/keys", Who.OWNER, access.create_key),
     Route("POST", "/console/access/keys/{key_id}/rotate", Who.OWNER, access.rotate_key),
     Route("POST", "/console/access/keys/{key_id}/revoke", Who.OWNER, access.revoke_key),

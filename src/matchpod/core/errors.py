@@ -21,8 +21,11 @@ class ErrorCode(StrEnum):
     CALLBACK_WAITING = "CALLBACK_WAITING"
     GONE = "GONE"
     PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
+    UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
+    HEADERS_TOO_LARGE = "HEADERS_TOO_LARGE"
     SERVER_ERROR = "SERVER_ERROR"
+    NOT_IMPLEMENTED = "NOT_IMPLEMENTED"
     SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
 
 
@@ -47,15 +50,15 @@ class InvalidParamsError(MatchpodError):
 class InvalidFieldsError(InvalidParamsError):
     """Fields of a request break rules. The message is made from the faults when it is shown.
 
-    There may be `unlisted` faults more: then their number replaces the last one that is listed.
+    There may be `unlisted` faults more: then their number follows those that are listed.
     """
 
     def __init__(self, faults: tuple[Fault, ...], *, request: str = "the request body", unlisted: int = 0) -> None:
-        if unlisted:
-            faults = (*faults[:-1], Fault(FaultCode.NOT_LISTED, {"count": unlisted + 1}))
-        super().__init__("", faults)
         self._request = request
         self._total = len(faults) + unlisted
+        if unlisted:
+            faults = (*faults, Fault(FaultCode.NOT_LISTED, {"count": unlisted}))
+        super().__init__("", faults)
 
     def __str__(self) -> str:
         if self._total == 1:

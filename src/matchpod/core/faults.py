@@ -28,7 +28,7 @@ class FaultCode(Enum):
     REQUIRED = "is required"
     UNKNOWN_FIELD = "is not a known field"
     MISSPELLED_FIELD = "is not a known field; did you mean {meant}?"
-    NOT_LISTED = "{count} more faults are not listed"
+    NOT_LISTED = "faults that are not listed: {count}"
 
     # parameters of a query
     NOT_A_NUMBER_FROM = "must be a whole number of at least {minimum}"

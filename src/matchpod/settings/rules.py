@@ -137,13 +137,17 @@ def ip_address() -> Rule:
 
 
 def web_url() -> Rule:
-    """An absolute http or https URL without user name, query and fragment; a trailing slash is dropped."""
+    """An absolute http or https URL without user name, query and fragment.
+
+    Its scheme is converted to lower case, and a trailing slash is dropped.
+    """
 
     def read(value: object) -> str:
         url = _text(value, MAX_TEXT)
         if callback_url_fault(url) or "?" in url or "#" in url:
             raise ValueError
-        return url.rstrip("/")
+        scheme, _, rest = url.partition(":")
+        return f"{scheme.lower()}:{rest.rstrip('/')}"
 
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
 
@@ -239,12 +243,12 @@ def names() -> Rule:
 
 
 def origins() -> Rule:
-    """Origins of web pages: a list in the file, separated by commas in the environment."""
+    """Origins of web pages, without default ports: a list in the file, separated by commas in the environment."""
 
     def read(value: object) -> tuple[str, ...]:
         if isinstance(value, str):
             value = [origin.strip() for origin in value.split(",")]
-        return tuple(_matching(_ORIGIN, origin)[0] for origin in _sequence(value))
+        return tuple(_without_default_port(_matching(_ORIGIN, origin)[0]) for origin in _sequence(value))
 
     return Rule("* or origins such as https://cup.example, separated by commas", read)
 
@@ -345,6 +349,11 @@ def _sequence(value: object) -> Sequence[object]:
     if not isinstance(value, list):
         raise ValueError
     return value
+
+
+def _without_default_port(origin: str) -> str:
+    """Return an origin as browsers send it."""
+    return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
 def _host(given: str) -> str:

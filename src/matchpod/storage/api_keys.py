@@ -58,10 +58,14 @@ async def revoke(db: Database, key_id: str, now_ms: int, *also: Statement) -> bo
     return await _set(db, "revoked_at_ms = :at_ms WHERE id = :id AND revoked_at_ms IS NULL", key_id, now_ms, *also)
 
 
-async def expire_at(db: Database, key_id: str, at_ms: int) -> bool:
-    """Set when a key expires, as after a rotation; False if it does not exist or expires by then anyway."""
-    ends_later = "(expires_at_ms IS NULL OR expires_at_ms > :at_ms)"
-    return await _set(db, f"expires_at_ms = :at_ms WHERE id = :id AND {ends_later}", key_id, at_ms)
+async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> bool:
+    """Let a key expire at a time or earlier, as after a rotation, in one transaction with other statements.
+
+    False if it does not exist or is revoked: then nothing is written.
+    """
+    earlier = "CASE WHEN expires_at_ms <= :at_ms THEN expires_at_ms ELSE :at_ms END"
+    change = f"expires_at_ms = {earlier} WHERE id = :id AND revoked_at_ms IS NULL"
+    return await _set(db, change, key_id, at_ms, *also)
 
 
 async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:

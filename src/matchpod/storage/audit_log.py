@@ -77,6 +77,16 @@ async def details_of(db: Database, org_id: str | None, action: str, actors: Coll
     return dict(msgspec.convert(await db.read(sql, params), builtins.list[tuple[str, str]]))
 
 
+async def first_detail(db: Database, org_id: str, action: str, *, target: str) -> str | None:
+    """Return the detail of the first act of one kind on a target in an organization; None if there is none."""
+    found = await db.read(
+        "SELECT detail FROM audit_log WHERE org_id = :org_id AND action = :action AND target = :target"
+        " ORDER BY id LIMIT 1",
+        {"org_id": org_id, "action": action, "target": target},
+    )
+    return msgspec.convert(found[0][0], str) if found else None
+
+
 async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
     """Return the newest acts of all organizations and of operators, newest first."""
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.storage import rows
@@ -35,11 +36,10 @@ class ConsoleLink(msgspec.Struct, frozen=True, kw_only=True):
     expires_at_ms: int
 
 
-_SESSION_AND_KEY = ", ".join(
-    [f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__]
-    + [f"api_keys.{name}" for name in ApiKey.__struct_fields__]
-)
-_SELECT = f"SELECT {_SESSION_AND_KEY} FROM console_sessions LEFT JOIN api_keys ON api_keys.id = console_sessions.key_id"
+_SESSION = ", ".join(f"console_sessions.{name}" for name in ConsoleSession.__struct_fields__)
+_KEY = ", ".join(f"api_keys.{name}" for name in ApiKey.__struct_fields__)
+_TABLES = "FROM console_sessions LEFT JOIN api_keys ON api_keys.id = console_sessions.key_id"
+_SELECT = f"SELECT {_SESSION}, {_KEY} {_TABLES}"
 _WIDTH = len(ConsoleSession.__struct_fields__)
 
 
@@ -67,11 +67,46 @@ async def mark_seen(db: Database, session_ids: Sequence[str], now_ms: int) -> No
     await db.write([Statement(update, {**params, "now_ms": now_ms})])
 
 
-async def list(db: Database, org_id: str | None) -> builtins.list[tuple[ConsoleSession, ApiKey | None]]:
-    """Return the sessions of an organization or of operators with their keys, including expired ones, newest first."""
-    condition = "console_sessions.org_id IS NULL" if org_id is None else "console_sessions.org_id = :org_id"
-    sql = f"{_SELECT} WHERE {condition} ORDER BY console_sessions.created_at_ms DESC, console_sessions.id LIMIT 200"
-    return [_session_and_key(row) for row in await db.read(sql, {} if org_id is None else {"org_id": org_id})]
+class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions to list: those of an organization or of operators that have not ended."""
+
+    org_id: str | None
+    key_id: str | None = None
+    """Only those that were begun with this key."""
+    now_ms: int
+    seen_after_ms: int
+
+    @property
+    def where(self) -> str:
+        """The rest of a query, from its tables on."""
+        key_is_active = "revoked_at_ms IS NULL AND (api_keys.expires_at_ms IS NULL OR api_keys.expires_at_ms > :now_ms)"
+        conditions = [
+            "console_sessions.org_id IS NULL" if self.org_id is None else "console_sessions.org_id = :org_id",
+            "console_sessions.expires_at_ms > :now_ms",
+            "seen_at_ms > :seen_after_ms",
+            f"(key_id IS NULL OR (api_keys.id IS NOT NULL AND {key_is_active}))",
+        ]
+        if self.key_id is not None:
+            conditions.append("key_id = :key_id")
+        return f"{_TABLES} WHERE {' AND '.join(conditions)}"
+
+    @property
+    def params(self) -> dict[str, Value]:
+        """The values in the conditions."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+async def list(db: Database, which: ActiveSessions, *, offset: int, limit: int) -> builtins.list[ConsoleSession]:
+    """Return a page of sessions, newest first."""
+    order = "console_sessions.created_at_ms DESC, console_sessions.id LIMIT :limit OFFSET :offset"
+    sql = f"SELECT {_SESSION} {which.where} ORDER BY {order}"
+    found = await db.read(sql, {**which.params, "limit": limit, "offset": offset})
+    return [rows.from_row(ConsoleSession, row) for row in found]
+
+
+async def count(db: Database, which: ActiveSessions) -> int:
+    """Return how many sessions `list` has on all pages."""
+    return await rows.read_number(db, f"SELECT COUNT(*) {which.where}", which.params)
 
 
 def end_oldest(org_id: str | None, key_id: str | None, *, keep: int) -> Statement:

@@ -19,7 +19,9 @@ API_PREFIX: Final = b"/api/"
 
 _MAX_AGE_S: Final = 600
 """How long a browser may remember what is allowed; some browsers do not allow much more."""
-_REQUEST_HEADERS: Final = b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID"
+_REQUEST_HEADERS: Final = (
+    b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate"
+)
 _EXPOSED: Final[Header] = (b"access-control-expose-headers", b"ETag, Retry-After, X-Request-Id")
 _VARY: Final[Header] = (b"vary", b"origin")
 

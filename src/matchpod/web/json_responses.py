@@ -18,6 +18,8 @@ from matchpod.web.http.responses import Header, Response
 
 NO_STORE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"),)
 """Responses contain passwords and live scores, so no proxy may cache them."""
+NO_CACHE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-cache"),)
+"""Responses that need no key: caches ask each time, because they say how things are now."""
 NOT_MODIFIED: Final = 304
 
 _MAX_HEADER: Final = 4096

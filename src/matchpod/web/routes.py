@@ -31,14 +31,14 @@ from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.handlers import audit, ingest, matches, ops, parameters
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
-from matchpod.web.http.errors import ANYWHERE, WITH_KEY, GoneError
+from matchpod.web.http.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 
 _ingest_post: Final = partial(
     Endpoint,
     method="POST",
     tag=Tag.INGEST,
     returns=matches.Accepted,
-    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, GoneError),
+    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
 _operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError, InvalidParamsError))
 
@@ -85,7 +85,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         status=201,
         returns=ServerView,
         links=("getServer", "cancelMatch", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError),
+        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -183,7 +183,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
-        errors=(*ANYWHERE, PayloadTooLargeError, GoneError),
+        errors=(*ANYWHERE, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
         handler=ingest.post_log,
     ),
     _ingest_post(

@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 from matchpod.service.access.audit import PAGE_SIZE, Action, Audit
+from matchpod.service.access.console_sessions import MAX_SESSIONS
+from matchpod.service.common.principals import Role, Scope
 from tests.contract.console.console_site import (
     ADMIN,
     MEMBER,
@@ -231,6 +233,32 @@ async def test_own_session_is_ended_like_a_log_out(site: ConsoleSite) -> None:
     response = await post(site, f"sessions/{await session_id(site, ADMIN)}/end", who=ADMIN)
     assert response.headers["location"] == "/console/login"
     assert "Max-Age=0" in response.headers["set-cookie"]
+
+
+async def test_sessions_are_counted_and_all_can_be_listed_and_ended(site: ConsoleSite) -> None:
+    oldest = await session_id(site, MEMBER)
+    for _ in range(5):
+        key = await site.service.access.create_key("ours", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
+        for _ in range(MAX_SESSIONS):
+            await site.sessions.open_by_key(key.text, user_agent="")
+    count = await site.sessions.count(site.org_ids["ours"])
+    text = await show(site)
+    assert f"{count} in total, page 1 of 3" in text
+    assert 'href="?page=2"' in text
+    assert f"/sessions/{oldest}/end" not in text
+    for page in (3, 99):
+        last = (await site.request("GET", f"{PATH}?page={page}", who=OWNER)).text
+        assert f"/sessions/{oldest}/end" in last
+        assert 'href="?page=2"' in last
+        assert 'href="?page=4"' not in last
+    assert "1 in total" in await show(site, MEMBER)
+    assert (await post(site, f"sessions/{oldest}/end")).status_code == 303
+    assert await site.sessions.find(site.cookies[MEMBER]) is None
+
+
+@pytest.mark.parametrize("page", ["0", "x", "-1", "1" * 30])
+async def test_number_of_a_page_of_sessions_is_checked(site: ConsoleSite, page: str) -> None:
+    assert (await site.request("GET", f"{PATH}?page={page}", who=OWNER)).status_code == 400
 
 
 async def test_sessions_of_others_do_not_exist(site: ConsoleSite) -> None:

@@ -83,6 +83,14 @@ async def test_last_day_is_that_of_the_own_organization(site: ConsoleSite) -> No
     assert counts == {OWNER: "1", STRANGER: "0", OPERATOR: "1"}
 
 
+async def test_key_that_may_not_read_matches_sees_regions_without_their_figures(site: ConsoleSite) -> None:
+    await site.create_match()
+    text = await show(site, "/console/regions", WRITER)
+    assert "<dt>Location</dt>" in text
+    assert "Matches created" not in text
+    assert "Failures" not in text
+
+
 # --- the page of operators ----------------------------------------------------------------------------------------
 
 

@@ -122,6 +122,12 @@ def test_invalid_arguments_give_exit_code_2(args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_callback_id_that_is_not_utf8_is_unknown() -> None:
+    done = run("redeliver", "msg_\udcff")
+    assert (done.exit_code, done.stderr) == (2, "matchpod: There is no callback msg_\ufffd.\n")
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["cb_delivered", "cb_given_up", "cb_waiting"])
 def test_redelivering_makes_a_callback_due(name: str) -> None:
     done = run("redeliver", name)

@@ -148,3 +148,9 @@ def test_canceling_a_match_sends_a_callback(runner: CommandRunner) -> None:
 @pytest.mark.parametrize("command", ["show", "cancel"])
 def test_unknown_server_is_rejected(runner: CommandRunner, command: str) -> None:
     assert runner.error(app, command, "srv_9") == "There is no server srv_9."
+
+
+@pytest.mark.parametrize("command", ["show", "cancel"])
+def test_server_id_that_is_not_utf8_is_unknown(runner: CommandRunner, command: str) -> None:
+    done = runner.invoke(app, command, "srv_\udcff")
+    assert (done.exit_code, done.stderr) == (2, "matchpod: There is no server srv_\ufffd.\n")

@@ -105,7 +105,8 @@ def test_page_of_an_allowed_origin_may_use_the_api(site: Site) -> None:
         "access-control-allow-origin": PAGE,
         "access-control-expose-headers": "ETag, Retry-After, X-Request-Id",
         "access-control-allow-methods": "OPTIONS, POST",
-        "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID",
+        "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, "
+        "traceparent, tracestate",
         "access-control-max-age": "600",
     }
     response = from_page(site, SERVERS, key=site.key)

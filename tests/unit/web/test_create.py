@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import httpx
 import msgspec
 import pytest
@@ -145,6 +147,20 @@ def test_two_different_idempotency_keys_are_rejected(site: Site) -> None:
 )
 def test_body_over_the_limit_is_rejected(site: Site, size: int, status: int, code: str) -> None:
     check_error(site.request("POST", PATH, key=site.key, content=b" " * size), status, code)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-custom", "identity, gzip"])
+def test_encoded_body_is_rejected(site: Site, encoding: str) -> None:
+    headers = {"Content-Encoding": encoding}
+    response = site.request("POST", PATH, key=site.key, content=gzip.compress(b"{}"), headers=headers)
+    body = check_error(response, 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert body["message"] == f"The request body has the Content-Encoding {encoding}. Send it without one."
+    assert response.headers["accept-encoding"] == "identity"
+
+
+def test_identity_is_no_encoding(site: Site) -> None:
+    headers = {"Content-Encoding": "Identity"}
+    check_error(site.request("POST", PATH, key=site.key, content=b"{}", headers=headers), 400, "INVALID_PARAMS")
 
 
 def test_unavailable_database_gives_503_with_retry_after(site: Site) -> None:

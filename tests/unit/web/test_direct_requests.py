@@ -149,6 +149,14 @@ async def test_application_answers_whatever_is_unusual(parts: tuple[bytes, ...])
     assert not posts.taken
 
 
+async def test_encoded_post_is_not_taken() -> None:
+    posts = Posts()
+    posts.connection.data_received(POST.replace(b"Host: x", b"Host: x\r\nContent-Encoding: gzip"))
+    await posts.finish_tasks()
+    assert posts.transport.sent
+    assert not posts.taken
+
+
 async def test_post_that_is_not_taken_goes_to_the_application_as_it_was_sent() -> None:
     posts = Posts(takes=False)
     posts.connection.data_received(POST)

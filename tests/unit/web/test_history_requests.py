@@ -50,6 +50,15 @@ def test_all_faults_are_reported_at_once(site: Site) -> None:
     assert response["message"] == "9 faults in the query"
 
 
+def test_series_of_a_server_cannot_be_filtered_by_server(site: Site) -> None:
+    server_id = site.new_server()
+    for other in (server_id, "srv_other"):
+        messages = faults(site, f"{API}/servers/{server_id}/series?serverId={other}")
+        assert messages == {
+            "serverId": "is not a known parameter; known parameters: page, pageSize, status, dateFrom, dateTo"
+        }
+
+
 @pytest.mark.parametrize("rest", ["events", "leaderboard"])
 def test_query_is_checked_before_the_organization(site: Site, rest: str) -> None:
     server_id = site.new_server()

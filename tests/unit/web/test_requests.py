@@ -102,6 +102,11 @@ def test_head_returns_only_the_headers_of_get(site: Site) -> None:
     assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.content))
 
 
+@pytest.mark.parametrize("path", ["/api/v1/regions", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
+def test_answer_without_a_key_is_not_taken_from_a_cache_unasked(site: Site, path: str) -> None:
+    assert site.request("GET", path).headers["cache-control"] == "no-cache"
+
+
 def test_unknown_parameter_is_rejected_by_every_endpoint(site: Site) -> None:
     for endpoint, (method, path) in zip(ENDPOINTS, ALL, strict=True):
         body = check_error(site.request(method, f"{path}?pageSise=2", key=site.key), 400, "INVALID_PARAMS")

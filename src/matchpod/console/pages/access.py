@@ -16,7 +16,11 @@ from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError
 from matchpod.core.faults import stated_fault
 from matchpod.core.requests.audit_query import read_audit_query
+from matchpod.core.requests.history_query import MAX_PAGE
+from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.access.audit import PAGE_SIZE, Action
+from matchpod.service.access.console_sessions import PAGE_SIZE as SESSIONS_PER_PAGE
+from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.access.organizations import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
 from matchpod.service.common.principals import MANAGERS, KeyView, NewKey, Role, Scope
 from matchpod.web.http.responses import Response
@@ -43,6 +47,16 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
     begun: str
     is_this: bool
     may_end: bool
+
+
+class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the list of sessions."""
+
+    lines: tuple[SessionLine, ...]
+    page: int
+    total: int
+    """The sessions on all pages."""
+    page_size: int = SESSIONS_PER_PAGE
 
 
 async def overview(visit: Visit) -> Response:
@@ -131,23 +145,25 @@ async def replace_secret(visit: Visit) -> Response:
 
 async def end_session(visit: Visit) -> Response:
     """End a session: any of the organization for owners, those of the same key for others."""
-    session_id = visit.call.params[0]
-    found = next((one for one in await _sessions(visit, {}) if one.id == session_id), None)
-    if found is None:
+    user, session_id = visit.user, visit.call.params[0]
+    found = await visit.deps.sessions.get(user.org_id, session_id)
+    if found is None or not (_sees_all(user) or _is_own(user, session_id, found.key_id)):
         raise NotFoundError("There is no session with this id, or it has ended.")
-    if not found.may_end:
+    if not _may_end(visit, session_id, found.key_id):
         raise ForbiddenError("Only owners end the sessions of other keys.")
-    if found.is_this:
-        await visit.deps.sessions.log_out(visit.user)
+    if session_id == user.session_id:
+        await visit.deps.sessions.log_out(user)
         return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
-    await visit.deps.sessions.end(visit.user, session_id)
+    await visit.deps.sessions.end(user, session_id)
     return visit.done(PATH, "session-ended")
 
 
-async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> list[SessionLine]:
+async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
     user = visit.user
-    own_key = user.principal.key_id if user.principal is not None else None
-    return [
+    only_key = None if user.principal is None or _sees_all(user) else user.principal.key_id
+    total = await visit.deps.sessions.count(user.org_id, key_id=only_key)
+    page = min(_page_number(visit), max(1, -(-total // SESSIONS_PER_PAGE)))
+    lines = tuple(
         SessionLine(
             id=one.id,
             created_ms=one.created_at_ms,
@@ -155,11 +171,31 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> list[SessionL
             user_agent=one.user_agent,
             begun=session_words("with a link" if one.key_id is None else f"with {one.key_id}", key_names),
             is_this=one.id == user.session_id,
-            may_end=user.is_operator or visit.is_owner or one.id == user.session_id or one.key_id == own_key,
+            may_end=_may_end(visit, one.id, one.key_id),
         )
-        for one in await visit.deps.sessions.list(user.org_id)
-        if user.principal is None or user.principal.role in MANAGERS or one.key_id == own_key
-    ]
+        for one in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
+    )
+    return SessionPage(lines=lines, page=page, total=total)
+
+
+def _page_number(visit: Visit) -> int:
+    fields = QueryFields([pair for pair in visit.query().items() if pair[0] == "page"], ("page",))
+    number = fields.integer("page", at_least=1, at_most=MAX_PAGE)
+    fields.check()
+    return number or 1
+
+
+def _sees_all(user: ConsoleUser) -> bool:
+    return user.principal is None or user.principal.role in MANAGERS
+
+
+def _may_end(visit: Visit, session_id: str, key_id: str | None) -> bool:
+    return visit.user.is_operator or visit.is_owner or _is_own(visit.user, session_id, key_id)
+
+
+def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
+    """True for the session of the user, and others that were begun with the same key."""
+    return session_id == user.session_id or (user.principal is not None and key_id == user.principal.key_id)
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
@@ -171,7 +207,7 @@ async def _page(
     user = visit.user
     if user.principal is not None and Scope.SERVERS_READ not in user.principal.scopes:
         raise ForbiddenError(READER_ONLY)
-    sees_all = user.principal is None or user.principal.role in MANAGERS
+    sees_all = _sees_all(user)
     keys: Sequence[KeyView] = () if user.is_operator else await visit.deps.keys.keys(user.org_name)
     if not sees_all:
         keys = [key for key in keys if user.principal is not None and key.id == user.principal.key_id]

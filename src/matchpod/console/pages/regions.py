@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from matchpod.console.visit import Visit
+from matchpod.service.common.principals import Scope
 from matchpod.web.http.responses import Response
 
 PATH = "/console/regions"
 
 
 async def table(visit: Visit) -> Response:
-    """Show all regions, with the last 24 hours of the organization; for operators of all organizations."""
-    days = {one.code: one for one in await visit.deps.region_statistics.last_day(visit.user.org_id)}
-    return visit.page("regions.html", regions=await visit.deps.services.regions.states(), days=days)
+    """Show all regions, with the last 24 hours of the organization; for operators of all organizations.
+
+    A key that may not read matches sees the regions only.
+    """
+    user = visit.user
+    may_read = user.principal is None or Scope.SERVERS_READ in user.principal.scopes
+    days = await visit.deps.region_statistics.last_day(user.org_id) if may_read else ()
+    regions = await visit.deps.services.regions.states()
+    return visit.page("regions.html", regions=regions, days={one.code: one for one in days})
 
 
 async def switch_on(visit: Visit) -> Response:

@@ -45,6 +45,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")
 
 _SERIES_NAMES: Final = ("page", "pageSize", "status", "serverId", "dateFrom", "dateTo")
+_SERVER_SERIES_NAMES: Final = ("page", "pageSize", "status", "dateFrom", "dateTo")
 _MAPS_NAMES: Final = ("page", "pageSize", "limit", "map", "status", "serverId", "dateFrom", "dateTo")
 
 
@@ -80,6 +81,11 @@ class LeaderboardQuery(msgspec.Struct, frozen=True, kw_only=True):
 def read_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
     """Parse the query of the series list."""
     return _read_list(QueryFields(pairs, _SERIES_NAMES))
+
+
+def read_server_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
+    """Parse the query of the series list of a server, which the path names."""
+    return _read_list(QueryFields(pairs, _SERVER_SERIES_NAMES))
 
 
 def read_maps_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:

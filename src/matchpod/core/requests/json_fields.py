@@ -16,8 +16,8 @@ from matchpod.core.faults import Fault, FaultCode, FaultParameter, FieldPath
 from matchpod.core.model import MatchType
 from matchpod.core.requests.text_rules import nearest, printable
 
-MAX_FAULTS = 100
-"""Most faults listed per body, more than anyone corrects at once. Further ones are only counted."""
+MAX_FAULTS = 50
+"""Most faults listed per request, more than anyone corrects at once. Further ones are only counted."""
 
 MAX_HINTS = 16
 """Unknown fields of one object after which suggestions stop: finding the nearest name is slow."""
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 
 class Faults:
-    """All faults of one body, in the order they were found; beyond MAX_FAULTS they are only counted."""
+    """All faults of one request, in the order they were found; beyond MAX_FAULTS they are only counted."""
 
     def __init__(self) -> None:
         self._listed: list[Fault] = []
         self._total = 0
 
-    def __bool__(self) -> bool:
-        return self._total > 0
+    def __len__(self) -> int:
+        return self._total
 
     @property
     def is_full(self) -> bool:
@@ -48,9 +48,13 @@ class Faults:
         if not self.is_full:
             self._listed.append(fault)
 
-    def error(self) -> InvalidFieldsError:
+    def count(self, faults: int) -> None:
+        """Count faults that are not listed."""
+        self._total += faults
+
+    def error(self, request: str = "the request body") -> InvalidFieldsError:
         """Return the error for the caller."""
-        return InvalidFieldsError(tuple(self._listed), unlisted=self._total - len(self._listed))
+        return InvalidFieldsError(tuple(self._listed), request=request, unlisted=self._total - len(self._listed))
 
 
 class FieldRule(msgspec.Struct, Generic[T], frozen=True):
@@ -131,8 +135,11 @@ class Fields:
     def _reject_unknown(self) -> None:
         unknown = [name for name in map(str, self._members) if name not in self._known]
         for number, name in enumerate(unknown):
+            if self.faults.is_full:
+                self.faults.count(len(unknown) - number)
+                return
             path = self._path / printable(name)
-            meant = nearest(name, self._known) if number < MAX_HINTS and not self.faults.is_full else None
+            meant = nearest(name, self._known) if number < MAX_HINTS else None
             if meant is None:
                 self.faults.add(Fault(FaultCode.UNKNOWN_FIELD, path=path))
             else:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from matchpod.core.errors import InvalidFieldsError
 from matchpod.core.faults import Fault, FaultCode, FaultParameter, FieldPath
 from matchpod.core.iso_dates import Span, read_date
+from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
@@ -28,7 +28,7 @@ class QueryFields:
 
     def __init__(self, pairs: Sequence[tuple[str, str]], known: tuple[str, ...]) -> None:
         self._known = known
-        self._faults: list[Fault] = []
+        self._faults = Faults()
         self._values: dict[str, str] = {}
         counts: dict[str, int] = {}
         for name, value in pairs:
@@ -39,12 +39,12 @@ class QueryFields:
 
     def fault(self, name: str, code: FaultCode, /, **parameters: FaultParameter) -> None:
         """Add a fault of a parameter."""
-        self._faults.append(Fault(code, parameters, FieldPath((name,))))
+        self._faults.add(Fault(code, parameters, FieldPath((name,))))
 
     def check(self) -> None:
-        """Raise InvalidParamsError with all faults, if there are any."""
+        """Raise InvalidParamsError if there are faults."""
         if self._faults:
-            raise InvalidFieldsError(tuple(self._faults), request="the query")
+            raise self._faults.error("the query")
 
     def integer(self, name: str, *, at_least: int, at_most: int | None = None) -> int | None:
         """Read a decimal integer within its bounds."""
@@ -73,7 +73,7 @@ class QueryFields:
         text = self._values.get(name)
         fault = None if text is None else rule(text)
         if fault is not None:
-            self._faults.append(fault.at(FieldPath((name,))))
+            self._faults.add(fault.at(FieldPath((name,))))
             return None
         return text
 
@@ -98,6 +98,9 @@ class QueryFields:
         del self._values[name]
 
     def _reject_unknown(self, name: str) -> None:
+        if self._faults.is_full:
+            self._faults.count(1)
+            return
         shown = _quoted_name(name)
         if len(self._faults) >= MAX_HINTS:
             self.fault(shown, FaultCode.UNKNOWN_PARAMETER)

@@ -46,9 +46,11 @@ def _game_type_fault(game_type: str) -> Fault | None:
 
 def side_fault(side: str) -> Fault | None:
     """Check an entry of `sides`."""
-    return None if side in tuple(StartSides) else rules.not_a_choice(StartSides)
+    return None if side in _SIDES else _NOT_A_SIDE
 
 
+_SIDES: Final = frozenset(StartSides)
+_NOT_A_SIDE: Final = rules.not_a_choice(StartSides)
 _MAP_NAME: Final = rules.text(text_rules.map_fault, pattern=f"^({text_rules.MAP})$", example="de_dust2")
 _PLAYERS: Final = rules.texts(
     rules.text(text_rules.player_id_fault, pattern=f"^{text_rules.PLAYER_ID}$", example="76561198000000001"),

@@ -71,6 +71,8 @@ _MAX_PORT = 65535
 def printable(text: str) -> str:
     """Return a caller's text in a form that is safe to quote in a message: short, printable and encodable."""
     cut = text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+    if cut.isprintable():  # fast path for the common case
+        return cut
     return "".join("\ufffd" if unicodedata.category(character) in UNPRINTABLE else character for character in cut)
 
 

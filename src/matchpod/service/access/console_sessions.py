@@ -27,7 +27,7 @@ from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, is_token, ne
 from matchpod.service.common.principals import KeyState, Principal, Role, Scope, principal_of, state_of
 from matchpod.storage import console_sessions, organizations
 from matchpod.storage.api_keys import ApiKey
-from matchpod.storage.console_sessions import ConsoleLink, ConsoleSession
+from matchpod.storage.console_sessions import ActiveSessions, ConsoleLink, ConsoleSession
 
 HOUR_MS: Final = 60 * 60 * 1000
 IDLE_MS: Final = 12 * HOUR_MS
@@ -38,6 +38,8 @@ RECORD_USE_MS: Final = 60_000
 MAX_USER_AGENT: Final = 200
 MAX_SESSIONS: Final = 50
 """Sessions of one key, or begun with links for one organization; a new one ends the oldest."""
+PAGE_SIZE: Final = 100
+"""Sessions per page of a list."""
 LOGIN_PATH: Final = "/console/login/"
 """Followed by the token of a link."""
 LINK_INVALID: Final = (
@@ -172,11 +174,30 @@ class ConsoleSessions:
         return {session.id for session in active}
 
     @unavailable_on_outage
-    async def list(self, org_id: str | None) -> list[ConsoleSession]:
-        """The sessions of an organization, or of operators, that have not ended, newest first."""
+    async def list(self, org_id: str | None, *, key_id: str | None = None, page: int = 1) -> list[ConsoleSession]:
+        """A page of the sessions of an organization, or of operators, that have not ended, newest first.
+
+        With `key_id`, only those that were begun with this key.
+        """
+        which, offset = self._active(org_id, key_id), (page - 1) * PAGE_SIZE
+        return await console_sessions.list(self._db, which, offset=offset, limit=PAGE_SIZE)
+
+    @unavailable_on_outage
+    async def count(self, org_id: str | None, *, key_id: str | None = None) -> int:
+        """How many sessions `list` has on all pages."""
+        return await console_sessions.count(self._db, self._active(org_id, key_id))
+
+    def _active(self, org_id: str | None, key_id: str | None) -> ActiveSessions:
         now_ms = self._clock.now_ms()
-        found = await console_sessions.list(self._db, org_id)
-        return [session for session, key in found if is_active(session, key, now_ms)]
+        return ActiveSessions(org_id=org_id, key_id=key_id, now_ms=now_ms, seen_after_ms=now_ms - IDLE_MS)
+
+    @unavailable_on_outage
+    async def get(self, org_id: str | None, session_id: str) -> ConsoleSession | None:
+        """Return a session of an organization, or of operators; None if there is none, or it has ended."""
+        for session, key in await console_sessions.by_ids(self._db, [session_id]):
+            if session.org_id == org_id and is_active(session, key, self._clock.now_ms()):
+                return session
+        return None
 
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
@@ -187,7 +208,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def end(self, user: ConsoleUser, session_id: str) -> bool:
         """End another session of the same organization; False if there is none."""
-        if session_id not in {session.id for session in await self.list(user.org_id)}:
+        if await self.get(user.org_id, session_id) is None:
             return False
         record = self._audit.entry(Action.SESSION_ENDED, org_id=user.org_id, actor=user.session_id, target=session_id)
         await self._db.write([console_sessions.end(session_id), record])

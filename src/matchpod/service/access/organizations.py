@@ -40,7 +40,7 @@ from matchpod.service.common.principals import (
     state_of,
 )
 from matchpod.service.common.row_views import view_of
-from matchpod.storage import api_keys, organizations
+from matchpod.storage import api_keys, audit_log, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.organizations import Organization
 
@@ -72,6 +72,8 @@ MAX_OVERLAP_S: Final = 30 * DAY_S
 """Longest time that the old key may stay valid after a rotation."""
 
 _ID_RANDOM_BYTES: Final = 10
+_REPLACED_BY: Final = "replaced by "
+"""Precedes the id of the new key in the audit log's entry about a rotation."""
 _BEARER: Final = b"Bearer "
 """How nearly all headers begin; the scheme may be written in other ways."""
 _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
@@ -322,15 +324,18 @@ class Access:
         state = state_of(old, now_ms)
         if state is not KeyState.ACTIVE:
             raise AccessError(f"The key {old.id} is {state}. Create a new key instead.")
-        lifetime_ms = None if old.expires_at_ms is None else old.expires_at_ms - old.created_at_ms
-        # Insert the new key first: if the process dies in between, the old key still works.
         text, key = self._new_key(
-            old.org_id, name=old.name, role=Role(old.role), scopes=scopes_of(old), lifetime_ms=lifetime_ms
+            old.org_id,
+            name=old.name,
+            role=Role(old.role),
+            scopes=scopes_of(old),
+            lifetime_ms=await self._original_lifetime_ms(old),
         )
-        detail = f"replaced by {key.id}"
+        detail = f"{_REPLACED_BY}{key.id}"
         record = self._audit.entry(Action.KEY_ROTATED, org_id=key.org_id, actor=actor, target=old.id, detail=detail)
-        await self._db.write([api_keys.insert(key), record])
-        await api_keys.expire_at(self._db, old.id, now_ms + overlap_s * 1000)
+        expires_at_ms = now_ms + overlap_s * 1000
+        if not await api_keys.expire_by(self._db, old.id, expires_at_ms, api_keys.insert(key), record):
+            raise AccessError(f"The key {old.id} is {KeyState.REVOKED}. Create a new key instead.")
         self._cache.pop(old.key_hash, None)
         _log.info("key rotated", extra={"key_id": old.id, "new_key_id": key.id, "org_id": old.org_id})
         return NewKey(text=text, view=key_view(key, now_ms))
@@ -344,6 +349,15 @@ class Access:
         self._cache.pop(key.key_hash, None)
         _log.info("key revoked", extra={"key_id": key.id, "org_id": key.org_id})
         return True
+
+    async def _original_lifetime_ms(self, key: ApiKey) -> int | None:
+        """The lifetime that a key was created with: a rotation shortens it, but its replacement has the same."""
+        while detail := await audit_log.first_detail(self._db, key.org_id, Action.KEY_ROTATED.value, target=key.id):
+            replacement = await api_keys.get(self._db, detail.removeprefix(_REPLACED_BY))
+            if replacement is None:
+                break
+            key = replacement
+        return None if key.expires_at_ms is None else key.expires_at_ms - key.created_at_ms
 
     def _new_key(
         self,

@@ -63,8 +63,6 @@ class History:
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
         """The series played on a server: at most one; none if the game mode has no series or the query excludes it."""
         await self._own_server(principal, server_id)
-        if query.server_id not in (None, server_id):
-            return views.series_page(query, 0, [])
         return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
 
     async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:

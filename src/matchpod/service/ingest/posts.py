@@ -215,12 +215,19 @@ class Ingest:
 
         def done(result: int | DatabaseError) -> None:
             budget.taken -= 1
-            if isinstance(result, DatabaseError) or self._is_over_quota(result):
+            if isinstance(result, DatabaseError):
                 stored(False)  # noqa: FBT003 - a protocol of one value
                 return
             self._metrics.log_posts.inc()
             self._metrics.log_bytes.inc(amount=len(lines))
             stored(True)  # noqa: FBT003 - as above
+            if self._is_over_quota(result):
+                self._log_writer.add(sender.server_id, (self._quota_end(sender, result),), ended)
+
+        def ended(result: int | DatabaseError) -> None:
+            if isinstance(result, DatabaseError):  # the next post tries again
+                about = {"server_id": sender.server_id, "reason": str(result)}
+                _log.warning("end of match over its log quota not stored", extra=about)
 
         self._log_writer.add(sender.server_id, (entry,), done)
         return True
@@ -356,10 +363,13 @@ class Ingest:
         """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
         stored = await self._log_writer.append(sender.server_id, new, may_wait=may_wait)
         if self._is_over_quota(stored):
-            about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
-            _log.warning("match exceeds its log quota", extra=about)
-            end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
-            await self._log_writer.append(sender.server_id, [end])
+            await self._log_writer.append(sender.server_id, [self._quota_end(sender, stored)])
+
+    def _quota_end(self, sender: _Sender, stored: int) -> NewEntry:
+        """The entry that ends a match which exceeds its quota."""
+        about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
+        _log.warning("match exceeds its log quota", extra=about)
+        return NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
 
     def _is_over_quota(self, stored: int) -> bool:
         return self._quota_bytes is not None and stored > self._quota_bytes

@@ -11,7 +11,7 @@ from matchpod.service.common.principals import MANAGERS, Scope
 from matchpod.service.views.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.handlers import callbacks, parameters
-from matchpod.web.http.errors import WITH_KEY
+from matchpod.web.http.errors import WITH_KEY, UnsupportedMediaTypeError
 
 _SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
@@ -59,7 +59,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         f"{MAX_REDELIVERED} per request. If there are more, `nextSince` is the `since` of the next request. {_SAME}",
         body="RedeliverCallbacks",
         returns=Redelivery,
-        errors=(*WITH_KEY, PayloadTooLargeError),
+        errors=(*WITH_KEY, PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=callbacks.redeliver_given_up,
     ),
 )

@@ -7,6 +7,7 @@ from matchpod.core.requests.history_query import (
     read_leaderboard_query,
     read_maps_query,
     read_series_query,
+    read_server_series_query,
 )
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.responses import Response
@@ -28,7 +29,7 @@ async def get_series(site: Site, call: Call) -> Response:
 
 async def list_server_series(site: Site, call: Call) -> Response:
     """List the series of a server."""
-    query = read_series_query(query_of(call))
+    query = read_server_series_query(query_of(call))
     return private_json(await site.services.history.server_series(call.caller, call.params[0], query))
 
 

@@ -12,7 +12,7 @@ from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Response
-from matchpod.web.json_responses import NO_STORE, final_json, private_json
+from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
 
 _encoder = msgspec.json.Encoder()
@@ -61,4 +61,4 @@ async def by_external_id(site: Site, call: Call) -> Response:
 
 async def list_regions(site: Site, _: Call) -> Response:
     """List the regions."""
-    return Response(_encoder.encode(await site.services.regions.views()))
+    return Response(_encoder.encode(await site.services.regions.views()), headers=NO_CACHE)

@@ -14,7 +14,8 @@ from matchpod.service.common.prometheus import CONTENT_TYPE
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.errors import NotReadyError
-from matchpod.web.http.responses import Header, Response
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import NO_CACHE
 from matchpod.web.query_strings import query_of
 
 INTERNAL = "internal"
@@ -25,8 +26,6 @@ METRICS_PER_S = 20
 would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
 METRICS_WAIT_S = 2.0
 """How long a request for the metrics waits at most; scrapers usually wait 10 s."""
-
-_NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-cache"),)
 
 _encoder = msgspec.json.Encoder()
 
@@ -44,7 +43,7 @@ class Health(msgspec.Struct, frozen=True):
 
 async def healthz(site: Site, _: Call) -> Response:
     """Report that the process is alive, even if it is not ready."""
-    return Response(_encoder.encode(Health("ok", site.services.version)), headers=_NO_CACHE)
+    return Response(_encoder.encode(Health("ok", site.services.version)), headers=NO_CACHE)
 
 
 async def readyz(site: Site, _: Call) -> Response:
@@ -54,7 +53,7 @@ async def readyz(site: Site, _: Call) -> Response:
         raise NotReadyError("This process is not ready to accept requests.", reasons=reasons)
     warnings = tuple(await site.services.readiness.warnings())
     health = Health(ReadinessState.READY, site.services.version, warnings or msgspec.UNSET)
-    return Response(_encoder.encode(health), headers=_NO_CACHE)
+    return Response(_encoder.encode(health), headers=NO_CACHE)
 
 
 async def metrics(site: Site, _: Call) -> Response:
@@ -63,17 +62,17 @@ async def metrics(site: Site, _: Call) -> Response:
     if wait_s:
         await asyncio.sleep(wait_s)
     body = site.metrics.body()
-    return Response(body, content_type=CONTENT_TYPE.encode(), headers=_NO_CACHE, is_shared=True)
+    return Response(body, content_type=CONTENT_TYPE.encode(), headers=NO_CACHE, is_shared=True)
 
 
 async def openapi(site: Site, _: Call) -> Response:
     """Return the OpenAPI document for callers."""
-    return Response(site.openapi(), headers=_NO_CACHE, is_shared=True)
+    return Response(site.openapi(), headers=NO_CACHE, is_shared=True)
 
 
 async def internal_openapi(site: Site, _: Call) -> Response:
     """Return the OpenAPI document for game servers and operators."""
-    return Response(site.internal_openapi(), headers=_NO_CACHE, is_shared=True)
+    return Response(site.internal_openapi(), headers=NO_CACHE, is_shared=True)
 
 
 async def docs(site: Site, call: Call) -> Response:

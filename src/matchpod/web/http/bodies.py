@@ -6,7 +6,10 @@ import asyncio
 from typing import Final
 
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
+from matchpod.core.requests.text_rules import printable
 from matchpod.web.http.asgi import Receive, Scope
+from matchpod.web.http.errors import UnsupportedMediaTypeError
+from matchpod.web.http.request_head import CONTENT_ENCODING, is_encoded
 
 BODY_TIMEOUT_S: Final = 30.0
 """Time for a body to arrive: enough for the largest one over a slow connection."""
@@ -20,9 +23,12 @@ class ClientDisconnectedError(Exception):
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, *, within_s: float = BODY_TIMEOUT_S) -> bytes:
-    """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit."""
-    length = _content_length(scope)
-    if length > limit:
+    """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit.
+
+    UnsupportedMediaTypeError if it is encoded, such as with gzip.
+    """
+    _check_encoding(scope)
+    if _content_length(scope) > limit:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(within_s):
@@ -45,6 +51,13 @@ async def _receive_all(receive: Receive, limit: int) -> bytes:
         if not message.get("more_body", False):
             return b"".join((*parts, part)) if parts else part
         parts.append(part)
+
+
+def _check_encoding(scope: Scope) -> None:
+    for name, value in scope["headers"]:
+        if name == CONTENT_ENCODING and is_encoded(value):
+            shown = printable(value.decode("latin-1"))
+            raise UnsupportedMediaTypeError(f"The request body has the Content-Encoding {shown}. Send it without one.")
 
 
 def _content_length(scope: Scope) -> int:

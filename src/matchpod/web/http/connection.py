@@ -130,7 +130,7 @@ class ApiConnection(asyncio.Protocol):
             return  # upgrades are not supported; the request is answered as if it had not asked for one
         except (httptools.HttpParserError, HeadError) as exc:
             fault = exc if isinstance(exc, HeadError) else exc.__context__  # what a callback raised
-            self._reject(str(fault) if isinstance(fault, HeadError) else _INVALID)
+            self._reject(fault.response if isinstance(fault, HeadError) else InvalidParamsError(_INVALID))
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
@@ -182,6 +182,7 @@ class ApiConnection(asyncio.Protocol):
             and parser.should_keep_alive()
             and not parser.should_upgrade()
             and not self._head.expects_continue
+            and not self._head.is_encoded
         )
 
     def _begin_exchange(self) -> None:
@@ -440,12 +441,12 @@ class ApiConnection(asyncio.Protocol):
 
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
-    def _reject(self, reason: str) -> None:
+    def _reject(self, error: MatchpodError) -> None:
         """Close the connection, after the answers to earlier requests.
 
         If there are none, after the usual error body: else the client would take it for the response to one of them.
         """
-        _log.debug("request rejected", extra={"reason": reason})
+        _log.debug("request rejected", extra={"reason": str(error)})
         current, newest = self._current, self._newest
         if current is not None and current.is_body_complete and not self.transport.is_closing():
             if newest is not None and newest is not current and not newest.is_body_complete:
@@ -455,7 +456,7 @@ class ApiConnection(asyncio.Protocol):
             self._resume_reading()
             return
         if current is None or (current is newest and not current.is_response_started):
-            self._write_error(InvalidParamsError(reason))
+            self._write_error(error)
         self.transport.close()
 
     def _write_error(self, error: MatchpodError) -> None:

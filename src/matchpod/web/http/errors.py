@@ -19,6 +19,7 @@ from matchpod.core.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.web.http.responses import Header, Response
 
@@ -49,7 +50,10 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
     details: Annotated[
         tuple[FaultDetail, ...] | msgspec.UnsetType,
-        Meta(description="All faults of the request; left out if there are none to list."),
+        Meta(
+            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path that says how "
+            "many more there are; left out if there are none to list."
+        ),
     ] = msgspec.UNSET
     request_id: Annotated[
         str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
@@ -61,6 +65,27 @@ class GoneError(MatchpodError):
 
     code = ErrorCode.GONE
     status = 410
+
+
+class UnsupportedMediaTypeError(MatchpodError):
+    """The body has a Content-Encoding, such as gzip, which is not supported."""
+
+    code = ErrorCode.UNSUPPORTED_MEDIA_TYPE
+    status = 415
+
+
+class HeadersTooLargeError(MatchpodError):
+    """The request has too many headers."""
+
+    code = ErrorCode.HEADERS_TOO_LARGE
+    status = 431
+
+
+class NotImplementedByServerError(MatchpodError):
+    """The request needs a feature of HTTP that is not supported."""
+
+    code = ErrorCode.NOT_IMPLEMENTED
+    status = 501
 
 
 class NotReadyError(UnavailableError):
@@ -110,11 +135,13 @@ def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers that belong to an error: how to authenticate, which methods exist, when to retry."""
+    """Return the headers that belong to an error: how to authenticate, what is supported, when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):
         return ((b"allow", ", ".join(error.allowed).encode()),)
+    if isinstance(error, UnsupportedMediaTypeError):
+        return ((b"accept-encoding", b"identity"),)
     if isinstance(error, RateLimitError | UnavailableError):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
     return ()

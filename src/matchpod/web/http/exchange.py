@@ -181,6 +181,8 @@ class Exchange:
             self._unsent = int(length)
         elif status in (NO_CONTENT, NOT_MODIFIED):
             self._unsent = 0
+        elif self.scope["method"] == "HEAD":
+            return  # there is no body, and the length of the one that GET would return is not known
         elif whole_length is not None:
             self._unsent = whole_length
             headers.append((b"content-length", b"%d" % whole_length))

@@ -1,11 +1,20 @@
-"""Collect the head of a request from the parser and check it: size, `Host`, and headers that must not be repeated."""
+"""Collect the head of a request from the parser and check it.
+
+Checked are its size, `Host`, headers that must not be repeated, and how the body is encoded.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from matchpod.core.errors import InvalidParamsError, MatchpodError
+from matchpod.web.http.errors import HeadersTooLargeError, NotImplementedByServerError
+
+CONTENT_ENCODING: Final = b"content-encoding"
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Size limit of the path and headers of a request: far more than any proxy sends."""
+MAX_HEADERS: Final = 100
+"""Maximum headers of a request: proxies add a dozen."""
 TOO_LARGE: Final = f"The head of the request exceeds the limit of {MAX_HEAD_BYTES} bytes."
 
 _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
@@ -13,11 +22,17 @@ _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
 _WITHOUT_HOST: Final = ("0.9", "1.0")
 """Versions of HTTP in which clients need not send `Host`."""
 _EXPECT: Final = b"expect"
-_CHECKED: Final = frozenset((*_SINGLE, _EXPECT))
+_TRANSFER_ENCODING: Final = b"transfer-encoding"
+_CHUNKED: Final = b"chunked"
+_CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCODING))
 
 
 class HeadError(ValueError):
     """The head breaks a rule; the message is for the client."""
+
+    def __init__(self, message: str, error: type[MatchpodError] = InvalidParamsError) -> None:
+        super().__init__(message)
+        self.response = error(message)
 
 
 class RequestHead:
@@ -31,6 +46,9 @@ class RequestHead:
         self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.expects_continue = False
+        self.is_encoded = False
+        """True if the body has a Content-Encoding."""
+        self._transfer_encodings: tuple[bytes, ...] = ()
         self._bytes = 0
         self._seen: tuple[bytes, ...] = ()
         self._is_complete = False
@@ -46,6 +64,8 @@ class RequestHead:
         if self._is_complete:
             return
         name = name.lower()
+        if len(self.headers) == MAX_HEADERS:
+            raise HeadError(f"The request has more than {MAX_HEADERS} headers.", HeadersTooLargeError)
         if name in _CHECKED:
             self._check(name, value)
         self.headers.append((name, value))
@@ -55,16 +75,33 @@ class RequestHead:
         self._is_complete = True
         if b"host" not in self._seen and http_version not in _WITHOUT_HOST:
             raise HeadError("The request has no Host header, which HTTP/1.1 requires.")
+        if self._transfer_encodings not in ((), (_CHUNKED,)):
+            self._reject_transfer_encodings()
 
     def _check(self, name: bytes, value: bytes) -> None:
         if name == _EXPECT:
             self.expects_continue = self.expects_continue or value.lower() == b"100-continue"
+        elif name == _TRANSFER_ENCODING:
+            self._transfer_encodings += tuple(one.strip(b" \t").lower() for one in value.split(b","))
+        elif name == CONTENT_ENCODING:
+            self.is_encoded = self.is_encoded or is_encoded(value)
         elif name in self._seen:
             raise HeadError(f"The request has more than one {_SINGLE[name]} header; send it once.")
         else:
             self._seen += (name,)
 
+    def _reject_transfer_encodings(self) -> None:
+        *others, last = self._transfer_encodings
+        if last == _CHUNKED and _CHUNKED not in others:
+            raise HeadError("The only Transfer-Encoding that is supported is chunked.", NotImplementedByServerError)
+        raise HeadError("The Transfer-Encoding of a request must be chunked.")
+
     def _count(self, size: int) -> None:
         self._bytes += size
         if self._bytes > MAX_HEAD_BYTES:
             raise HeadError(TOO_LARGE)
+
+
+def is_encoded(value: bytes) -> bool:
+    """True if a Content-Encoding changes the body."""
+    return value.strip(b" \t").lower() not in (b"", b"identity")

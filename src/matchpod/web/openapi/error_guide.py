@@ -9,7 +9,12 @@ import msgspec
 
 from matchpod.core import errors
 from matchpod.core.errors import ErrorCode, MatchpodError
-from matchpod.web.http.errors import GoneError
+from matchpod.web.http.errors import (
+    GoneError,
+    HeadersTooLargeError,
+    NotImplementedByServerError,
+    UnsupportedMediaTypeError,
+)
 
 
 class ErrorHelp(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +28,7 @@ class ErrorHelp(msgspec.Struct, frozen=True, kw_only=True):
 _HELP: Final = (
     ErrorHelp(
         error=errors.InvalidParamsError,
-        meaning="The body or a parameter breaks a rule, or a parameter is unknown; `details` lists every fault.",
+        meaning="The body or a parameter breaks a rule, or a parameter is unknown; `details` lists its faults.",
         advice="Correct what `message` and `details` say. The same request fails again.",
     ),
     ErrorHelp(
@@ -72,16 +77,31 @@ _HELP: Final = (
         advice="Send a smaller body. The operator can raise the limit of API requests with `MATCHPOD_MAX_BODY_BYTES`.",
     ),
     ErrorHelp(
+        error=UnsupportedMediaTypeError,
+        meaning="The body has a `Content-Encoding`, such as gzip.",
+        advice="Send the body as it is, without `Content-Encoding`.",
+    ),
+    ErrorHelp(
         error=errors.RateLimitError,
         meaning="Too many requests, live matches, open streams or failed log-ins; `Retry-After` is the seconds to "
         "wait.",
         advice="Wait for the seconds in `Retry-After`, then repeat the request. The message says which limit it is.",
     ),
     ErrorHelp(
+        error=HeadersTooLargeError,
+        meaning="The request has more than 100 headers.",
+        advice="Send fewer headers. A proxy may have added some.",
+    ),
+    ErrorHelp(
         error=MatchpodError,
         meaning="An internal error; the request id identifies it in the service's log.",
         advice="Give the request id to the operator. The request may have had an effect: repeat a creation only with "
         "the same `Idempotency-Key`.",
+    ),
+    ErrorHelp(
+        error=NotImplementedByServerError,
+        meaning="The body has a `Transfer-Encoding` other than `chunked`.",
+        advice="Send the body with `Content-Length`, or with `Transfer-Encoding: chunked`.",
     ),
     ErrorHelp(
         error=errors.UnavailableError,

@@ -13,6 +13,7 @@ from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.handlers.parameters import IF_NONE_MATCH
+from matchpod.web.http.errors import UnsupportedMediaTypeError
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
@@ -46,6 +47,7 @@ _LINKED = {
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
+    UnsupportedMediaTypeError: ("Accept-Encoding", {"type": "string", "const": "identity"}),
     RateLimitError: ("Retry-After", {"type": "integer", "minimum": 1}),
     UnavailableError: ("Retry-After", {"type": "integer", "minimum": 1}),
 }

@@ -12,6 +12,7 @@ from matchpod.core.errors import InvalidParamsError
 from matchpod.core.faults import Fault, FaultCode
 from matchpod.core.iso_dates import Span
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.query_fields import MAX_HINTS, QueryFields
 from tests.unit.core.requests.shown_faults import Shown, shown
 
@@ -168,3 +169,13 @@ def test_every_query_is_either_valid_or_rejected(given_pairs: list[tuple[str, st
     with suppress(InvalidParamsError):
         read.check()
         assert is_clean
+
+
+def test_faults_beyond_the_limit_are_only_counted() -> None:
+    read = fields(*[(f"x{number}", "1") for number in range(480)], ("page", "0"))
+    assert read.integer("page", at_least=1) is None
+    reported = faults(read)
+    assert len(reported) == MAX_FAULTS + 1
+    assert reported[-1] == ("", f"faults that are not listed: {481 - MAX_FAULTS}")
+    with pytest.raises(InvalidParamsError, match="481 faults in the query"):
+        read.check()
