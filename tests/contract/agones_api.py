@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from enum import StrEnum
 
@@ -75,6 +75,8 @@ class FakeAgones:
         self.calls: list[Call] = []
         self.faults: dict[str, list[Fault]] = {}
         """What goes wrong with the next calls, by right such as `create gameserverallocations`; one each."""
+        self.before: dict[str, Callable[[], None]] = {}
+        """What happens between two calls of the service: right before its next call with a right, once."""
         self.outage: Fault | None = None
         """What goes wrong with all calls."""
         self.granted = {
@@ -167,6 +169,11 @@ class FakeAgones:
     def set_state(self, name: str, state: str) -> None:
         self.objects[name]["status"]["state"] = state
         self._record("MODIFIED", self.objects[name])
+
+    def sdk_ready(self, name: str) -> None:
+        """Let a process in the pod call `SDK.Ready()`: Agones accepts it from an allocated server too, labels stay."""
+        self.set_state(name, "RequestReady")
+        self.set_state(name, "Ready")
 
     def fail(self, name: str) -> None:
         """Let a game server crash: it is Unhealthy, its Fleet replaces it, and then it is deleted."""
@@ -312,6 +319,7 @@ class FakeAgones:
         if not self.has_agones:
             return Reply(404, "404 page not found\n")
         self.check_right(call)
+        self.before.pop(call.right, lambda: None)()
         if call.kind == "gameserverallocations":
             return await self._allocate(call)
         if call.kind in ("fleets", "gameservers") and call.method == "POST":
@@ -340,14 +348,15 @@ class FakeAgones:
         await asyncio.sleep(self.allocate_s)
         try:
             spec = json.loads(call.body)["spec"]
-            selector, labels = spec["selectors"][0]["matchLabels"], spec["metadata"]["labels"]
+            selector, labels = spec["selectors"][0], spec["metadata"]["labels"]
+            values = (*selector["matchLabels"].values(), *labels.values())
         except (ValueError, LookupError):
             return Reply(500, "error decoding body: couldn't get version/kind; json parse error\n")
-        if not all(_LABEL.fullmatch(value) for value in (*selector.values(), *labels.values())):
+        if not all(map(_LABEL.fullmatch, values)):
             return Reply(422, status_object(422, "Invalid", "GameServerAllocation is invalid: spec.metadata.labels"))
         for name in self.names("Ready") if call.namespace == NAMESPACE else ():
             server = self.objects[name]
-            if selector.items() <= server["metadata"]["labels"].items():
+            if _matches(selector, server["metadata"]["labels"]):
                 server["metadata"]["labels"] |= labels
                 annotations = server["metadata"].setdefault("annotations", {})
                 annotations["agones.dev/last-allocated"] = _timestamp(is_exact=True)
@@ -427,10 +436,14 @@ class FakeAgones:
         server = self.objects.get(call.name)
         if server is None or call.namespace != NAMESPACE:
             return _not_found(call)
+        if call.method == "PATCH":
+            self.set_state(call.name, json.loads(call.body)["status"]["state"])
         if call.method == "DELETE":
-            uid = json.loads(call.body or b"{}").get("preconditions", {}).get("uid")
-            if uid not in (None, server["metadata"]["uid"]):
-                return Reply(409, status_object(409, "Conflict", _other_uid(server, uid)))
+            conditions = json.loads(call.body or b"{}").get("preconditions", {})
+            for condition, name in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+                if conditions.get(condition) not in (None, server["metadata"][condition]):
+                    message = _unmet(server, name, conditions[condition], server["metadata"][condition])
+                    return Reply(409, status_object(409, "Conflict", message))
             self.delete(call.name)
         return Reply(200, server)
 
@@ -479,16 +492,33 @@ def _allocation(status: Object, name: str | None = None) -> Object:
     }
 
 
-def _other_uid(server: Object, uid: str) -> str:
-    name, current = server["metadata"]["name"], server["metadata"]["uid"]
+def _unmet(server: Object, condition: str, wanted: str, current: str) -> str:
     return (
-        f'Operation cannot be fulfilled on GameServer.agones.dev "{name}": the UID in the precondition ({uid}) does '
-        f"not match the UID in record ({current}). The object might have been deleted and then recreated"
+        f'Operation cannot be fulfilled on GameServer.agones.dev "{server["metadata"]["name"]}": the {condition} in the '
+        f"precondition ({wanted}) does not match the {condition} in record ({current}). The object might have been "
+        f"{'deleted and then recreated' if condition == 'UID' else 'modified'}"
     )
 
 
 def _not_found(call: Call) -> Reply:
     return Reply(404, status_object(404, "NotFound", f'{call.kind}.{call.group} "{call.name}" not found'))
+
+
+def _matches(selector: Object, labels: Object) -> bool:
+    """True if a selector of an allocation matches labels."""
+    if not selector["matchLabels"].items() <= labels.items():
+        return False
+    for one in selector.get("matchExpressions", ()):
+        value, values = labels.get(one["key"]), one.get("values", ())
+        is_met = {
+            "In": value in values,
+            "NotIn": value not in values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not is_met[one["operator"]]:
+            return False
+    return True
 
 
 def _is_selected(server: Object, call: Call) -> bool:

@@ -36,6 +36,7 @@ SET_UP = "set-up"
 """The context whose account creates Fleets and game servers, so that the current one needs only the service's rights."""
 HOST = "127.0.0.1"
 RUN_LABEL = "matchpod.dev/test-run"
+MERGE_PATCH = "application/merge-patch+json"
 
 
 def given_kubeconfig() -> Path:
@@ -125,6 +126,14 @@ class DevServers:
         for server in (await self.client.servers({RUN_LABEL: self.run, SERVER_LABEL: server_id})).items or ():
             self._game_servers.stop(server.metadata.name)
             await self.client.delete_server(server.metadata.name, uid=server.metadata.uid)
+
+    async def make_ready(self, name: str) -> None:
+        """Put a server back into the pool, as its pod can do with `SDK.Ready()`."""
+        body = msgspec.json.encode({"status": {"state": ServerState.READY}})
+        path = f"{self._path}/gameservers/{name}"
+        await self._transport.send(
+            ApiRequest(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, timeout_s=20)
+        )
 
     async def names(self, server_id: str) -> list[str]:
         """Return the names of the game servers of a match that are not being deleted."""

@@ -102,6 +102,24 @@ async def test_server_is_deleted_only_if_it_is_the_one_that_is_meant(servers: De
     assert not failed.value.is_missing_api
 
 
+async def test_server_that_put_itself_back_into_the_pool_gets_no_other_match_and_is_deleted(
+    servers: DevServers,
+) -> None:
+    fleet = servers.create(retry_s=0.0, fresh_s=0.0)
+    _, slot = await allocated(fleet, order())
+    name = ServerRef.read(slot).name
+    before = (await servers.client.server(name)).metadata
+    await servers.make_ready(name)
+    _, other = await allocated(fleet, order("srv_2"))
+    assert other != slot
+    assert await fleet.allocate(order("srv_3")) is None
+    assert await fleet.observe("srv_1", slot) is FleetReport.GONE
+    with pytest.raises(ConflictError):
+        await servers.client.delete_server(name, uid=before.uid, version=before.resource_version)
+    await fleet.release("srv_1", slot)
+    assert await servers.names("srv_1") == []
+
+
 async def test_sweep_finds_servers_of_this_owner_only(servers: DevServers) -> None:
     other = servers.create(owner="another")
     await allocated(other, order("srv_other"))

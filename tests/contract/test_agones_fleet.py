@@ -54,7 +54,10 @@ async def test_allocation_selects_the_fleet_returns_its_address_and_puts_ids_and
     (call,) = [call for call in cluster.api.calls if call.right == ALLOCATE]
     assert call.headers["content-type"] == "application/json"
     spec = json.loads(call.body)["spec"]
-    assert spec["selectors"] == [{"matchLabels": {FLEET_LABEL: FLEET}, "gameServerState": "Ready"}]
+    unused = {"key": SERVER_LABEL, "operator": "DoesNotExist"}
+    assert spec["selectors"] == [
+        {"matchLabels": {FLEET_LABEL: FLEET}, "matchExpressions": [unused], "gameServerState": "Ready"}
+    ]
     assert spec["metadata"] == {"labels": {SERVER_LABEL: "srv_1", REGION_LABEL: "eu", OWNER_LABEL: OPTIONS.owner}}
     secrets = (PASSWORD, SECRET.decode(), first_password(SECRET, name))
     assert not any(secret.encode() in call.body for call in cluster.api.calls for secret in secrets)

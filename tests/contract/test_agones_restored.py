@@ -180,6 +180,7 @@ async def test_release_leaves_a_server_alone_that_is_not_its_own(cluster: Agones
             server["metadata"]["uid"] = "another"
         case "other match":
             server["metadata"]["labels"][SERVER_LABEL] = "srv_2"
+            server["status"]["state"] = "Allocated"
         case "other program":
             server["status"]["state"] = "Allocated"
         case _:

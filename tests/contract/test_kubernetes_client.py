@@ -409,7 +409,7 @@ async def test_busy_server_gets_no_request_before_the_time_it_asks_for(
     loop, right = asyncio.get_running_loop(), "create gameserverallocations"
     cluster.api.faults[right] = [fault]
     with pytest.raises(ApiError) as failed:
-        await client.allocate(selector=LABELS, labels={})
+        await client.allocate(selector=LABELS, without="used", labels={})
     assert failed.value.retry_after_s == 1.0
     began_s = loop.time()
     await asyncio.gather(client.fleets(), client.servers(LABELS), client.fleet(FLEET))

@@ -335,12 +335,29 @@ def test_backups_read_the_volume_of_the_database_or_dump_it(rendered: dict[str, 
     assert postgres is not None
     assert sqlite["initContainers"][0]["args"] == ["backup", "/backup/$(POD_NAME).part"]
     assert sqlite["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert postgres["initContainers"][0]["command"] == ["pg_dump"]
-    assert "--file=/backup/$(POD_NAME).part" in postgres["initContainers"][0]["args"]
+    assert postgres["initContainers"][-1]["command"] == ["pg_dump"]
+    assert "--file=/backup/$(POD_NAME).part" in postgres["initContainers"][-1]["args"]
     for pod, suffix in ((sqlite, ".tar"), (postgres, ".dump")):
         script, *arguments = pod["containers"][0]["args"]
         compile(script, "finish_backup.py", "exec")
         assert arguments == ["/backup", "$(POD_NAME)", suffix, "14"]
+
+
+def test_password_of_the_database_is_on_no_command_line_of_a_backup(rendered: dict[str, list[Object]]) -> None:
+    pod = pod_of(named(rendered["cluster"], "CronJob", "matchpod-backup"))
+    assert pod is not None
+    connection, dump = pod["initContainers"]
+    assert not any("DATABASE_URL)" in word for word in (*connection["args"], *dump["args"]))
+    assert "--dbname=service=matchpod" in dump["args"]
+    script, file = connection["args"]
+    compile(script, "write_service_file.py", "exec")
+    variables = {one["name"]: one.get("value") for one in dump["env"]}
+    assert variables.keys() == {"POD_NAME", "PGSERVICEFILE"}
+    assert variables["PGSERVICEFILE"] == file
+    mounted = [{one["name"]: one["mountPath"] for one in container["volumeMounts"]} for container in (connection, dump)]
+    assert mounted[0]["connection"] == mounted[1]["connection"] == str(Path(file).parent)
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "connection"]
+    assert volume["emptyDir"]["medium"] == "Memory"
 
 
 def test_monitoring_is_created_for_the_port_of_the_metrics(rendered: dict[str, list[Object]]) -> None:
@@ -550,6 +567,41 @@ def test_version_is_that_of_the_service() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert chart["version"] == chart["appVersion"] == version
+
+
+def write_service_file(file: Path, url: str) -> subprocess.CompletedProcess[str]:
+    script = (CHART / "files/write_service_file.py").read_text()
+    command = [sys.executable, "-c", script, str(file)]
+    environment = {"MATCHPOD_DATABASE_URL": url}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [
+        ("postgresql://u:p%40%2F%3D%23@db:5433/matchpod?sslmode=require", "db matchpod u p@/=# 5433 require"),
+        ("postgresql://u:p@db1:5432,db2/matchpod", "db1,db2 matchpod u p 5432, -"),
+        ("postgresql://u@[::1]:5433/matchpod", "::1 matchpod u - 5433 -"),
+        ("postgres://u:p@[::1]/matchpod", "::1 matchpod u p - -"),
+        ("postgresql://u@/matchpod?host=/run/postgresql", "/run/postgresql matchpod u - - -"),
+    ],
+)
+def test_service_file_has_what_the_url_of_the_database_has(tmp_path: Path, url: str, fields: str) -> None:
+    file = tmp_path / "pg_service.conf"
+    done = write_service_file(file, url)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    head, *lines = file.read_text().splitlines()
+    names = ("host", "dbname", "user", "password", "port", "sslmode")
+    expected = dict(zip(names, fields.split(), strict=True))
+    assert head == "[matchpod]"
+    assert dict(line.split("=", 1) for line in lines) == {key: one for key, one in expected.items() if one != "-"}
+
+
+def test_password_that_a_service_file_cannot_have_is_reported_without_it(tmp_path: Path) -> None:
+    done = write_service_file(tmp_path / "pg_service.conf", "postgresql://u:se%0Acret@db/matchpod")
+    assert done.returncode == 1
+    assert done.stderr == "a service file cannot have this value of the database URL: password\n"
 
 
 def finish_backup(folder: Path, name: str) -> subprocess.CompletedProcess[str]:

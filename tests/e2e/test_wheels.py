@@ -177,6 +177,27 @@ def test_entry_point_of_images_works_on_the_oldest_python(wheels: Mapping[str, P
     assert " passed" in done.stdout
 
 
+def test_commands_of_the_one_box_page_install_the_service_with_all_extras(tmp_path: Path) -> None:
+    """The system's Python, with the folders of the page replaced."""
+    page = (ROOT / "docs/one-box.md").read_text()
+    (block,) = (one for one in re.findall(r"```sh\n(.*?)```", page, re.S) if "-m venv" in one)
+    wanted = ("uv build", "uv export", "-m venv", "pip install")
+    lines = [line for line in block.splitlines() if any(word in line for word in wanted)]
+    assert len(lines) == 5
+    script = "\n".join(lines).replace("/usr/bin/python3", sys.executable).replace(".venv/bin/uv", str(UV))
+    script = re.sub(r"\bdist\b", str(tmp_path / "dist"), script).replace("/opt/matchpod", str(tmp_path / "venv"))
+    done = subprocess.run(
+        ["sh", "-ec", script], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    program = str(tmp_path / "venv/bin/matchpod")
+    listed = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert project("matchpod")["version"] in listed.stdout
+    python = str(tmp_path / "venv/bin/python")
+    imports = "import asyncpg, httpx, yaml, cs2_simulator, matchpod_gameserver"
+    subprocess.run([python, "-c", imports], timeout=TIMEOUT_S, check=True)
+
+
 def test_service_runs_without_extras_and_names_those_that_its_settings_need(
     wheels: Mapping[str, Path], tmp_path: Path
 ) -> None:

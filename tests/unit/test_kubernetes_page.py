@@ -86,6 +86,18 @@ def test_password_is_derived_for_the_name_of_the_pod_and_read_where_it_is_writte
     assert volume["emptyDir"]["medium"] == "Memory"
 
 
+def test_pod_is_hardened_like_that_of_the_chart(template: Any, container: Any) -> None:
+    pod = template["template"]["spec"]
+    (init,) = pod["initContainers"]
+    assert pod["enableServiceLinks"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    plain = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert init["securityContext"] == {**plain, "readOnlyRootFilesystem": True}
+    assert container["securityContext"] == {**plain, "readOnlyRootFilesystem": False}  # the game writes logs and caches
+    assert all("memory" in one["resources"]["limits"] for one in (init, container))
+
+
 def test_orphan_costs_hours(container: Any) -> None:
     options, _ = parse_arguments(container["args"], {})
     assert 0 < options.idle_exit < options.max_life <= 24 * 3600

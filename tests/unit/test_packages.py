@@ -84,3 +84,49 @@ def test_licence_readme_and_types_are_part_of_the_package(name: str) -> None:
     assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     assert (folder / "README.md").read_text().startswith("# ")
     assert (source(name) / "py.typed").is_file()
+
+
+INSTALL = re.compile(r"\b(?:pip3? install|pipx (?:install|run)|uv pip install|uv tool install|uv add|uvx)\b([^`\n]*)")
+OTHER_SOURCES = re.compile(r"--(?:find-links|extra-index-url)\b")
+PAGES = ("*.md", "src/**/*.py", "scripts/**/*", "docs/**/*", "deploy/**/*", "packages/**/*", ".github/**/*", ".ci/*")
+
+
+def unpublished_installs(text: str) -> list[str]:
+    """Return the install commands that look for one of our packages by its name at a package index."""
+    joined = text.replace("\\\n", " ")
+    commands = [found[0] for found in INSTALL.finditer(joined) if set(FOLDERS) & set(map(_package, found[1].split()))]
+    return commands + OTHER_SOURCES.findall(joined)
+
+
+def _package(argument: str) -> str:
+    return re.split(r"[\[=<>~!@;,)]", argument.strip("'\"."))[0].lower().replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install matchpod",
+        "/opt/matchpod/bin/pip install --upgrade \\\n  'matchpod[postgres]==0.3.0'",
+        "Use `uv pip install cs2_protocol`.",
+        "uvx matchpod serve",
+        "pip install --find-links dist x",
+    ],
+)
+def test_install_command_by_the_name_of_a_package_is_found(command: str) -> None:
+    assert unpublished_installs(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pip install dist/matchpod-*.whl", "/opt/matchpod/bin/pip install -r x", "`pip install uv` and start matchpod"],
+)
+def test_install_command_by_a_path_or_of_another_package_is_allowed(command: str) -> None:
+    assert not unpublished_installs(command)
+
+
+def test_no_page_script_or_workflow_installs_our_packages_by_name() -> None:
+    """Our names are not registered at the public index: anyone could publish a package there that would be installed."""
+    files = {ROOT / "Makefile", *(file for pattern in PAGES for file in ROOT.glob(pattern) if file.is_file())}
+    texts = {file: file.read_text("utf-8", errors="replace") for file in files if "__pycache__" not in file.parts}
+    found = {str(file.relative_to(ROOT)): unpublished_installs(text) for file, text in texts.items()}
+    assert {file: commands for file, commands in found.items() if commands} == {}

@@ -11,7 +11,7 @@ from matchpod.settings import AgonesFleetSettings, Settings
 def missing_extras(settings: Settings) -> list[str]:
     """Return a sentence for each missing extra, which says what needs it and how to install it."""
     return [
-        f"{what} needs an extra that is not installed; run: pip install 'matchpod[{extra}]'."
+        f"{what} needs the extra 'matchpod[{extra}]', which is not installed; docs/one-box.md has the commands."
         for what, extra, modules in _needed(settings)
         if any(find_spec(module) is None for module in modules)
     ]

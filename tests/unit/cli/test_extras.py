@@ -10,8 +10,9 @@ import pytest
 from matchpod.cli import create_app
 from tests.unit.cli.command_runner import CommandRunner
 
-POSTGRES = "The PostgreSQL database needs an extra that is not installed; run: pip install 'matchpod[postgres]'."
-AGONES = "The Agones fleet of region eu needs an extra that is not installed; run: pip install 'matchpod[agones]'."
+MISSING = "{} needs the extra 'matchpod[{}]', which is not installed; docs/one-box.md has the commands."
+POSTGRES = MISSING.format("The PostgreSQL database", "postgres")
+AGONES = MISSING.format("The Agones fleet of region eu", "agones")
 REGIONS = """
 [[regions]]
 code = "eu"

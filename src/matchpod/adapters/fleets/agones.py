@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import count
 
 from matchpod.adapters.fleets.agones_allocation import Allocations
@@ -37,10 +37,12 @@ from matchpod.adapters.fleets.agones_servers import (
     choose_port,
     console_of,
     gone_reason,
+    is_allocated,
     is_left_over,
     is_of_match,
     is_ready,
     listed_server,
+    owner_of,
     server_id_of,
 )
 from matchpod.adapters.kubernetes.api_errors import (
@@ -253,11 +255,11 @@ class AgonesFleet:
             if lease is not None:
                 lease.check()
             try:
-                deleted = await self._delete_all(server_id, ref)
-                if not deleted:
+                left, deleted = await self._delete_all(server_id, ref)
+                if not left:
                     self._allocations.forget(server_id)
                     return
-                if ref is not None and any(ref.is_same(one) and server_id_of(one) for one in deleted):
+                if ref is not None and any(ref.is_same(one) and server_id_of(one) == server_id for one in deleted):
                     ref = None  # its label will show that it is gone
             except (RejectedError, ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
@@ -320,8 +322,9 @@ class AgonesFleet:
 
     async def _read_known_reason(self, server_id: str, ref: ServerRef) -> str | None:
         known = self._cache.find(server_id, ref)
-        if known is not None:
-            return gone_reason(known)
+        reason = None if known is None else gone_reason(known)
+        if reason is not None or (known is not None and is_allocated(known)):
+            return reason
         if self._cache.is_unreachable:
             raise UnreachableError("the watch gets no answer")  # the list after it will tell
         return await self._read_reason(server_id, ref)
@@ -335,8 +338,11 @@ class AgonesFleet:
         server = await self._read_server(ref)
         if server is None:
             return DELETED
-        is_its = is_of_match(server, self._options, server_id)
-        return gone_reason(server) if is_its else "the GameServer belongs to no or another match"
+        if not is_of_match(server, self._options, server_id):
+            return "the GameServer belongs to no or another match"
+        if gone_reason(server) is None and not is_allocated(server) and not self._allocations.is_fresh(server_id):
+            return f"the GameServer is no longer allocated: its state is {server.status.state}"
+        return gone_reason(server)
 
     async def _read_server(self, ref: ServerRef) -> AgonesServer | None:
         """Return a server; None if there is none, or another one has its name."""
@@ -348,21 +354,29 @@ class AgonesFleet:
             return None
         return server if ref.is_same(server) else None
 
-    async def _delete_all(self, server_id: str, ref: ServerRef | None) -> list[AgonesServer]:
-        """Delete the servers of a match that are not being deleted, and return them."""
+    async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
+        """Delete the servers of a match that are not being deleted; return them, and those whose deletion has begun.
+
+        One that changes at this moment, for example because it is allocated again, is left for the next call.
+        """
         found = list(await self._allocations.servers_of(server_id))
         if ref is not None and is_object_name(ref.name) and not any(map(ref.is_same, found)):
             server = await self._read_server(ref)
             if server is not None and is_left_over(server, self._options):
                 _log.warning("server has lost the label of its match", extra={"server_id": server_id, "slot": str(ref)})
                 found.append(server)
+            elif server is not None and is_allocated(server):
+                now = {"owner": owner_of(server), "allocated_to": server_id_of(server)}
+                about = {"server_id": server_id, "slot": str(ref), **now}
+                _log.warning("server was allocated again and is left alone", extra=about)
         left = [one for one in found if one.metadata.deletion_timestamp is None]
+        deleted: list[AgonesServer] = []
         for server in left:
-            try:
-                await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
-            except (ApiNotFoundError, ConflictError):  # it is gone, or another one has its name
-                continue
-        return left
+            meta = server.metadata
+            with suppress(ApiNotFoundError, ConflictError):
+                await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
+                deleted.append(server)
+        return left, deleted
 
     async def _review(self) -> None:
         """Record what is wrong with the Fleet and our rights; KubernetesError if that cannot be found out."""

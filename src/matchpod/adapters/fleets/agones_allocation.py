@@ -3,6 +3,7 @@
 Nothing tells a call that failed before it had an effect from one that failed afterwards. So every allocation puts the
 id of the match into a label, and after a failure the server with this label is searched before another is allocated.
 A call that was given up may still succeed later: then a match has two servers, and the one it does not use is deleted.
+A server that has such a label is never allocated again: a pod can put itself back into the pool during its match.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, fleet_sentence, is_missing, unavailable
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import (
+    SERVER_LABEL,
     Place,
     ServerRef,
     is_allocated,
@@ -62,6 +64,8 @@ class Allocations:
         self._unsure: set[str] = set()
         # The servers that these matches use.
         self._kept: dict[str, str] = {}
+        # When matches got their servers, in the time of the loop; or when that was first asked here.
+        self._allocated_s: dict[str, float] = {}
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[Place, bool] | None:
@@ -86,6 +90,11 @@ class Allocations:
         """True if a server is known to be allocated to a match, as by a call that was given up before."""
         return self.cache is not None and any(map(is_allocated, self.cache.of_match(server_id)))
 
+    def is_fresh(self, server_id: str) -> bool:
+        """True if the server of a match was allocated just now, as far as this process knows."""
+        now_s = asyncio.get_running_loop().time()
+        return now_s - self._allocated_s.setdefault(server_id, now_s) < self._options.fresh_s
+
     def keep(self, server_id: str, name: str) -> None:
         """Delete all other servers of a match from now on: it is played on this one."""
         self._kept[server_id] = name
@@ -97,6 +106,7 @@ class Allocations:
         self._tried.discard(server_id)
         self._unsure.discard(server_id)
         self._kept.pop(server_id, None)
+        self._allocated_s.pop(server_id, None)
 
     def notice(self, server: AgonesServer) -> None:
         """Delete a server that a call allocated after it was given up, if its match uses another one."""
@@ -152,7 +162,9 @@ class Allocations:
         clock = asyncio.get_running_loop().time
         began_s, outcome = clock(), AllocationOutcome.FAILED
         try:
-            allocation = await self._client.allocate(selector=self._options.server_labels, labels=labels)
+            allocation = await self._client.allocate(
+                selector=self._options.server_labels, without=SERVER_LABEL, labels=labels
+            )
             has_server = allocation.status.state is AllocationState.ALLOCATED
             outcome = AllocationOutcome.ALLOCATED if has_server else AllocationOutcome.NONE_READY
         except (RejectedError, ClusterConfigError) as exc:
@@ -164,7 +176,9 @@ class Allocations:
             raise
         finally:
             self._client.meter.allocated(outcome, clock() - began_s)
-        if not has_server and not was_tried:
+        if has_server:
+            self._allocated_s[server_id] = clock()
+        elif not was_tried:
             self._tried.discard(server_id)
         return allocation.status
 

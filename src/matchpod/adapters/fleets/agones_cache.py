@@ -101,7 +101,7 @@ class ServerCache:
     def waiting_for(self, server_id: str, ref: ServerRef) -> Iterator[asyncio.Future[str | None]]:
         """Provide a future that gets the reason when the server is gone.
 
-        It gets None if the server is no longer shown as that of the match: what is shown here may be old, so read it.
+        It gets None if the server is no longer shown as allocated to the match: what is shown may be old, so read it.
         """
         added = _Waiting(server_id, ref)
         waiting = self._waiting.setdefault(ref.name, set())
@@ -213,9 +213,8 @@ class ServerCache:
     def _tell_waiting(self, server: AgonesServer) -> None:
         for waiting in self._waiting.get(server.metadata.name, ()):
             is_its = waiting.ref.is_same(server) and is_of_match(server, self._options, waiting.server_id)
-            reason = gone_reason(server) if is_its else None
-            if reason is not None or not is_its:
-                waiting.finish(reason)
+            if not is_its or not is_allocated(server):
+                waiting.finish(gone_reason(server) if is_its else None)
 
 
 def _was_ready(servers: Mapping[str, AgonesServer], server: AgonesServer) -> bool:

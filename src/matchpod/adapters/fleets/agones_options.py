@@ -34,6 +34,9 @@ RELEASE_S = 20.0
 GONE_POLL_S = 1.5
 """How often a server that the watch does not show is asked for, while the cluster answers."""
 
+FRESH_S = 2.0
+"""How long after its allocation a server counts as allocated, whatever is read: that may be older."""
+
 MISSING_FLEET_POLL_S = 5.0
 """How often to check whether the Fleet exists while it does not, or while a right is missing."""
 
@@ -76,6 +79,7 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     console_s: float = CONSOLE_S
     release_s: float = RELEASE_S
     gone_poll_s: float = GONE_POLL_S
+    fresh_s: float = FRESH_S
     missing_fleet_poll_s: float = MISSING_FLEET_POLL_S
     check_s: float = CHECK_S
     turn_s: float = TURN_S

@@ -112,11 +112,11 @@ def is_of_match(server: AgonesServer, options: AgonesOptions, server_id: str) ->
 
 
 def is_left_over(server: AgonesServer, options: AgonesOptions) -> bool:
-    """True if a server of our fleet is labelled for no match: after a restored etcd, its match is not known there.
+    """True if a former server of a match is in our fleet and not allocated, whatever match its label names.
 
-    One that another program has allocated is not ours.
+    After a restored etcd it has none. One that is allocated is used by another match or program by now.
     """
-    return server_id_of(server) is None and not is_allocated(server) and has_labels(server, options.server_labels)
+    return not is_allocated(server) and has_labels(server, options.server_labels)
 
 
 def gone_reason(server: AgonesServer) -> str | None:
@@ -129,8 +129,9 @@ def gone_reason(server: AgonesServer) -> str | None:
 
 
 def is_ready(server: AgonesServer) -> bool:
-    """True if a server can be allocated."""
-    return server.status.state == ServerState.READY and server.metadata.deletion_timestamp is None
+    """True if a server can be allocated: one that has had a match can not."""
+    is_waiting = server.status.state == ServerState.READY and server_id_of(server) is None
+    return is_waiting and server.metadata.deletion_timestamp is None
 
 
 def is_allocated(server: AgonesServer) -> bool:

@@ -106,10 +106,11 @@ class KubernetesClient:
         await self._connect()
         return self._namespace
 
-    async def allocate(self, *, selector: Mapping[str, str], labels: Mapping[str, str]) -> Allocation:
-        """Allocate a ready server that the selector matches, and give it the labels."""
+    async def allocate(self, *, selector: Mapping[str, str], without: str, labels: Mapping[str, str]) -> Allocation:
+        """Allocate a ready server that the selector matches and that lacks the label `without`; give it the labels."""
+        lacks = {"key": without, "operator": "DoesNotExist"}
         spec = {
-            "selectors": [{"matchLabels": selector, "gameServerState": "Ready"}],
+            "selectors": [{"matchLabels": selector, "matchExpressions": [lacks], "gameServerState": "Ready"}],
             "scheduling": "Packed",
             "metadata": {"labels": labels},
         }
@@ -132,9 +133,10 @@ class KubernetesClient:
         listed = await self._call(Verb.LIST, await self._servers_path(), query=query, answer=ServerList)
         return listed.metadata.resource_version
 
-    async def delete_server(self, name: str, *, uid: str) -> None:
-        """Delete a game server. ConflictError if one of that name has another uid, NotFoundError if there is none."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    async def delete_server(self, name: str, *, uid: str, version: str | None = None) -> None:
+        """Delete a game server. ConflictError if its uid or version is another one, NotFoundError if there is none."""
+        preconditions = {"uid": uid} if version is None else {"uid": uid, "resourceVersion": version}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         await self._call(Verb.DELETE, await self._servers_path(name), body=body, answer=msgspec.Raw)
 
     @asynccontextmanager

@@ -115,6 +115,11 @@ def test_server_without_status_is_not_gone() -> None:
     assert gone_reason(msgspec.json.decode(b'{"metadata":{"name":"a"}}', type=AgonesServer)) is None
 
 
+def test_server_that_had_a_match_is_not_ready_for_another() -> None:
+    assert is_ready(server(state="Ready"))
+    assert not is_ready(server(state="Ready", labels={SERVER_LABEL: "srv_1"}))
+
+
 OPTIONS = AgonesOptions(fleet="cs2", region="eu", owner="mp-1", read_secret=lambda: b"")
 NOW_S = 1_794_873_600.0
 """2026-11-17T00:00:00Z."""
@@ -172,11 +177,12 @@ def test_server_is_known_by_its_uid_unless_an_early_version_stored_only_its_name
     assert not ServerRef("a", "1").is_same(server("b", uid="1"))
 
 
-def test_server_of_the_fleet_that_is_labelled_for_no_match_and_not_allocated_is_left_over() -> None:
+def test_former_server_of_a_match_in_the_fleet_is_left_over_unless_it_is_allocated() -> None:
     fleet = {FLEET_LABEL: OPTIONS.fleet}
     assert is_left_over(server(state="Ready", labels=fleet), OPTIONS)
     assert is_left_over(server(state="Unhealthy", labels=fleet), OPTIONS)
     assert not is_left_over(server(state="Allocated", labels=fleet), OPTIONS)
-    assert not is_left_over(server(state="Ready", labels={**fleet, SERVER_LABEL: "srv_2"}), OPTIONS)
+    assert is_left_over(server(state="Ready", labels={**fleet, SERVER_LABEL: "srv_2"}), OPTIONS)
+    assert not is_left_over(server(state="Allocated", labels={**fleet, SERVER_LABEL: "srv_2"}), OPTIONS)
     assert not is_left_over(server(state="Ready", labels={FLEET_LABEL: "another"}), OPTIONS)
     assert not is_left_over(server(state="Ready"), OPTIONS)
