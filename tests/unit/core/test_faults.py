@@ -52,9 +52,10 @@ def test_error_of_one_fault_is_that_fault_and_of_several_their_number() -> None:
     assert str(InvalidFieldsError((low, low), request="the query")) == "2 faults in the query"
 
 
-def test_unlisted_faults_are_counted_in_place_of_the_last_one() -> None:
+def test_unlisted_faults_are_counted_after_the_others() -> None:
     error = InvalidFieldsError((Fault(FaultCode.EMPTY), Fault(FaultCode.REQUIRED)), unlisted=3)
-    assert [fault.message for fault in error.faults] == ["must not be empty", "4 more faults are not listed"]
+    messages = ["must not be empty", "is required", "faults that are not listed: 3"]
+    assert [fault.message for fault in error.faults] == messages
     assert str(error) == "5 faults in the request body"
 
 
