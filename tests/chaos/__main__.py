@@ -25,6 +25,7 @@ from tests.chaos.killers import measure_killers
 from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind, Mix
 from tests.chaos.pods import Size, play_on_pods
+from tests.chaos.releases import measure_releases
 from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
@@ -160,6 +161,13 @@ async def run_killers(args: argparse.Namespace, folder: Path) -> bool:
     return is_clean
 
 
+async def run_releases(args: argparse.Namespace, folder: Path) -> bool:
+    """Freeze replicas while they release static servers."""
+    seed = _seed(args)
+    say(f"seed {seed}")
+    return _finish(args, "releases", await measure_releases(folder, args.freezes, seed, say))
+
+
 async def run_strangers(args: argparse.Namespace, folder: Path) -> bool:
     """Start services on other databases beside one that plays matches."""
     return _finish(args, "strangers", await measure_strangers(folder, say))
@@ -228,6 +236,10 @@ def _parser() -> argparse.ArgumentParser:
     killers = commands.add_parser("killers", help="an entry that kills every process, beside healthy matches")
     _add_trial_options(killers)
     killers.set_defaults(run=run_killers)
+    releases = commands.add_parser("releases", help="replicas frozen while they release servers, on PostgreSQL")
+    releases.add_argument("--freezes", type=int, default=4, help="default: 4")
+    releases.add_argument("--seed", type=int, help="default: random")
+    releases.set_defaults(run=run_releases)
     strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
     strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():

@@ -1,14 +1,20 @@
 """Simulated servers that the harness runs itself, as a static fleet: it cuts their consoles and restarts them.
 
-The service reaches each server through a proxy of the harness.
+The service reaches each server through a proxy of the harness, which records the commands.
 """
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
+from cs2_protocol.rcon import MAX_REQUEST_SIZE
+from cs2_protocol.rcon_frames import EXEC_COMMAND, FrameReader
 from tests.contract.simulator_process import PASSWORD, SIMULATE
 from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import free_port_range
@@ -17,11 +23,28 @@ START_S = 120.0
 _FAILURES = (OSError, asyncio.IncompleteReadError)
 
 
+class SentCommand(msgspec.Struct, frozen=True):
+    """A command that a service sent to the console."""
+
+    at_s: float
+    pid: int | None
+    """The process that sent it, if that was looked up."""
+    text: str
+
+
 class StaticServer:
     """One simulated server and the proxy in front of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *args: str) -> None:
+        """`args` are further arguments of the simulator."""
+        self._args = args
         self.port = free_port_range(1)[0]
+        self.delay_s = 0.0
+        """How long each command is on its way."""
+        self.commands: list[SentCommand] = []
+        """What has reached the server through the proxy."""
+        self.find_pid: Callable[[int], int | None] = lambda _port: None
+        """Looks up the process that connects from a port."""
         self._connections: set[asyncio.StreamWriter] = set()
         self._may_pass = asyncio.Event()
         self._may_pass.set()
@@ -36,7 +59,7 @@ class StaticServer:
 
     async def _spawn(self) -> None:
         args = f"-port {self.port} +rcon_password {PASSWORD} --speed 1 --quiet +sim_roster_delay 3000".split()
-        self._process = await asyncio.create_subprocess_exec(*SIMULATE, *args, stdout=subprocess.DEVNULL)
+        self._process = await asyncio.create_subprocess_exec(*SIMULATE, *args, *self._args, stdout=subprocess.DEVNULL)
         async with asyncio.timeout(START_S):
             while True:
                 with suppress(OSError):
@@ -113,9 +136,10 @@ class StaticServer:
             writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        pid = self.find_pid(writer.get_extra_info("peername")[1])
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self.port)
         ways = [
-            asyncio.create_task(self._pass_on(reader, server_writer)),
+            asyncio.create_task(self._pass_commands(reader, server_writer, pid)),
             asyncio.create_task(self._pass_on(server_reader, writer)),
         ]
         try:
@@ -125,6 +149,16 @@ class StaticServer:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
             server_writer.close()
+
+    async def _pass_commands(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int | None) -> None:
+        frames = FrameReader(MAX_REQUEST_SIZE)
+        while data := await reader.read(65_536):
+            await asyncio.sleep(self.delay_s)
+            await self._may_pass.wait()
+            found = [frame.body for frame in frames.feed(data) if frame.type == EXEC_COMMAND]
+            self.commands += [SentCommand(time.monotonic(), pid, body.decode(errors="replace")) for body in found]
+            writer.write(data)
+            await writer.drain()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65_536):
@@ -136,8 +170,8 @@ class StaticServer:
 class StaticServers:
     """All static servers of a round."""
 
-    def __init__(self, count: int) -> None:
-        self.servers = [StaticServer() for _ in range(count)]
+    def __init__(self, count: int, *args: str) -> None:
+        self.servers = [StaticServer(*args) for _ in range(count)]
 
     async def __aenter__(self) -> StaticServers:
         await asyncio.gather(*(server.start() for server in self.servers))

@@ -31,7 +31,7 @@ def test_unknown_section_is_rejected(tmp_path: Path) -> None:
     "name",
     [
         *("sqlite", "postgres", "restarts", "handovers", "flood", "liars", "receivers", "pods"),
-        *("killers-sqlite", "killers-postgres"),
+        *("killers-sqlite", "killers-postgres", "releases"),
     ],
 )
 def test_page_has_a_section_for_each_run(name: str, tmp_path: Path) -> None:
