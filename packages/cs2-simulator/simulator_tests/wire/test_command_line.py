@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -108,30 +108,26 @@ def test_signal_stops_the_process_after_the_last_log_lines_are_sent(number: sign
         assert receiver.requests[-1].body.endswith(b"Log file closed\n")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def _wait_for_rcon(process: SimulateProcess, port: int) -> None:
+def _wait_for_listener(process: SimulateProcess) -> None:
+    """Wait until the process itself listens. A connection could also reach another program that has the port."""
+    folder = Path(f"/proc/{process.popen.pid}")
     until_s = time.monotonic() + TIMEOUT_S
     while True:
-        try:
-            RconClient(port).socket.close()
-        except ConnectionRefusedError:
-            assert process.popen.poll() is None
-            assert time.monotonic() < until_s
-            time.sleep(0.02)
-        else:
-            return
+        rows = [line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:]]
+        listeners = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+        for file in (folder / "fd").iterdir():
+            with suppress(FileNotFoundError):
+                if os.readlink(file) in listeners:
+                    return
+        assert process.popen.poll() is None
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("redirections", ["<&- >&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_process_works_with_closed_or_full_output_streams(redirections: str) -> None:
-    port = _free_port()
-    with simulate(f"-port {port} +rcon_password x", redirections=redirections) as process:
-        _wait_for_rcon(process, port)
+    with simulate("-port 0 +rcon_password x", redirections=redirections) as process:
+        _wait_for_listener(process)
         code, errors = process.end(signal.SIGTERM)
     assert code == 0
     assert "Traceback" not in errors
@@ -139,11 +135,10 @@ def test_process_works_with_closed_or_full_output_streams(redirections: str) -> 
 
 
 def test_process_works_after_the_reader_closed_the_pipe() -> None:
-    port = _free_port()
-    with simulate(f"-port {port} +rcon_password x") as process:
+    with simulate("-port 0 +rcon_password x") as process:
         assert process.popen.stdout is not None
         process.popen.stdout.close()
-        _wait_for_rcon(process, port)
+        _wait_for_listener(process)
         code = process.popen.poll()
         process.popen.terminate()
         assert (code, process.popen.wait(TIMEOUT_S)) == (None, 0)
