@@ -11,8 +11,8 @@ import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-VERSION = "0.2.0"
-COMMIT = "ea23e9637ac56cf8bf4d4529fdc100c1e89b5ec4"
+VERSION = "0.3.0"
+COMMIT = "ec90fc1971e99766a72916004e89ebe35e725186"
 SKIPPED = f"the commit of version {VERSION} is not in this checkout: fetch the whole history to try an upgrade"
 
 

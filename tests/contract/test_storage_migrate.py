@@ -84,7 +84,7 @@ async def test_only_a_contraction_locks_older_processes_out(harness: databases.H
 
 
 async def test_database_of_the_last_release_is_expanded_only(harness: databases.Harness) -> None:
-    """As 0.2.0 left it: one table with the versions."""
+    """As the last release left it: one table with the versions."""
     db = await harness.open()
     try:
         schema = [sql for statements in MIGRATIONS[:LAST_RELEASE] for sql in statements]

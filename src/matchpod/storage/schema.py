@@ -393,7 +393,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 WITHOUT_EXPANSIONS: Final = 21
 """The schema of version 0.2.0. Processes of other versions than the newest could not use the database until then."""
 
-LAST_RELEASE: Final = 21
+LAST_RELEASE: Final = 22
 """The schema of the last release: what only earlier ones use may be removed."""
 
 CONTRACTIONS: Final[Mapping[tuple[str, ...], int]] = {}

@@ -55,7 +55,7 @@ def test_missing_migrations_are_listed_and_then_applied(older: CommandRunner) ->
             1,
             f"matchpod: The database has version {LAST_RELEASE}. Missing up to version {len(MIGRATIONS)}:\n",
         )
-        assert listed.startswith("  22: CREATE TABLE heartbeats\n")
+        assert listed.startswith("  23: ALTER TABLE raw_log ADD COLUMN attempt, ")
     first, *changes, last = older.output(create_app("migrate"), "migrate").splitlines()
     assert (first, last) == (f"Migrated from version {LAST_RELEASE} to {len(MIGRATIONS)}:", UP_TO_DATE)
     assert changes == listed.splitlines()
