@@ -135,6 +135,16 @@ async def test_server_that_is_taken_over_during_its_deletion_is_left_alone(
     assert (REPORT in caplog.text) == has_slot
 
 
+async def test_second_server_that_is_taken_over_during_its_deletion_is_left_alone(cluster: AgonesCluster) -> None:
+    (kept, _), (second, _) = [await started(cluster.create()) for _ in range(2)]
+    cluster.api.before[DELETE] = lambda: take_over(cluster, second, "another")
+    found = await cluster.create().allocate(order(is_repeated=True))
+    assert found is not None
+    assert slot_of(found) == kept
+    assert cluster.api.count_calls(DELETE) == 1
+    assert cluster.names_of("srv_2") == [second]
+
+
 async def test_server_that_changes_during_its_deletion_is_deleted_all_the_same(cluster: AgonesCluster) -> None:
     fleet = cluster.create()
     name, slot = await started(fleet)

@@ -246,11 +246,12 @@ class Allocations:
         return place_of_server(kept)
 
     async def _delete(self, server: AgonesServer) -> None:
-        about = {"server_id": server_id_of(server), "slot": server.metadata.name}
+        meta = server.metadata
+        about = {"server_id": server_id_of(server), "slot": meta.name}
         _log.warning("deleting second server of a match", extra=about)
         try:
-            await self._client.delete_server(server.metadata.name, uid=server.metadata.uid)
-        except (ApiNotFoundError, ConflictError):
+            await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
+        except (ApiNotFoundError, ConflictError):  # if it changed, its next event or the release deletes it
             return
         except KubernetesError as exc:  # the release of the match deletes all its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})
