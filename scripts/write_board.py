@@ -1,4 +1,4 @@
-"""Write the Grafana board in `deploy/monitoring/dashboards`: run it after a change of `scripts/board_panels.py`."""
+"""Write the Grafana board of the chart: run it after a change of `scripts/board_panels.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from scripts.board_panels import ROWS, Panel
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-BOARD: Final = ROOT / "deploy" / "monitoring" / "dashboards" / "matchpod.json"
+BOARD: Final = ROOT / "deploy" / "chart" / "matchpod" / "files" / "dashboards" / "matchpod.json"
 
 Json = dict[str, Any]
 

@@ -1,7 +1,6 @@
-"""Write the generated parts of the Helm chart: run it after changing its values, a setting, or deploy/monitoring.
+"""Write the generated parts of the Helm chart: run it after changing its values or a setting.
 
-README.md of the chart gets the table of all values, values.schema.json the settings of the service, and `files` the
-alerts and boards of deploy/monitoring, which a chart cannot read from outside its folder.
+README.md of the chart gets the table of all values, values.schema.json the settings of the service.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from matchpod.settings.table import SERVICE, Setting
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "deploy" / "chart" / "matchpod"
-MONITORING = ROOT / "deploy" / "monitoring"
 BEGIN, END = "<!-- values: written by scripts/write_chart.py -->\n", "<!-- end of values -->\n"
 
 SET_BY_CHART: Mapping[str, str] = {
@@ -108,21 +106,12 @@ def write_readme(text: str, values: str) -> str:
     return head + BEGIN + "\n".join(["", *table, "", intro, "", *others, "", ""]) + END + tail
 
 
-def monitoring_files() -> dict[Path, str]:
-    """Return the copies of alerts and boards, by their paths in the chart."""
-    alerts = MONITORING / "alerts.yaml"
-    files = {CHART / "files" / "alerts.yaml": alerts.read_text("utf-8")} if alerts.is_file() else {}
-    boards = sorted((MONITORING / "dashboards").glob("*.json"))
-    return files | {CHART / "files" / "dashboards" / board.name: board.read_text("utf-8") for board in boards}
-
-
 def generated_files() -> dict[Path, str]:
     """Return the content of all generated files."""
     readme, schema, values = (CHART / name for name in ("README.md", "values.schema.json", "values.yaml"))
     return {
         readme: write_readme(readme.read_text("utf-8"), values.read_text("utf-8")),
         schema: write_schema(schema.read_text("utf-8")),
-        **monitoring_files(),
     }
 
 
@@ -133,7 +122,6 @@ def _default(value: object) -> str:
 def main() -> int:
     """Write the files."""
     for path, text in generated_files().items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(path.relative_to(ROOT))
     return 0

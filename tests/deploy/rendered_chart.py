@@ -36,7 +36,7 @@ SAMPLES = {
     "alerts.yaml": "groups: [{name: a, rules: [{alert: A, expr: up == 0, annotations: {summary: '{{ $labels.job }}'}}]}]",
     "dashboards/sample.json": '{"title": "{{instance}}"}',
 }
-"""Alerts and a board in place of those of deploy/monitoring, which have tests of their own."""
+"""Alerts and a board in place of the real ones, which have tests of their own."""
 
 Object = dict[str, Any]
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z-]+)/templates/", re.MULTILINE)
