@@ -112,13 +112,14 @@ chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATAB
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos killers --database $(DATABASE) $(if $(SEED),--seed $(SEED)) --write
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos releases $(if $(SEED),--seed $(SEED)) --write
 
-check: $(READY) ## Check format, lint, types, import contracts, layout and words
+check: $(READY) ## Check format, lint, types, import contracts, layout and words; count lines
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_layout.py
 	$(BIN)/python -m scripts.check_words
+	$(BIN)/python scripts/count_lines.py
 
 fix: $(READY) ## Fix lint errors and format, as far as ruff can
 	$(BIN)/ruff check --fix-only .

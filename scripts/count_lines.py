@@ -1,0 +1,101 @@
+"""Print how many lines each room has, and how many came and went since the last release.
+
+It only informs: each change adds a little, and without the sum it is not noticed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+if __name__ == "__main__":
+    # Run as a script: make `tests` importable from the checkout.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from tests.last_release import COMMIT, ROOT, VERSION
+
+TESTS = "tests"
+GENERATED = frozenset({"uv.lock"})
+
+
+class Lines(NamedTuple):
+    """Lines of a room: now, and what came and went since the last release."""
+
+    now: int
+    added: int
+    removed: int
+
+
+def room_of(path: str) -> str:
+    """Return the room of a file: `src/matchpod/core`, `packages/cs2-protocol`, `tests/unit`, `docs`."""
+    first, *rest = path.split("/")
+    if not rest:
+        return "/"
+    if first == "packages":
+        return TESTS if rest[1].endswith("_tests") else f"packages/{rest[0]}"
+    if first == "src":
+        return "/".join(["src", rest[0], *(rest[1:2] if len(rest) > 2 else [])])
+    return first
+
+
+def changes(numstat: str) -> dict[str, tuple[int, int]]:
+    """Return added and removed lines by path, from `git diff --numstat -z`; binary files count as none."""
+    rows = [row.split("\t") for row in numstat.split("\0") if row]
+    return {path: (0, 0) if added == "-" else (int(added), int(removed)) for added, removed, path in rows}
+
+
+def count(sizes: Mapping[str, int], changed: Mapping[str, tuple[int, int]]) -> dict[str, Lines]:
+    """Return the lines of each room, from those of the files that exist and of those that changed."""
+    now: Counter[str] = Counter()
+    added: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
+    for path, lines in sizes.items():
+        now[room_of(path)] += lines
+    for path, (plus, minus) in changed.items():
+        added[room_of(path)] += plus
+        removed[room_of(path)] += minus
+    return {room: Lines(now[room], added[room], removed[room]) for room in sorted({*now, *removed})}
+
+
+def table(rooms: Mapping[str, Lines]) -> str:
+    """Return the rooms as text, with sums of the source, and of all."""
+    source = [lines for room, lines in rooms.items() if room.startswith(("src", "packages"))]
+    text = [f"{'lines':<28}{'now':>8}  since {VERSION}"]
+    for room, one in {**rooms, "source": _sum(source), "all": _sum([*rooms.values()])}.items():
+        text.append(f"{room:<28}{one.now:>8}  {one.added - one.removed:+d} (+{one.added} -{one.removed})")
+    return "\n".join(text)
+
+
+def _sum(lines: Sequence[Lines]) -> Lines:
+    return Lines(*map(sum, zip((0, 0, 0), *lines, strict=True)))
+
+
+def _git(*arguments: str) -> str:
+    command = ("git", "-C", str(ROOT), *arguments)
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+
+def _lines(path: Path) -> int:
+    content = path.read_bytes()
+    return 0 if b"\0" in content else content.count(b"\n")
+
+
+def main() -> int:
+    """Print the table, or why it cannot be printed."""
+    try:
+        changed = changes(_git("diff", "--numstat", "--no-renames", "-z", COMMIT))
+        paths = [path for path in _git("ls-files", "-z").split("\0") if path and (ROOT / path).is_file()]
+    except (OSError, subprocess.CalledProcessError):
+        print(f"lines: the commit of {VERSION} is not in this checkout, so nothing is compared")
+        return 0
+    sizes = {path: _lines(ROOT / path) for path in paths if path not in GENERATED}
+    print(table(count(sizes, {path: one for path, one in changed.items() if path not in GENERATED})))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
