@@ -51,7 +51,8 @@ test: $(READY)
 	@mkdir -p $(dir $(COVERAGE_REPORT)) && rm -rf $(COVERAGE_REPORT) $(OTHERS_CACHE)
 	@# Unit tests and those in a browser use the cores while the others wait. Their output is printed at the end.
 	@# The test modules of the others are compiled first: otherwise each worker compiles all of them in a fresh clone.
-	@# In CI, a few tests that wait for processes and failed beside all others are tried again, alone.
+	@# In CI, a few tests that wait for processes and failed beside all others are tried again, alone: those that pass
+	@# are named, and only those listed in tests/unsteady.txt may.
 	@parts=; failed=; fault=; start() { \
 			nice -n $$1 $(MAKE) --no-print-directory $$2-tests >build/$$2-tests.txt 2>&1 & parts="$$parts $$2:$$!"; }; \
 		start 5 browser; start 10 simulator; start 10 service; start 10 core; \
@@ -119,6 +120,7 @@ check: $(READY) ## Check format, lint, types, import contracts, layout and words
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/check_layout.py
 	$(BIN)/python -m scripts.check_words
+	$(BIN)/python scripts/try_again.py --check
 	$(BIN)/python scripts/count_lines.py
 
 fix: $(READY) ## Fix lint errors and format, as far as ruff can

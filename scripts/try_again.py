@@ -1,7 +1,7 @@
-"""Run tests that failed beside all others again, alone; those that pass now are reported as unsteady.
+"""Run tests that failed beside all others again, alone. One that passes now is unsteady, and must be mended.
 
-For CI only, whose machines may be slow and shared: many tests start processes and wait for them, while others use all
-cores. A fault fails again. An unsteady test must be mended like any other, but a change need not wait for it.
+For CI only, whose machines may be slow and shared. Only tests that are listed in tests/unsteady.txt, with what is known
+of the cause, may fail once: a race that loses one run in ten would otherwise stay for ever.
 """
 
 from __future__ import annotations
@@ -9,11 +9,33 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+LIST = ROOT / "tests" / "unsteady.txt"
+
 MAX_TESTS = 3
-"""If more tests have failed, it is no accident."""
+"""If more tests have failed, it is no accident. As many may be listed: with more, others would not be mended."""
+
+
+def read_list(text: str) -> dict[str, str]:
+    """Return what is known of the cause, by test."""
+    rows = [line.partition(" # ") for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {name.strip(): cause.strip() for name, _, cause in rows}
+
+
+def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
+    """Return what is wrong with the list."""
+    faults = [f"at most {MAX_TESTS} tests may be listed: mend one"] if len(listed) > MAX_TESTS else []
+    for name, cause in listed.items():
+        file, _, test = name.partition("::")
+        path = root / file
+        if not path.is_file() or f"def {test.partition('[')[0]}(" not in path.read_text("utf-8"):
+            faults.append(f"{name}: there is no such test")
+        if not cause:
+            faults.append(f"{name}: say what is known of the cause")
+    return faults
 
 
 def failed_tests(caches: Sequence[Path]) -> list[str]:
@@ -30,17 +52,33 @@ def failed_tests(caches: Sequence[Path]) -> list[str]:
     return failed
 
 
-def main(pytest: Sequence[str], caches: Sequence[Path]) -> int:
-    """Run the failed tests with this command; return 0 if all of them pass."""
+def try_again(pytest: Sequence[str], caches: Sequence[Path], listed: Mapping[str, str]) -> int:
+    """Run the failed tests with this command; return 0 if all of them are listed and pass."""
     failed = failed_tests(caches)
     if not 0 < len(failed) <= MAX_TESTS:
         return 1
     print(f"{len(failed)} tests failed beside the others; trying them again, alone", flush=True)
-    status = subprocess.run([*pytest, *failed], check=False).returncode
-    for name in failed if status == 0 else ():
-        print(f"unsteady, mend it: {name}")
-    return min(status, 1)
+    if subprocess.run([*pytest, *failed], check=False).returncode != 0:
+        return 1
+    unlisted = [name for name in failed if name not in listed]
+    for name in failed:
+        print(f"unsteady: {name} # {listed.get(name, 'not listed')}")
+    for name in unlisted:
+        print(f"passes alone. Mend it, or commit this line in tests/unsteady.txt:\n{name} # what is known of the cause")
+    return 1 if unlisted else 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the list, or try the tests of these cache folders again."""
+    listed = read_list(LIST.read_text("utf-8"))
+    if list(arguments) != ["--check"]:
+        return try_again([".venv/bin/pytest", "--quiet", "-n", "0"], [Path(folder) for folder in arguments], listed)
+    faults = list_faults(listed, ROOT)
+    for fault in faults:
+        print(f"tests/unsteady.txt: {fault}")
+    print(f"unsteady tests: {len(listed)}")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main([".venv/bin/pytest", "--quiet", "-n", "0"], [Path(argument) for argument in sys.argv[1:]]))
+    sys.exit(main(sys.argv[1:]))
