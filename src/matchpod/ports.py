@@ -179,6 +179,10 @@ class Fleet(Protocol):
         """Names of the slots, each for one match at a time; None if the fleet decides itself."""
 
     @property
+    def keeps_servers(self) -> bool:
+        """True if a released server goes on running, and gets the next match of its slot."""
+
+    @property
     def fault(self) -> str | None:
         """Why the fleet cannot be used at present, in one sentence; None if it can. Read from memory."""
 

@@ -270,6 +270,10 @@ class SimulatedRegion(FixedSlots):
     def slots(self) -> Sequence[str] | None:
         return self._slots
 
+    @property
+    def keeps_servers(self) -> bool:
+        return self.static_server is not None
+
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         self.orders.append(order)
         if self.allocation_errors:

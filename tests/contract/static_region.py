@@ -56,6 +56,10 @@ class StaticRegion(SimulatedRegion):
         self.opened.append(f"{host}:{port}")
         return FreezingConsole(self.servers_at[f"{host}:{port}"], self)
 
+    @property
+    def keeps_servers(self) -> bool:
+        return self._fleet.keeps_servers
+
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         self.orders.append(order)
         server = await self._fleet.allocate(order)

@@ -33,6 +33,7 @@ from matchpod.storage import (
     outbox,
     region_statistics,
     servers,
+    waiting_matches,
 )
 from matchpod.storage.acknowledgements import Acknowledgement
 from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
@@ -480,7 +481,10 @@ async def test_events_of_organizations_are_found_without_reading_others(cost_of:
 async def test_gauges_read_only_waiting_callbacks_and_pending_matches(
     cost_of: CostOf, db: Database, harness: Harness
 ) -> None:
-    for call, index in ((outbox.count_waiting, "callbacks_waiting"), (servers.oldest_pending, "servers_waiting")):
+    for call, index in (
+        (outbox.count_waiting, "callbacks_waiting"),
+        (waiting_matches.oldest_pending, "servers_waiting"),
+    ):
         recording = RecordingDatabase(db)
         await call(recording)
         if harness.is_sqlite:  # the whole index is read, which has no other rows
@@ -647,3 +651,20 @@ async def test_given_up_callbacks_to_send_again_are_read_from_their_index(cost_o
 
 def sqlite_steps(cost: QueryCost) -> list[str]:
     return [step for steps in cost.plans if isinstance(steps, list) for step in steps]
+
+
+async def test_next_match_of_a_region_is_found_by_the_indexes_of_open_servers(
+    cost_of: CostOf, db: Database, harness: Harness
+) -> None:
+    indexes = {"servers_placed", "servers_unplaced"}
+    call = partial(waiting_matches.next_matches, region="eu", limit=3)
+    if harness.is_sqlite:  # all that wait are ranked, so their indexes are read as a whole
+        recording = RecordingDatabase(db)
+        await call(recording)
+        steps = [step for step in await sqlite_plan(db, recording.queries[0]) if "servers" in step]
+        assert {index for index in indexes for step in steps if f"INDEX {index} (region=?)" in step} == indexes, steps
+    else:
+        cost = await cost_of(call)
+        assert cost.indexes <= indexes, cost.plans
+        assert cost.rows <= MATCHES // LIVE_OF_MATCHES, cost.plans
+    assert "servers_waiting" in (await cost_of(partial(waiting_matches.has_pending_match, region="eu"))).indexes

@@ -10,7 +10,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DuplicateError, NothingChangedError
+from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
 from matchpod.service.end_match import end_match
 from matchpod.storage import outbox, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, LEASE_MS, Idempotency, ServerRow
@@ -42,6 +42,12 @@ def server(name: str = "srv_1", **fields: object) -> ServerRow:
 async def create(db: Database, *rows: ServerRow) -> None:
     for row in rows:
         await servers.create(db, row, idempotency=None)
+
+
+async def take_slot(db: Database, region: str, slot: str, server_id: str) -> None:
+    """Give a slot to a server, which need not exist."""
+    insert = "INSERT INTO slots (region, slot, server_id) VALUES (:region, :slot, :server_id)"
+    await db.write([Statement(insert, {"region": region, "slot": slot, "server_id": server_id})])
 
 
 def idempotency(**fields: object) -> Idempotency:

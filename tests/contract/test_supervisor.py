@@ -45,6 +45,7 @@ from tests.contract.driven_matches import (
 )
 from tests.contract.same_result import assert_same_match
 from tests.contract.simulated_region import SimulatedRegion
+from tests.contract.test_storage_servers import take_slot
 
 harness = databases.sqlite_harness
 
@@ -395,8 +396,8 @@ async def until_swept(world: World) -> None:
 async def test_servers_and_slots_without_a_match_are_released(db: Database) -> None:
     async with open_world(db) as world:
         await world.create("srv_old", phase=ServerPhase.RELEASED)
-        await slots.reserve(db, "eu", "srv_old", ["a"])
-        await slots.reserve(db, "eu", "srv_unknown", ["b"])
+        await take_slot(db, "eu", "a", "srv_old")
+        await take_slot(db, "eu", "b", "srv_unknown")
         await world.region.allocate(ENDED_ORDER)
         world.start()
         await until_swept(world)
@@ -417,7 +418,7 @@ async def test_failed_sweep_of_a_region_does_not_affect_others(db: Database, cap
         unlistable = Region(code="broken", name="Broken", location="there", fleet=_UnlistableRegion(start_ms=0))
         regions = Regions([unlistable, *process.deps.regions.all()], db)
         await world.create("srv_old", phase=ServerPhase.RELEASED)
-        await slots.reserve(db, "eu", "srv_unknown", ["b"])
+        await take_slot(db, "eu", "b", "srv_unknown")
         await world.region.allocate(ENDED_ORDER)
         sweeping = Supervisor(msgspec.structs.replace(process.deps, regions=regions), owner="sweeping")
         task = asyncio.create_task(sweeping.run())

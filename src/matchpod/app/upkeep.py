@@ -19,7 +19,7 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention, prune
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.runner.deps import Deps
-from matchpod.storage import compaction, outbox, servers
+from matchpod.storage import compaction, outbox, servers, waiting_matches
 
 GAUGE_S: Final = 5.0
 """Pause between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
@@ -141,7 +141,7 @@ class Upkeep:
         now_ms, codes, metrics = self._clock.now_ms(), self._metrics.regions, self._metrics
         counted: dict[tuple[str, ...], float] = {(code, status): 0.0 for code in codes for status in ServerStatus}
         metrics.servers.replace(counted | await servers.count_by_status(self._db))
-        pending = dict.fromkeys(codes, now_ms) | await servers.oldest_pending(self._db)
+        pending = dict.fromkeys(codes, now_ms) | await waiting_matches.oldest_pending(self._db)
         metrics.oldest_pending_s.replace({(code,): max(0, now_ms - at_ms) / 1000 for code, at_ms in pending.items()})
         waiting = await outbox.count_waiting(self._db)
         metrics.callbacks_waiting.set(waiting.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -17,9 +17,10 @@ from matchpod.core.views.result import iso_time
 from matchpod.ports import Fleet
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.common.row_views import view_of
-from matchpod.service.regions.regions import Regions
+from matchpod.service.regions.regions import Regions, rest_sentence
 from matchpod.service.regions.switch import RegionSwitch
-from matchpod.storage import raw_log, region_flags
+from matchpod.storage import raw_log, region_flags, resting_slots
+from matchpod.storage.resting_slots import RestingSlot
 from matchpod.storage.withheld_servers import WithheldServer, withheld_servers
 
 app = command_group(
@@ -33,7 +34,7 @@ _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the regi
 class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A region as shown to operators; the numbers are None if its fleet cannot be used, and `fault` says why.
 
-    `notice` says what is observed of servers that are not heard.
+    `notice` says what is observed of servers that are not heard, and which servers get no match for a while.
     """
 
     code: str
@@ -125,6 +126,7 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
 
     flags = await region_flags.active_flags(resources.db)
     withheld = await withheld_servers(resources.db)
+    resting = await resting_slots.resting(resources.db)
     unheard = await raw_log.count_unheard(resources.db, resources.clock.now_ms() - UNHEARD_MS)
     composed = compose_regions(resources.settings, RconConsoles(), installation=resources.installation)
     regions = Regions(composed, resources.db)
@@ -140,7 +142,7 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
                 ready=counted and counted.ready,
                 withheld=len(withheld.get(region.code, ())),
                 fault=faults[region.code] or await region.fleet.probe(),
-                notice=_notice(unheard.get(region.code, 0)),
+                notice=_notice(unheard.get(region.code, 0), resting.get(region.code, ())),
             )
             for region, counted in await regions.capacities()
         ]
@@ -155,9 +157,10 @@ async def _fault(fleet: Fleet) -> str | None:
     return " ".join((*wrong, *filter(None, (fleet.fault,)))) or None
 
 
-def _notice(unheard: int) -> str | None:
+def _notice(unheard: int, resting: Iterable[RestingSlot]) -> str | None:
     servers = "1 server has" if unheard == 1 else f"{unheard} servers have"
-    return f"{servers} posted no log for {UNHEARD_MS // 1000} s." if unheard else None
+    silence = [f"{servers} posted no log for {UNHEARD_MS // 1000} s."] if unheard else []
+    return " ".join([*silence, *map(rest_sentence, resting)]) or None
 
 
 def _number(count: int | None) -> str:

@@ -363,6 +363,24 @@ _TRUST = (
     "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
 )
 
+# Which match gets the next server of a region depends on the servers that organizations hold there; and servers that
+# were at fault rest. SQLite checks the columns of a condition again, so they are in the indexes too.
+_SERVER_TURNS = (
+    """
+    CREATE TABLE resting_slots (
+        region TEXT NOT NULL,
+        slot TEXT NOT NULL,
+        server_id TEXT NOT NULL,
+        until_ms BIGINT NOT NULL,
+        PRIMARY KEY (region, slot)
+    )
+    """,
+    "CREATE INDEX servers_placed ON servers (region, org_id, slot, phase)"
+    " WHERE slot IS NOT NULL AND phase <> 'released'",
+    "CREATE INDEX servers_unplaced ON servers (region, org_id, created_at_ms, id, slot, phase)"
+    " WHERE slot IS NULL AND phase IN ('allocating', 'pending')",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -387,6 +405,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ACKNOWLEDGEMENTS,
     _HEARTBEATS,
     _TRUST,
+    _SERVER_TURNS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

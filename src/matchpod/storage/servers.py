@@ -282,26 +282,11 @@ async def newest_id(db: Database) -> str:
     return msgspec.convert(found[0] if found else None, str | None) or ""
 
 
-async def has_waiting_match(db: Database, region: str, before_ms: int) -> bool:
-    """True if a match created before a time is waiting for a slot in the region."""
-    sql = (
-        "SELECT id FROM servers WHERE phase = 'pending' AND region = :region AND created_at_ms < :before_ms"
-        " ORDER BY created_at_ms LIMIT 1"
-    )
-    return await db.read_one(sql, {"region": region, "before_ms": before_ms}) is not None
-
-
 async def count_by_status(db: Database) -> dict[tuple[str, str], int]:
     """Return the number of unreleased servers by region and status."""
     sql = "SELECT region, status, COUNT(*) FROM servers WHERE phase <> 'released' GROUP BY region, status"
     counted = msgspec.convert(await db.read(sql), list[tuple[str, str, int]])
     return {(region, status): count for region, status, count in counted}
-
-
-async def oldest_pending(db: Database) -> dict[str, int]:
-    """Return by region when the oldest match that waits for a server was created."""
-    found = await db.read("SELECT region, MIN(created_at_ms) FROM servers WHERE phase = 'pending' GROUP BY region")
-    return dict(msgspec.convert(found, list[tuple[str, int]]))
 
 
 async def prune_idempotency_keys(db: Database, before_ms: int) -> int:
@@ -462,16 +447,6 @@ def mark_released(server_id: str, fence: int) -> Statement:
         server_password=None,
         log_token=None,
         report_token=None,
-    )
-
-
-def wake_waiting(region: str, now_ms: int, *, limit: int) -> Statement:
-    """Make at most `limit` matches that wait for a slot in the region due now, longest waiting first."""
-    return Statement(
-        "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
-        "SELECT id FROM servers WHERE phase = 'pending' AND region = :region ORDER BY created_at_ms, id LIMIT :limit)"
-        " RETURNING id",
-        {"region": region, "now_ms": now_ms, "limit": limit},
     )
 
 

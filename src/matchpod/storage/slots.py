@@ -3,29 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement, Value
 from matchpod.storage.rows import write_one
+from matchpod.storage.servers import ServerRow
+from matchpod.storage.waiting_matches import ORDER, QUEUE
+
+# One statement sees the table and the queue at one time, so two processes never decide by different queues: a match
+# that gets a slot changes neither the order of the others nor who of them gets one.
+_RESERVE: Final = f"""
+    WITH free AS (
+        SELECT wanted.slot AS slot, wanted.place AS place FROM %s
+        WHERE NOT EXISTS (SELECT 1 FROM slots WHERE slots.region = :region AND slots.slot = wanted.slot)
+            AND NOT EXISTS (
+                SELECT 1 FROM resting_slots
+                WHERE resting_slots.region = :region AND resting_slots.slot = wanted.slot
+                    AND resting_slots.server_id <> :server_id
+            )
+    )
+    INSERT INTO slots (region, slot, server_id)
+    SELECT :region, slot, :server_id FROM free
+    WHERE :server_id IN (SELECT id FROM {QUEUE} ORDER BY {ORDER} LIMIT (SELECT COUNT(*) FROM free))
+    ORDER BY place LIMIT 1
+    RETURNING slot
+    """
+_RESERVE_SQLITE: Final = _RESERVE % "(SELECT value AS slot, key AS place FROM json_each(:wanted)) AS wanted"
+_RESERVE_POSTGRES: Final = _RESERVE % "unnest(CAST(:wanted AS TEXT[])) WITH ORDINALITY AS wanted (slot, place)"
+_NOTE: Final = (
+    "UPDATE servers SET slot = (SELECT slots.slot FROM slots WHERE slots.server_id = :server_id)"
+    " WHERE id = :server_id AND fence = :fence"
+)
 
 
-async def reserve(db: Database, region: str, server_id: str, slots: Sequence[str]) -> str | None:
-    """Return the slot this match already has, or reserve the first free one of `slots`; None if all are taken."""
-    held = await _slot_of(db, server_id)
-    if held is not None:
-        return held
-    in_use = (await taken(db)).get(region, {})
-    for slot in slots:
-        if slot in in_use:
-            continue
-        if await _try_reserve(db, region, slot, server_id):
-            return slot
-        # A concurrent call has taken this slot for another match, or another slot for this match.
-        held = await _slot_of(db, server_id)
-        if held is not None:
-            return held
-    return None
+async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | None:
+    """Reserve the first free one of these slots for a match that has none, and set it in its row.
+
+    None if none is free for it, because other matches come first or its server rests, or if the lease was lost.
+    """
+    match: dict[str, Value] = {"server_id": row.id, "fence": row.fence}
+    listed: str | Sequence[str] = wanted if db.is_postgres else msgspec.json.encode(wanted).decode()
+    statements = [
+        free(row.id),  # reserved by an earlier version whose process died before it used it
+        Statement(
+            _RESERVE_POSTGRES if db.is_postgres else _RESERVE_SQLITE,
+            {**match, "region": row.region, "wanted": listed},
+            must_change=True,
+        ),
+        Statement(_NOTE, match, must_change=True),
+    ]
+    while True:
+        try:
+            _, reserved, _ = await db.write(statements)
+        except DuplicateError:
+            continue  # another process has just reserved this slot for another match
+        except NothingChangedError:
+            return None
+        return msgspec.convert(reserved[0][0], str)
 
 
 def free(server_id: str) -> Statement:
@@ -49,17 +85,3 @@ async def taken(db: Database) -> dict[str, dict[str, str]]:
     for region, slot, server_id in msgspec.convert(rows, list[tuple[str, str, str]]):
         found.setdefault(region, {})[slot] = server_id
     return found
-
-
-async def _slot_of(db: Database, server_id: str) -> str | None:
-    rows = await db.read("SELECT slot FROM slots WHERE server_id = :server_id", {"server_id": server_id})
-    return msgspec.convert(rows[0][0], str) if rows else None
-
-
-async def _try_reserve(db: Database, region: str, slot: str, server_id: str) -> bool:
-    """Reserve a slot; False if it is taken or the match already has one."""
-    insert = (
-        "INSERT INTO slots (region, slot, server_id) VALUES (:region, :slot, :server_id)"
-        " ON CONFLICT DO NOTHING RETURNING slot"
-    )
-    return bool(await write_one(db, insert, {"region": region, "slot": slot, "server_id": server_id}))

@@ -9,7 +9,7 @@ import pytest
 
 from matchpod.core.servers.server_loss import Silence
 from matchpod.service.access.audit import Action, Audit
-from matchpod.storage import servers, withheld_servers
+from matchpod.storage import resting_slots, servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
 HOSTILE = "<script>alert(1)</script>"
@@ -49,10 +49,12 @@ async def test_everyone_sees_the_regions_and_operators_switch_them(site: Console
     assert (await site.service.regions.views())[0].is_active
     site.service.regions.silent.report("srv_1", Silence(region="sandbox", host="127.0.0.1", since_ms=0))
     await withheld_servers.add(site.resources.db, "sandbox", ["srv_1", "srv_2"], 0)
+    await site.resources.db.write([resting_slots.rest("sandbox", "27100", "srv_9", 0)])
     for who in everyone:
         text = await show(site, "/console/regions", who)
         assert "1 server has given no sign of life since" in text
         assert ("2 running servers have no match in this database" in text) == (who == OPERATOR)
+        assert ("The server 27100 gets no other match until" in text) == (who == OPERATOR)
         assert ("matchpod regions sweep sandbox --yes" in text) == (who == OPERATOR)
 
 

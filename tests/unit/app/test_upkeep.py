@@ -38,11 +38,12 @@ from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.streams.map_streams import Streams
 from matchpod.settings import load_settings
-from matchpod.storage import map_events, raw_log, rows, servers, slots
+from matchpod.storage import map_events, raw_log, rows, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
 from tests.contract.databases import DelegatingDatabase
+from tests.contract.test_storage_servers import take_slot
 from tests.operations import new_readiness
 from tests.unit.cli.test_matches import server
 from tests.vaults import VAULT
@@ -112,7 +113,7 @@ def sessions_of(deps: Deps) -> ConsoleSessions:
 async def test_servers_and_slots_are_counted(deps: Deps) -> None:
     for name in ("srv_1", "srv_2"):
         await servers.create(deps.db, server(name, region="sandbox"), idempotency=None)
-    await slots.reserve(deps.db, "sandbox", "srv_1", ["27100"])
+    await take_slot(deps.db, "sandbox", "27100", "srv_1")
     await upkeep_of(deps).set_gauges()
     assert deps.metrics.servers.value("sandbox", "allocating") == 2
     assert deps.metrics.slots.value("sandbox", "all") == 100

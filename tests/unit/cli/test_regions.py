@@ -12,8 +12,9 @@ from matchpod.cli.regions import app
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Statement
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import raw_log, servers, slots, withheld_servers
+from matchpod.storage import raw_log, resting_slots, servers, withheld_servers
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
+from tests.contract.test_storage_servers import take_slot
 from tests.unit.cli.command_runner import CommandRunner
 from tests.unit.cli.test_matches import server
 
@@ -83,8 +84,8 @@ def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
     async def reserve() -> None:
         db = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE)
         try:
-            for server_id in ("srv_1", "srv_2"):
-                await slots.reserve(db, "eu", server_id, ["27015", "27016", "27017"])
+            for server_id, slot in (("srv_1", "27015"), ("srv_2", "27016")):
+                await take_slot(db, "eu", slot, server_id)
         finally:
             await db.close()
 
@@ -95,7 +96,7 @@ def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
     ]
 
 
-def test_servers_that_post_no_log_are_counted(two_regions: CommandRunner) -> None:
+def test_servers_that_post_no_log_or_rest_are_named(two_regions: CommandRunner) -> None:
     two_regions.output(app, "list")  # creates the database
 
     async def store() -> None:
@@ -107,13 +108,15 @@ def test_servers_that_post_no_log_are_counted(two_regions: CommandRunner) -> Non
                 await db.write(log_entry(row.id, "log", now_ms - age_ms))
                 await db.write(log_entry(row.id, "observed", now_ms))
             await servers.create(db, server("srv_released", region="eu", phase=ServerPhase.RELEASED), idempotency=None)
+            await db.write([resting_slots.rest("us", "27100", "srv_9", 0)])
         finally:
             await db.close()
 
     asyncio.run(store())
     assert [region["notice"] for region in two_regions.json_output(app, "list")] == [
         "1 server has posted no log for 10 s.",
-        "2 servers have posted no log for 10 s.",
+        "2 servers have posted no log for 10 s. The server 27100 gets no other match until 1970-01-01T00:05:00.000Z:"
+        " it sent invalid data or too much data over its console in srv_9.",
     ]
 
 

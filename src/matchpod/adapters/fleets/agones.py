@@ -107,6 +107,11 @@ class AgonesFleet:
         return None
 
     @property
+    def keeps_servers(self) -> bool:
+        """False: a released server is deleted."""
+        return False
+
+    @property
     def fault(self) -> str | None:
         """Why the fleet cannot be used at present, while it is followed; None if it can."""
         return self._cache.fault

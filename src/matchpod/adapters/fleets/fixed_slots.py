@@ -12,6 +12,11 @@ class FixedSlots:
     """What these fleets have in common."""
 
     @property
+    def keeps_servers(self) -> bool:
+        """False: each match has a server of its own."""
+        return False
+
+    @property
     def fault(self) -> str | None:
         """None: a server that cannot be started is a failed attempt of one match."""
         return None

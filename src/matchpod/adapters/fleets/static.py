@@ -82,6 +82,11 @@ class StaticFleet(FixedSlots):
         """The addresses of the servers."""
         return tuple(self._servers)
 
+    @property
+    def keeps_servers(self) -> bool:
+        """True."""
+        return True
+
     async def allocate(self, order: ServerOrder) -> GameServer:
         """Return the server of this slot; SlotInUseError if another installation uses it."""
         if order.slot not in self._servers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,11 +11,13 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.requests.validation import RegionRules
+from matchpod.core.views.result import iso_time
 from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.row_views import view_of
 from matchpod.service.regions.silence import SilentServers
-from matchpod.storage import region_flags, slots, withheld_servers
+from matchpod.storage import region_flags, resting_slots, slots, withheld_servers
+from matchpod.storage.resting_slots import RestingSlot
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     """Why its fleet cannot be used at present; for operators, since it may contain names of machines."""
     withheld: int = 0
     """Running servers without a match in this database, which only an operator releases."""
+    resting: tuple[str, ...] = ()
+    """A sentence about each server that gets no match for a while."""
 
 
 class Regions:
@@ -134,6 +138,7 @@ class Regions:
         """All regions with their capacity, and why they accept no matches."""
         flags = await region_flags.active_flags(self._db)
         withheld = await withheld_servers.withheld_servers(self._db)
+        resting = await resting_slots.resting(self._db)
         found = zip(self.all(), await self.views(), strict=True)
         return [
             RegionState(
@@ -142,6 +147,7 @@ class Regions:
                 is_switched_on=flags.get(region.code, True),
                 fault=region.fleet.fault,
                 withheld=len(withheld.get(region.code, ())),
+                resting=tuple(map(rest_sentence, resting.get(region.code, ()))),
             )
             for region, view in found
         ]
@@ -153,8 +159,10 @@ class Regions:
 
     async def capacities(self) -> list[tuple[Region, Capacity | None]]:
         """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
-        taken, regions = await slots.taken(self._db), self.all()
-        counted = await asyncio.gather(*(_capacity(one.fleet, len(taken.get(one.code, {}))) for one in regions))
+        taken, resting, regions = await slots.taken(self._db), await resting_slots.resting(self._db), self.all()
+        counted = await asyncio.gather(
+            *(_capacity(one.fleet, taken.get(one.code, {}), resting.get(one.code, ())) for one in regions)
+        )
         return list(zip(regions, counted, strict=True))
 
     async def rules(self, requested: object) -> dict[str, RegionRules]:
@@ -174,11 +182,20 @@ class Regions:
         return " ".join(filter(None, (unavailable, self.silent.notice(region.code)))) or None
 
 
-async def _capacity(fleet: Fleet, taken: int) -> Capacity | None:
+async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[RestingSlot]) -> Capacity | None:
     if fleet.slots is not None:
         total = len(fleet.slots)
-        return Capacity(ready=max(0, total - taken), allocated=taken, total=total)
+        unusable = {*taken, *(one.slot for one in resting)}
+        return Capacity(ready=max(0, total - len(unusable)), allocated=len(taken), total=total)
     try:
         return await fleet.capacity()
     except FleetError:
         return None
+
+
+def rest_sentence(resting: RestingSlot) -> str:
+    """Say to operators that a server gets no match for a while, and why."""
+    return (
+        f"The server {resting.slot} gets no other match until {iso_time(resting.until_ms)}: it sent invalid data or too"
+        f" much data over its console in {resting.server_id}."
+    )

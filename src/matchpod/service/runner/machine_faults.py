@@ -54,6 +54,10 @@ class MachineFaults:
         self._first_pause_ms = first_pause_ms
         self._pauses: dict[str, _Pause] = {}
 
+    def is_known(self, region: str) -> bool:
+        """True if the machine could start no server in the region when it was last tried."""
+        return region in self._pauses
+
     def may_start(self, region: str, now_ms: int) -> bool:
         """True if a server may be started in the region: there is no pause, or it is over and this is the one try."""
         pause = self._pauses.get(region)

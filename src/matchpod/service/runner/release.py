@@ -10,20 +10,39 @@ from typing import Final
 from cs2_protocol.console_answers import parse_log_listeners, parse_status
 from cs2_protocol.console_commands import LOG_LISTENERS, STATUS, kick_command
 from matchpod.core.effects import CancelReason
+from matchpod.core.failures import Failure
 from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.outcome import Outcome
 from matchpod.core.servers.log_addresses import log_tokens_in
-from matchpod.ports import ConsoleError, DatabaseUnavailableError, FleetError, NothingChangedError
+from matchpod.ports import (
+    ConsoleError,
+    ConsoleFaultError,
+    DatabaseUnavailableError,
+    FleetError,
+    NothingChangedError,
+)
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize, is_final
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.turns import EntryFailedError
+from matchpod.service.regions.regions import Region
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.service.views.naming import server_name
-from matchpod.storage import compaction, history, map_events, outbox, raw_log, servers, slots, unfinished
+from matchpod.storage import (
+    compaction,
+    history,
+    map_events,
+    outbox,
+    raw_log,
+    resting_slots,
+    servers,
+    slots,
+    unfinished,
+    waiting_matches,
+)
 
 FAREWELL_S: Final = 3.0
 """Time limit for kicking all players and restoring cvars; a server that does not answer is released anyway."""
@@ -71,7 +90,7 @@ async def release(lease: Lease, deps: Deps) -> None:
             await _finalize_history(lease, deps)
             await lease.release(deps.clock.now_ms() + MAX_RELEASE_AGAIN_MS)
             return
-        await _send_farewell(lease, deps)
+        is_faulty = not await _send_farewell(lease, deps) or row.failure is Failure.CONSOLE_FAULT
         lease.check()
         try:
             await region.fleet.release(row.id, row.slot, lease)
@@ -79,8 +98,7 @@ async def release(lease: Lease, deps: Deps) -> None:
             await _finalize_history(lease, deps)
             await _release_later(lease, deps, str(exc))
             return
-        wake = servers.wake_waiting(row.region, deps.clock.now_ms(), limit=1)
-        await lease.change(slots.free(row.id), wake, slot=None)
+        await free_slot(lease, deps, region, is_faulty=is_faulty)
     else:
         await lease.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
     await _finalize_history(lease, deps)
@@ -88,6 +106,24 @@ async def release(lease: Lease, deps: Deps) -> None:
         await raw_log.compress(deps.db, row.id)
     await map_events.compact(deps.db, row.id)
     await lease.finish(_mark_released(lease, deps))
+
+
+async def free_slot(
+    lease: Lease, deps: Deps, region: Region, *, is_faulty: bool, **columns: str | int | bytes | None
+) -> None:
+    """Free the slot of a match, set columns of its row, and wake the next match that waits for a server.
+
+    `is_faulty`: the server sent over its console what it may not, and rests, if it is one that plays other matches.
+    """
+    row, now_ms = lease.row, deps.clock.now_ms()
+    rest = []
+    if is_faulty and region.fleet.keeps_servers and row.slot is not None:
+        rest.append(resting_slots.rest(row.region, row.slot, row.id, now_ms))
+    wake = waiting_matches.wake(row.region, now_ms, limit=1)
+    await lease.change(slots.free(row.id), *rest, wake, slot=None, **columns)
+    if rest:
+        about = {"server_id": row.id, "region": row.region, "slot": row.slot, "rest_s": resting_slots.REST_MS // 1000}
+        _log.warning("server rests after a console fault", extra=about)
 
 
 async def _mark_released(lease: Lease, deps: Deps) -> None:
@@ -136,8 +172,8 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
     await lease.release(deps.clock.now_ms() + wait_ms, tries=row.tries + 1)
 
 
-async def _send_farewell(lease: Lease, deps: Deps) -> None:
-    """Kick all players with a reason they can read, unless the server is gone."""
+async def _send_farewell(lease: Lease, deps: Deps) -> bool:
+    """Kick all players with a reason they can read, unless the server is gone; False as of `leave_server`."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
     reason = outcome.reason if outcome else None
@@ -147,35 +183,37 @@ async def _send_farewell(lease: Lease, deps: Deps) -> None:
         text = ROSTER_INCOMPLETE
     else:
         text = MATCH_CANCELED_TEXT if reason else MATCH_OVER_TEXT
-    await leave_server(lease, deps, text)
+    return await leave_server(lease, deps, text)
 
 
-async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> None:
+async def leave_server(lease: Lease, deps: Deps, farewell: str | None) -> bool:
     """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars.
 
-    A server that another match uses by now is left unchanged.
+    A server that another match uses by now is left unchanged. Return False if it sent what it may not.
     """
     row = lease.row
     if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
-        return
+        return True
     try:
         line = ConsoleLine(lease, deps)
     except ValueError as exc:
         # The vault key was replaced, so this password is lost. The server must be released anyway.
         _log.error("rcon password cannot be decrypted", extra={"server_id": row.id, "error": str(exc)})
-        return
+        return True
     try:
         async with asyncio.timeout(FAREWELL_S):
             if await _has_other_match(lease, line):
                 _log.warning("server not cleaned up: another match uses it", extra={"server_id": row.id})
-                return
+                return True
             if farewell is not None:
                 await _kick_all(line, farewell)
             await restore_cvars(lease, line)
     except (ConsoleError, TimeoutError) as exc:
         _log.info("server not cleaned up", extra={"server_id": row.id, "error": str(exc)})
+        return not isinstance(exc, ConsoleFaultError)
     finally:
         await line.close()
+    return True
 
 
 async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:

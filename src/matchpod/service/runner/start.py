@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
+from msgspec.structs import replace
+
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.outcome import Outcome
@@ -29,16 +31,16 @@ from matchpod.ports import (
 )
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
-from matchpod.service.regions.regions import Region
+from matchpod.service.regions.regions import Region, rest_sentence
 from matchpod.service.runner.configure import ConfigurationError, configure
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
 from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
-from matchpod.service.runner.release import end_leased_match, leave_server
+from matchpod.service.runner.release import end_leased_match, free_slot, leave_server
 from matchpod.service.streams import organization_events
 from matchpod.storage import organization_events as stored_events
-from matchpod.storage import raw_log, servers, slots
+from matchpod.storage import raw_log, resting_slots, slots, waiting_matches
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
@@ -123,7 +125,7 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int)
         if row.phase is ServerPhase.PENDING:
             await lease.step(ServerStep.PLACE_FOUND, slot=slot)
             _log.info("slot found", extra={"server_id": row.id, "slot": slot})
-        elif row.slot != slot:
+        elif lease.row.slot != slot:
             await lease.change(slot=slot)
         return True
     await _wait_for_slot(lease, deps, region)
@@ -134,7 +136,7 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
     """Make the match pending, or end it if it has waited too long."""
     row, now_ms, fault = lease.row, deps.clock.now_ms(), region.fleet.fault
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
-    why = fault or _why_in_use(deps, region, now_ms)
+    why = fault or await _why_not_free(deps, region, now_ms)
     error = row.error if why is None else readable_error(why)
     if now_ms >= until_ms:
         last = f"; last error: {error}" if error else ""
@@ -150,10 +152,12 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
         await lease.release(next_at_ms, pending_until_ms=until_ms, error=error)
 
 
-def _why_in_use(deps: Deps, region: Region, now_ms: int) -> str | None:
-    """Why the first slot that another installation uses is not free, and how many others there are."""
-    skipped = deps.used_slots.skipped(region.code, now_ms)
-    errors = [skipped[slot] for slot in region.fleet.slots or () if slot in skipped]
+async def _why_not_free(deps: Deps, region: Region, now_ms: int) -> str | None:
+    """Why the first slot is not free that another installation uses, or whose server rests; and how many others."""
+    skipped, known = deps.used_slots.skipped(region.code, now_ms), region.fleet.slots or ()
+    errors = [skipped[slot] for slot in known if slot in skipped]
+    found = (await resting_slots.resting(deps.db)).get(region.code, ()) if known else ()
+    errors += [rest_sentence(one) for one in found if one.slot in known]
     others = f" (the same applies to {len(errors) - 1} more)" if len(errors) > 1 else ""
     return errors[0] + others if errors else None
 
@@ -171,45 +175,69 @@ def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
 
 async def _reserve(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> str | None:
     row, all_slots = lease.row, region.fleet.slots
-    is_new = row.phase is ServerPhase.ALLOCATING and row.slot is None and row.tries == 0
-    if is_new and await servers.has_waiting_match(deps.db, region.code, row.created_at_ms):
-        return None  # a slot that is free now belongs to a match that has waited longer
     if region.fleet.fault is not None:
         return None  # it cannot be used at present; the match is woken when it can, and keeps what it may have
-    if not deps.machine_faults.may_start(region.code, deps.clock.now_ms()):
+    if not await _may_start(lease, deps, region):
         return None
+    if row.slot is not None:
+        return row.slot
     if all_slots is None:
-        return row.slot or "" if row.slot is not None or await _may_have_server(region, row.id) else None
+        return "" if await _is_turn_to_ask(lease, deps, region) else None
     # Each match tries the slots from a different one on, and after a failed attempt from the next one on.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     wanted, in_use = [*all_slots[first:], *all_slots[:first]], deps.used_slots.known(region.code)
-    slot = await slots.reserve(deps.db, region.code, row.id, [slot for slot in wanted if slot not in in_use])
+    slot = await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in in_use])
     if slot is None and in_use:
         slot = await _reserve_in_use(lease, deps, [slot for slot in wanted if slot in in_use], begun_ms)
     return slot
 
 
+async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str | None:
+    slot = await slots.reserve(deps.db, lease.row, wanted)
+    if slot is not None:
+        lease.row = replace(lease.row, slot=slot)
+    return slot
+
+
+async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
+    """False while the machine is at fault, except for the one match that tries it: that comes next, or has a slot."""
+    if not deps.machine_faults.is_known(region.code):
+        return True
+    if lease.row.slot is None and not await _is_next(lease, deps, 1):
+        return False
+    return deps.machine_faults.may_start(region.code, deps.clock.now_ms())
+
+
+async def _is_next(lease: Lease, deps: Deps, limit: int) -> bool:
+    """True if the match is among the next of its region, at most `limit`, that get a server."""
+    return lease.row.id in await waiting_matches.next_matches(deps.db, lease.row.region, limit)
+
+
 async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun_ms: int) -> str | None:
-    """Reserve a slot whose server was in use elsewhere, to ask again; the longest waiting match does, in its turn."""
+    """Reserve a slot whose server was in use elsewhere, to ask again; the next match does, in its turn."""
     row, used = lease.row, deps.used_slots
     if not set(wanted) - used.skipped(row.region, begun_ms).keys():
         return None
     await used.begin(row.region, row.id)
-    if await servers.has_waiting_match(deps.db, row.region, row.created_at_ms):
+    if not await _is_next(lease, deps, 1):
         return None
     skipped = used.skipped(row.region, begun_ms)  # others have asked meanwhile
-    return await slots.reserve(deps.db, row.region, row.id, [slot for slot in wanted if slot not in skipped])
+    return await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in skipped])
 
 
-async def _may_have_server(region: Region, server_id: str) -> bool:
-    """False if the fleet knows that no server is free: asking it for one would change the row twice for nothing."""
-    if region.fleet.holds(server_id):
+async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
+    """True if a fleet without slots may have a server for this match: it is asked in the order of waiting matches.
+
+    False if it knows that no server is free: asking for one would change the row twice for nothing.
+    """
+    if region.fleet.holds(lease.row.id):
         return True
     try:
         capacity = await region.fleet.capacity()
     except FleetError:
-        return True
-    return capacity is None or capacity.ready > 0
+        capacity = None
+    ready = 1 if capacity is None else capacity.ready
+    return ready > 0 and await _is_next(lease, deps, ready)
 
 
 async def _start_server(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
@@ -281,7 +309,9 @@ async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> No
         await lease.change(tries=tries)
         await _fail(lease, deps, error, failure=_failure_of(exc))
         return
-    await _abandon_server(lease, deps, region, tries=tries, error=readable_error(error))
+    await _abandon_server(
+        lease, deps, region, is_faulty=_is_console_fault(exc), tries=tries, error=readable_error(error)
+    )
     await lease.release(deps.clock.now_ms() + TRY_AGAIN_MS)
 
 
@@ -301,7 +331,9 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
     await lease.release(next_at_ms, step=ServerStep.REGION_FULL, was_pending=True, pending_until_ms=deadline_ms)
 
 
-async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: str | int) -> None:
+async def _abandon_server(
+    lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False, **columns: str | int
+) -> None:
     """Release the server and its slot for the next attempt, and set columns; on failure the match keeps both."""
     row = lease.row
     await leave_server(lease, deps, None)
@@ -314,7 +346,7 @@ async def _abandon_server(lease: Lease, deps: Deps, region: Region, **columns: s
         # The slot is still in use; the next attempt finds the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
-    await _free_slot(lease, deps, region)
+    await _free_slot(lease, deps, region, is_faulty=is_faulty)
 
 
 async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
@@ -327,16 +359,14 @@ async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> N
     await _free_slot(lease, deps, region)
 
 
-async def _free_slot(lease: Lease, deps: Deps, region: Region) -> None:
+async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False) -> None:
     """Free the slot of the match for its next attempt."""
-    row = lease.row
     # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
     # The time to join counts from the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
-    log_from_seq = await raw_log.newest_seq(deps.db, row.id)
-    cleared = dict.fromkeys(("slot", "allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
-    wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
-    await lease.change(slots.free(row.id), wake, log_from_seq=log_from_seq, **tokens, **cleared)
+    log_from_seq = await raw_log.newest_seq(deps.db, lease.row.id)
+    cleared = dict.fromkeys(("allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
+    await free_slot(lease, deps, region, is_faulty=is_faulty, log_from_seq=log_from_seq, **tokens, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
@@ -349,6 +379,10 @@ async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None
 def _failure_of(error: Exception) -> Failure:
     if isinstance(error, ConfigurationError):
         return error.failure
-    if any(isinstance(cause, ConsoleFaultError) for cause in causes_of(error)):
+    if _is_console_fault(error):
         return Failure.CONSOLE_FAULT
     return Failure.NOT_READY_IN_TIME if isinstance(error, TimeoutError) else Failure.START_FAILED
+
+
+def _is_console_fault(error: Exception) -> bool:
+    return any(isinstance(cause, ConsoleFaultError) for cause in causes_of(error))

@@ -30,7 +30,7 @@ from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
-from matchpod.storage import heartbeats, servers
+from matchpod.storage import heartbeats, resting_slots, servers, waiting_matches
 from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_in
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
@@ -457,8 +457,9 @@ class Supervisor:
         self._fleet_changed.set()
 
     async def _wake_waiting(self) -> None:
-        """Wake pending matches if servers are free: a fleet has grown, or a process that was woken has died."""
+        """Wake pending matches if servers are free: a fleet has grown, a server has rested, or a process has died."""
         self._fleet_changed.clear()
+        await resting_slots.end_rests(self._deps.db, self._deps.clock.now_ms())
         for code in tuple(self._healed):
             await self._deps.db.write([servers.wake_region(code, self._deps.clock.now_ms())])
             self._healed.discard(code)
@@ -468,8 +469,8 @@ class Supervisor:
             is_unusable = region.fleet.fault is not None or self._deps.machine_faults.is_paused(region.code, now_ms)
             if capacity is None or is_unusable:
                 continue
-            if capacity.ready > 0 and await servers.has_waiting_match(self._deps.db, region.code, now_ms):
-                await self._deps.db.write([servers.wake_waiting(region.code, now_ms, limit=capacity.ready)])
+            if capacity.ready > 0 and await waiting_matches.has_pending_match(self._deps.db, region.code):
+                await self._deps.db.write([waiting_matches.wake(region.code, now_ms, limit=capacity.ready)])
                 self._woken.set()
 
     async def _wait_for_free_slots(self) -> None:

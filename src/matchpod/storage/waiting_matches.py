@@ -1,0 +1,58 @@
+"""Store the order in which matches that wait for a server of a region get one.
+
+The next one is the oldest match of the organization that holds the fewest servers there, and the oldest of these. So a
+match that gets its server does not change the order of the others, whichever process decides it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, Statement, Value
+
+QUEUE: Final = """(
+    SELECT id, phase, next_at_ms, created_at_ms,
+        COALESCE(held.servers, 0)
+            + ROW_NUMBER() OVER (PARTITION BY waiting.org_id ORDER BY created_at_ms, id) AS turn
+    FROM servers AS waiting LEFT JOIN (
+        SELECT org_id, COUNT(*) AS servers FROM servers
+        WHERE region = :region AND slot IS NOT NULL AND phase <> 'released' GROUP BY org_id
+    ) AS held ON held.org_id = waiting.org_id
+    WHERE region = :region AND slot IS NULL AND phase IN ('allocating', 'pending')
+) AS queue"""
+"""The matches without a server in `:region`. What its organization holds counts as if all before it had one."""
+
+ORDER: Final = "turn, created_at_ms, id"
+"""Sorts them."""
+
+
+async def next_matches(db: Database, region: str, limit: int) -> list[str]:
+    """Return the ids of the next matches that get a server in a region, at most `limit`."""
+    sql = f"SELECT id FROM {QUEUE} ORDER BY {ORDER} LIMIT :limit"
+    found = await db.read(sql, {"region": region, "limit": limit})
+    return [server_id for (server_id,) in msgspec.convert(found, list[tuple[str]])]
+
+
+async def has_pending_match(db: Database, region: str) -> bool:
+    """True if a match is pending in the region."""
+    sql = "SELECT id FROM servers WHERE phase = 'pending' AND region = :region LIMIT 1"
+    return await db.read_one(sql, {"region": region}) is not None
+
+
+async def oldest_pending(db: Database) -> dict[str, int]:
+    """Return by region when the oldest match that waits for a server was created."""
+    found = await db.read("SELECT region, MIN(created_at_ms) FROM servers WHERE phase = 'pending' GROUP BY region")
+    return dict(msgspec.convert(found, list[tuple[str, int]]))
+
+
+def wake(region: str, now_ms: int, *, limit: int) -> Statement:
+    """Make the next pending matches of a region due now, at most `limit`, besides those that are due already."""
+    params: dict[str, Value] = {"region": region, "now_ms": now_ms, "limit": limit}
+    return Statement(
+        "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("
+        f"SELECT id FROM {QUEUE} WHERE phase = 'pending' AND next_at_ms > :now_ms ORDER BY {ORDER} LIMIT :limit)"
+        " RETURNING id",
+        params,
+    )
