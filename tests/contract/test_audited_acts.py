@@ -15,6 +15,7 @@ from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -62,6 +63,7 @@ class World:
             audit=self.audit,
             metrics=Metrics(Registry()),
             quotas=UNLIMITED,
+            private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
             disk=free_disk(self.clock),
             installation="",
         )

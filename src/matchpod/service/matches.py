@@ -41,6 +41,7 @@ from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateE
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
 from matchpod.service.common.at_once import result_at_once
@@ -110,6 +111,7 @@ class Matches:
         audit: Audit,
         metrics: Metrics,
         quotas: Quotas,
+        private_callbacks: PrivateCallbacks,
         disk: DiskSpace,
         installation: str,
         db_version: Callable[[], int | None] | None = None,
@@ -129,8 +131,7 @@ class Matches:
         self._positions, self._encoded = ListPositions(), EncodedServers()
         self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
-        self._audit = audit
-        self._disk = disk
+        self._audit, self._disk, self._private_callbacks = audit, disk, private_callbacks
         self._db_version = db_version
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
@@ -156,15 +157,17 @@ class Matches:
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._created(principal, earlier[1])
-        request = await self._read_request(decoded)
+        callback_private = await self._private_callbacks.are_allowed()
+        request = await self._read_request(decoded, callback_private=callback_private)
         if earlier is not None:
             raise _conflict()
-        return await self._create_new(principal, request, used, now_ms, caller=caller)
+        new_row = partial(self._new_row, principal, request, now_ms, caller, callback_private=callback_private)
+        return await self._create_new(principal, request, new_row, used)
 
     @unavailable_on_outage
     async def check(self, body: bytes) -> None:
         """Raise InvalidParamsError with all faults if `create` would reject the body; create nothing."""
-        await self._read_request(decode_json(body))
+        await self._read_request(decode_json(body), callback_private=await self._private_callbacks.are_allowed())
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
@@ -263,18 +266,12 @@ class Matches:
     # --- creation -------------------------------------------------------------------------------------------------
 
     async def _create_new(
-        self,
-        principal: Principal,
-        request: MatchRequest,
-        used: Idempotency | None,
-        now_ms: int,
-        *,
-        caller: TraceContext | None,
+        self, principal: Principal, request: MatchRequest, new_row: Callable[[], ServerRow], used: Idempotency | None
     ) -> ServerView:
         await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
-        row = self._new_row(request, principal.org_id, now_ms, caller)
+        row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
         if principal.session_id is not None:  # programs create many matches, and their list is the record
             statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
@@ -298,9 +295,14 @@ class Matches:
         self._report_created(row, request)
         return created_view(row, rcon_password=self._rcon_password(principal, row))
 
-    async def _read_request(self, decoded: object) -> MatchRequest:
+    async def _read_request(self, decoded: object, *, callback_private: bool) -> MatchRequest:
         region = decoded.get("region") if isinstance(decoded, dict) else None
-        return read_match_request(decoded, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
+        return read_match_request(
+            decoded,
+            regions=await self._regions.rules(region),
+            read_cvars=self._read_cvars,
+            allow_private_callback=callback_private,
+        )
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
@@ -316,7 +318,15 @@ class Matches:
             row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
         )
 
-    def _new_row(self, request: MatchRequest, org_id: str, now_ms: int, caller: TraceContext | None) -> ServerRow:
+    def _new_row(
+        self,
+        principal: Principal,
+        request: MatchRequest,
+        now_ms: int,
+        caller: TraceContext | None,
+        *,
+        callback_private: bool,
+    ) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
         server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
         settings = with_sides(request.game_settings, server_id)
@@ -324,7 +334,7 @@ class Matches:
         return ServerRow(
             id=server_id,
             game_id=str(uuid.UUID(bytes=random_bytes(16), version=4)),
-            org_id=org_id,
+            org_id=principal.org_id,
             region=request.region,
             phase=ServerPhase.ALLOCATING,
             status=ServerStatus.ALLOCATING,
@@ -332,6 +342,7 @@ class Matches:
             external_match_id=request.external_match_id,
             callback_url=request.callback_url,
             callback_auth=None if auth is None else seal(auth),
+            callback_private=None if request.callback_url is None else callback_private,
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),

@@ -363,6 +363,12 @@ _TRUST = (
     "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
 )
 
+# Who created a match, and whether its callback may go to a private address; both are not known of earlier ones.
+_CREATION = (
+    "ALTER TABLE servers ADD COLUMN created_by TEXT",
+    "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -387,6 +393,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ACKNOWLEDGEMENTS,
     _HEARTBEATS,
     _TRUST,
+    _CREATION,
 )
 """The statements at index n migrate from version n to n + 1."""
 
