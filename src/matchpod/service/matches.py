@@ -61,7 +61,7 @@ from matchpod.service.streams import organization_events
 from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
-from matchpod.service.views.match_summary import has_ended
+from matchpod.service.views.match_summary import has_ended, visible_row
 from matchpod.service.views.naming import server_name
 from matchpod.service.views.servers import (
     MatchView,
@@ -181,20 +181,20 @@ class Matches:
         """The same as JSON, which is kept until the row or the state of the match changes."""
         columns = await servers.summary_columns(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, None if columns is None else servers.to_summary(columns), "server")
-        state, shows_passwords = await self._state(principal, row), principal.may_create
-        found = self._encoded.find(row.id, columns or (), state, shows_passwords=shows_passwords)
+        state, audience = await self._state(principal, row), principal.audience
+        found = self._encoded.find(row.id, columns or (), state, audience=audience)
         if found is not None:
             return found
         body = _encode(await self._view(principal, row, state))
         encoded = EncodedServer(org_id=row.org_id, columns=columns or (), state=state, body=body)
         # How a match was canceled is partly in other rows, and a state that could not be shown may be the next time.
         if row.reason is None and (state is not None or row.status is not ServerStatus.RUNNING):
-            self._encoded.keep(row.id, encoded, shows_passwords=shows_passwords)
+            self._encoded.keep(row.id, encoded, audience=audience)
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
         """The same without waiting, if it is kept and current; otherwise None: then `get_encoded` has to look."""
-        kept = self._encoded.latest(server_id, shows_passwords=principal.may_create)
+        kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:
             return None
@@ -222,7 +222,7 @@ class Matches:
 
     async def _view(self, principal: Principal, row: ServerSummary, state: LiveState | None) -> ServerView:
         return server_view(
-            row,
+            visible_row(row, principal.audience),
             rcon_password=self._rcon_password(principal, row),
             ending=await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS,
             live=state,
@@ -235,7 +235,8 @@ class Matches:
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
         endings = await endings_of(self._db, [(row.id, row) for row in found])
         maps = await stored_maps(self._db, [row.id for row in found])
-        return servers_page(query, total, tuple(zip(found, endings, strict=True)), maps)
+        visible = [visible_row(row, principal.audience) for row in found]
+        return servers_page(query, total, tuple(zip(visible, endings, strict=True)), maps)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -273,8 +274,7 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
-        if principal.session_id is not None:  # programs create many matches, and their list is the record
-            statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
+        statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
         event = organization_events.match_created(row)
         try:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
@@ -345,6 +345,7 @@ class Matches:
             callback_private=None if request.callback_url is None else callback_private,
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
+            created_by=principal.key_id,
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,
