@@ -25,7 +25,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.switch import RegionSwitch
-from matchpod.storage import outbox, region_flags, servers
+from matchpod.storage import outbox, region_flags, servers, withheld_servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_matches import UnusedFleet, body
@@ -206,6 +206,30 @@ async def test_regions_are_recorded_for_operators(world: World) -> None:
         ("ses_1", "region_changed", "eu", "deactivated"),
         (COMMAND_LINE, "region_changed", "eu", "activated"),
     ]
+
+
+async def test_confirmed_sweep_is_recorded_with_its_servers(world: World) -> None:
+    assert await world.switch.confirm_sweep("eu", actor=COMMAND_LINE) == []
+    assert await world.acts(None) == []
+    await withheld_servers.add(world.db, "eu", [f"srv_{number:02}" for number in range(22)], 1)
+    await world.switch.confirm_sweep("eu", actor="ses_1")
+    ((actor, action, target, detail),) = await world.acts(None)
+    assert (actor, action, target) == ("ses_1", "sweep_confirmed", "eu")
+    assert detail.startswith("srv_00, srv_01, ")
+    assert detail.endswith(", srv_19 and 2 others")
+
+
+@databases.on_both
+async def test_webhook_secret_is_never_shown_without_a_record(world: World) -> None:
+    org_id = (await world.access.create_organization("acme")).id
+    secret = await world.access.reveal_webhook_secret("acme", actor="ses_1")
+    assert secret == await world.access.webhook_secret("acme")
+    assert await world.acts(org_id) == [("ses_1", "webhook_secret_revealed", "", "")]
+    with pytest.raises(AccessError):
+        await world.access.reveal_webhook_secret("zeta")
+    await world.db.write([Statement("DROP TABLE audit_log")])
+    with pytest.raises(DatabaseError, match=re.compile("audit_log")):
+        await world.access.reveal_webhook_secret("acme")
 
 
 # --- both or neither ----------------------------------------------------------------------------------------------

@@ -28,6 +28,10 @@ WORDS: Final[Mapping[str, str]] = {
     Action.OLD_SECRET_ENDED: "ended the old webhook secret",
     Action.SECRETS_REENCRYPTED: "encrypted the stored secrets with another key",
     Action.REGION_CHANGED: "switched a region",
+    Action.SWEEP_CONFIRMED: "confirmed the release of servers without a match",
+    Action.BACKUP_WRITTEN: "wrote a backup",
+    Action.PRUNE_STARTED: "started to delete what is past its retention",
+    Action.RECOMPUTE_STARTED: "started to recompute statistics",
     Action.OVERLAY_CREATED: "created a link to the overlay",
     Action.OVERLAYS_ENDED: "ended the links to the overlay",
     Action.ORGANIZATION_CREATED: "created an organization",
@@ -46,6 +50,8 @@ _PAGES: Final[Mapping[str, str]] = {
     Action.KEY_ROTATED: "/console/access#",
     Action.KEY_REVOKED: "/console/access#",
     Action.REGION_CHANGED: "/console/regions#",
+    Action.SWEEP_CONFIRMED: "/console/regions#",
+    Action.RECOMPUTE_STARTED: "/console/matches/",
 }
 
 

@@ -52,6 +52,10 @@ class Action(StrEnum):
     OLD_SECRET_ENDED = "old_webhook_secret_ended"
     SECRETS_REENCRYPTED = "secrets_reencrypted"
     REGION_CHANGED = "region_changed"
+    SWEEP_CONFIRMED = "sweep_confirmed"
+    BACKUP_WRITTEN = "backup_written"
+    PRUNE_STARTED = "prune_started"
+    RECOMPUTE_STARTED = "recompute_started"
     OVERLAY_CREATED = "overlay_created"
     OVERLAYS_ENDED = "overlays_ended"
 
