@@ -84,7 +84,7 @@ def audit_lines(
             what=WORDS.get(item.action, item.action.replace("_", " ")),
             target=item.target,
             address=f"{_PAGES[item.action]}{item.target}" if item.target and item.action in _PAGES else "",
-            detail="" if item.action == Action.LOGGED_IN else item.detail,
+            detail=item.detail.partition(", ")[2] if item.action == Action.LOGGED_IN else item.detail,
         )
         for item in items
     ]
@@ -92,7 +92,7 @@ def audit_lines(
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
     """Return what a session was begun with: `a link`, or the name of a key; `begun` is the detail of its log-in."""
-    what = begun.removeprefix("with ")
+    what = begun.removeprefix("with ").partition(", ")[0]  # followed by how often, if that was repeated
     return key_names.get(what, what)
 
 
