@@ -43,7 +43,14 @@ from matchpod.app.first_run import (
 from matchpod.app.garbage import collect_rarely, run_collections
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
-from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
+from matchpod.app.resources import (
+    Resources,
+    ResourcesError,
+    check_vault_key,
+    make_folder,
+    open_resources,
+    warn_of_open_files,
+)
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings
 from matchpod.storage import servers
@@ -139,6 +146,7 @@ async def _serve(
     async with AsyncExitStack() as stack:
         check_fleets(settings)
         make_folder(settings.data_dir)
+        warn_of_open_files(settings)
         if settings.database_url is None:
             stack.callback(_lock_folder(settings).release)
         resources = await open_resources(settings)
