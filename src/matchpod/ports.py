@@ -290,6 +290,8 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     org_id: str = ""
     """The organization whose callback it is: what hangs for one must not delay the others."""
+    allow_private: bool = False
+    """True if the receiver may have an address that is not public."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

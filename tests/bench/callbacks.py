@@ -36,6 +36,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement
 from matchpod.service.access.webhook_signature import ID_HEADER, new_secret
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
@@ -147,9 +148,16 @@ class Receivers:
 @contextlib.asynccontextmanager
 async def dispatching(db: Database) -> AsyncIterator[CallbackDispatcher]:
     """Run a dispatcher; attempts in flight are cancelled at the end."""
-    sender = HttpCallbackSender(allow_private=True)
+    sender = HttpCallbackSender()
     dispatcher = CallbackDispatcher(
-        db=db, clock=SystemClock(), vault=VAULT, sender=sender, metrics=Metrics(Registry()), owner="bench", version="0"
+        db=db,
+        clock=SystemClock(),
+        vault=VAULT,
+        sender=sender,
+        private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
+        metrics=Metrics(Registry()),
+        owner="bench",
+        version="0",
     )
     task = asyncio.create_task(dispatcher.run())
     try:

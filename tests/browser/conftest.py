@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
@@ -75,7 +74,7 @@ class Pages:
         context.set_default_timeout(chromium.TIMEOUT_MS)
         self.faults.watch(context)
         if who is not None:
-            cookie = self.cookie_of(self._keys[who])
+            cookie = self._service.new_cookie(self._keys[who])
             context.add_cookies([{"name": "matchpod", "value": cookie, "domain": "127.0.0.1", "path": "/"}])
         page = context.new_page()
         if path is not None:
@@ -87,13 +86,6 @@ class Pages:
         tab = page.context.new_page()
         tab.goto(path)
         return tab
-
-    def cookie_of(self, key: str) -> str:
-        """Log in without a browser; return the value of the cookie."""
-        form, headers = {"key": key}, {"Sec-Fetch-Site": "same-origin"}
-        response = httpx.post(f"{self._service.url}/console/login", data=form, headers=headers)
-        assert response.status_code == 303, response.text
-        return str(response.cookies["matchpod"])
 
     def close(self) -> None:
         """Close all pages; fail if one was not clean."""

@@ -75,7 +75,7 @@ def check_words(page: Page, selector: str) -> None:
 def test_long_name_of_an_organization_fits(pages: Pages, service: ConsoleService) -> None:
     key = service.new_key(org=LONG_ORGANIZATION)
     page = pages.open(None, who=None, viewport=PHONE)
-    cookie = pages.cookie_of(key.text)
+    cookie = service.new_cookie(key.text)
     page.context.add_cookies([{"name": "matchpod", "value": cookie, "domain": "127.0.0.1", "path": "/"}])
     page.goto("/console")
     expect(page.locator(".role")).to_contain_text(LONG_ORGANIZATION)

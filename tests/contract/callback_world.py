@@ -14,6 +14,7 @@ from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import CallbackRequest, Database, DatabaseUnavailableError, Delivery, Row, Statement, Value
 from matchpod.service.access.webhook_signature import new_secret
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS, CallbackDispatcher, DispatchLimits
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.storage import organizations, outbox
@@ -102,12 +103,14 @@ class World:
         self.clock = ManualClock()
         self.receivers = Receivers()
         self.metrics = Metrics(Registry())
+        self.private_callbacks = PrivateCallbacks(db=db, by_settings=False, is_explicit=False)
         self.wall_s: float | None = None
         self._polls = itertools.count(1)
 
     def dispatcher(self, owner: str = "me", db: Database | None = None, **limits: float) -> CallbackDispatcher:
         return CallbackDispatcher(
             db=db or self.db, clock=self.clock, vault=VAULT, sender=self.receivers, metrics=self.metrics,
+            private_callbacks=self.private_callbacks,
             owner=owner, version="1.2",
             wall_s=lambda: self.clock.ms / 1000 if self.wall_s is None else self.wall_s,
             limits=msgspec.convert(limits, DispatchLimits),

@@ -15,6 +15,7 @@ from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -24,7 +25,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.switch import RegionSwitch
-from matchpod.storage import outbox, region_flags, servers
+from matchpod.storage import outbox, region_flags, servers, withheld_servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_matches import UnusedFleet, body
@@ -62,6 +63,7 @@ class World:
             audit=self.audit,
             metrics=Metrics(Registry()),
             quotas=UNLIMITED,
+            private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
             disk=free_disk(self.clock),
             installation="",
         )
@@ -90,7 +92,8 @@ async def test_canceled_match_is_recorded_once(world: World) -> None:
         for _ in range(2):
             await world.matches.cancel(principal, server_id)
         assert (await world.acts())[-1] == (actor, "match_canceled", server_id, "")
-    assert len(await world.acts()) == 2
+        world.wait()
+    assert [act[1] for act in await world.acts()].count("match_canceled") == 2
 
 
 @databases.on_both
@@ -99,14 +102,22 @@ async def test_match_that_has_ended_otherwise_is_not_recorded(world: World) -> N
     await world.db.write([Statement("UPDATE servers SET phase = 'ending', ended_at_ms = 1, status = 'stopped'")])
     with pytest.raises(ServerNotRunningError):
         await world.matches.cancel(PROGRAM, server_id)
-    assert await world.acts() == []
+    assert [act[1] for act in await world.acts()] == ["match_created"]
 
 
-async def test_only_people_are_recorded_as_creators_of_matches(world: World) -> None:
-    await world.matches.create(PROGRAM, body(), None)
-    ours = await world.matches.create(PERSON, body(), "once")
-    assert await world.matches.create(PERSON, body(), "once") == ours
-    assert await world.acts() == [("ses_1", "match_created", ours.server_id, "")]
+async def test_creators_of_matches_are_recorded_once(world: World) -> None:
+    first = await world.matches.create(PROGRAM, body(), None)
+    world.wait()
+    second = await world.matches.create(PERSON, body(), "once")
+    assert await world.matches.create(PERSON, body(), "once") == second
+    assert await world.acts() == [
+        ("key_1", "match_created", first.server_id, ""),
+        ("ses_1", "match_created", second.server_id, ""),
+    ]
+    for created, key_id in ((first, "key_1"), (second, "key_1")):
+        row = await servers.get(world.db, created.server_id)
+        assert row is not None
+        assert row.created_by == key_id
 
 
 async def ended_callbacks(world: World, count: int) -> list[str]:
@@ -197,6 +208,30 @@ async def test_regions_are_recorded_for_operators(world: World) -> None:
     ]
 
 
+async def test_confirmed_sweep_is_recorded_with_its_servers(world: World) -> None:
+    assert await world.switch.confirm_sweep("eu", actor=COMMAND_LINE) == []
+    assert await world.acts(None) == []
+    await withheld_servers.add(world.db, "eu", [f"srv_{number:02}" for number in range(22)], 1)
+    await world.switch.confirm_sweep("eu", actor="ses_1")
+    ((actor, action, target, detail),) = await world.acts(None)
+    assert (actor, action, target) == ("ses_1", "sweep_confirmed", "eu")
+    assert detail.startswith("srv_00, srv_01, ")
+    assert detail.endswith(", srv_19 and 2 others")
+
+
+@databases.on_both
+async def test_webhook_secret_is_never_shown_without_a_record(world: World) -> None:
+    org_id = (await world.access.create_organization("acme")).id
+    secret = await world.access.reveal_webhook_secret("acme", actor="ses_1")
+    assert secret == await world.access.webhook_secret("acme")
+    assert await world.acts(org_id) == [("ses_1", "webhook_secret_revealed", "", "")]
+    with pytest.raises(AccessError):
+        await world.access.reveal_webhook_secret("zeta")
+    await world.db.write([Statement("DROP TABLE audit_log")])
+    with pytest.raises(DatabaseError, match=re.compile("audit_log")):
+        await world.access.reveal_webhook_secret("acme")
+
+
 # --- both or neither ----------------------------------------------------------------------------------------------
 
 
@@ -217,6 +252,7 @@ async def test_act_does_not_happen_if_it_cannot_be_recorded(world: World) -> Non
         world.switch.set_active("eu", is_active=False, actor=COMMAND_LINE),
         world.matches.cancel(PROGRAM, server_id),
         world.matches.create(PERSON, body(), None),
+        world.matches.create(PROGRAM, body(), None),
         world.callbacks.redeliver(PROGRAM, callback_id),
         world.callbacks.redeliver_given_up(PROGRAM, b'{"since": "2020-01-01"}'),
     )

@@ -15,6 +15,7 @@ from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Database
 from matchpod.service.access.webhook_signature import new_secret
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.storage import organizations, outbox, rows
@@ -55,9 +56,16 @@ async def listening(protocol: type[asyncio.Protocol], count: int) -> AsyncIterat
 
 @asynccontextmanager
 async def dispatching(db: Database) -> AsyncIterator[CallbackDispatcher]:
-    sender = HttpCallbackSender(allow_private=True)
+    sender = HttpCallbackSender()
     dispatcher = CallbackDispatcher(
-        db=db, clock=SystemClock(), vault=VAULT, sender=sender, metrics=Metrics(Registry()), owner="me", version="1"
+        db=db,
+        clock=SystemClock(),
+        vault=VAULT,
+        sender=sender,
+        private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
+        metrics=Metrics(Registry()),
+        owner="me",
+        version="1",
     )
     task = asyncio.create_task(dispatcher.run())
     try:

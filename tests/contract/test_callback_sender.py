@@ -73,19 +73,20 @@ async def receiving(behavior: Behavior, trust: ssl.SSLContext | None = None) -> 
         await asyncio.sleep(0)
 
 
-def request_to(url: str, **headers: str) -> CallbackRequest:
-    return CallbackRequest(url=url, headers={"Content-Type": "application/json", **headers}, body=BODY)
+def request_to(url: str, *, allow_private: bool = True, **headers: str) -> CallbackRequest:
+    all_headers = {"Content-Type": "application/json", **headers}
+    return CallbackRequest(url=url, headers=all_headers, body=BODY, allow_private=allow_private)
 
 
 def ample_sender() -> HttpCallbackSender:
-    return HttpCallbackSender(allow_private=True, total_s=AMPLE_S)
+    return HttpCallbackSender(total_s=AMPLE_S)
 
 
 async def attempt(
     behavior: Behavior, *, scheme: str = "http", total_s: float = AMPLE_S, rest_s: float = 0.1
 ) -> Delivery:
     """Make one attempt to reach a receiver with this behavior; check that the sender closes the connection."""
-    sender: CallbackSender = HttpCallbackSender(allow_private=True, total_s=total_s, rest_s=rest_s)
+    sender: CallbackSender = HttpCallbackSender(total_s=total_s, rest_s=rest_s)
     async with receiving(behavior) as receiver, asyncio.timeout(PATIENCE_S):
         delivery = await sender.send(request_to(f"{scheme}://127.0.0.1:{receiver.port}/hook?secret=s3cret"))
         await receiver.closed.wait()
@@ -97,8 +98,8 @@ async def attempt(
 
 async def try_url(url: str, *, allow_private: bool, **headers: str) -> Delivery:
     """Make one attempt to reach a URL without starting a receiver."""
-    sender = HttpCallbackSender(allow_private=allow_private, total_s=5.0)
-    delivery = await sender.send(request_to(url, **headers))
+    sender = HttpCallbackSender(total_s=5.0)
+    delivery = await sender.send(request_to(url, allow_private=allow_private, **headers))
     await sender.close()
     return delivery
 
@@ -375,7 +376,8 @@ async def test_unknown_host_is_a_failure(host: str) -> None:
 )
 async def test_private_address_in_any_notation_is_rejected_before_connecting(host: str) -> None:
     async with receiving(responding(OK)) as receiver:
-        delivery = await HttpCallbackSender(total_s=AMPLE_S).send(request_to(f"http://{host}:{receiver.port}/"))
+        request = request_to(f"http://{host}:{receiver.port}/", allow_private=False)
+        delivery = await HttpCallbackSender(total_s=AMPLE_S).send(request)
         assert (delivery.status, receiver.connections) == (None, 0)
     # A machine without IPv6 may not resolve IPv6 addresses at all.
     assert delivery.error in [NOT_PUBLIC] + ["not sent: the host name was not found"] * host.startswith("[")
@@ -433,7 +435,7 @@ def slow_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.E
 
 async def test_hanging_resolver_fails_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with slow_resolver(monkeypatch):
-        sender = HttpCallbackSender(allow_private=True, total_s=LIMIT_S)
+        sender = HttpCallbackSender(total_s=LIMIT_S)
         delivery = await sender.send(request_to("http://receiver.example/"))
     assert (delivery.status, delivery.error) == (None, NO_RESPONSE)
     assert delivery.duration_ms < AMPLE_S * 1000 / 2
@@ -475,10 +477,10 @@ async def test_receiver_responds_without_reading_a_large_request(
         writer.write(response)
         await is_over.wait()
 
-    sender = HttpCallbackSender(allow_private=True, total_s=total_s)
+    sender = HttpCallbackSender(total_s=total_s)
     async with receiving(behave) as receiver, asyncio.timeout(PATIENCE_S):
         url, larger_than_buffers = f"http://127.0.0.1:{receiver.port}/", b"x" * 20_000_000
-        delivery = await sender.send(CallbackRequest(url=url, headers={}, body=larger_than_buffers))
+        delivery = await sender.send(CallbackRequest(url=url, headers={}, body=larger_than_buffers, allow_private=True))
         is_over.set()
         await receiver.closed.wait()
     assert (delivery.status, delivery.error) == expected
@@ -592,7 +594,7 @@ async def test_https_accepts_only_a_trusted_certificate_of_the_receiver(
     ]
     receiver_side, sender_side = self_signed(tmp_path, *general)
     async with receiving(responding(OK), receiver_side) as receiver:
-        sender = HttpCallbackSender(allow_private=True, total_s=AMPLE_S, trust=sender_side if is_trusted else None)
+        sender = HttpCallbackSender(total_s=AMPLE_S, trust=sender_side if is_trusted else None)
         delivery = await sender.send(request_to(f"https://{host}:{receiver.port}/"))
         await sender.close()
     status, error = expected

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
 
-from matchpod.core.errors import UnauthorizedError
+from matchpod.core.errors import RateLimitError, UnauthorizedError
 from matchpod.ports import Database, Statement
 from matchpod.service.access import console_sessions as rules
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.access.console_sessions import (
     IDLE_MS,
+    LOG_INS_PER_MINUTE,
     MAX_MS,
     MAX_SESSIONS,
     RECORD_USE_MS,
@@ -19,7 +21,7 @@ from matchpod.service.access.console_sessions import (
     ConsoleUser,
 )
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.common.principals import NewKey, Role, Scope
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.vaults import VAULT
@@ -42,6 +44,14 @@ class World:
         self.audit = Audit(db=db, clock=self.clock, random_bytes=random_bytes)
         self.sessions = ConsoleSessions(
             db=db, clock=self.clock, access=self.access, audit=self.audit, random_bytes=random_bytes
+        )
+        self.unlimited = ConsoleSessions(
+            db=db,
+            clock=self.clock,
+            access=self.access,
+            audit=self.audit,
+            random_bytes=random_bytes,
+            log_ins_per_minute=1_000,
         )
 
     async def set_up(self) -> World:
@@ -166,7 +176,7 @@ async def test_pages_of_sessions_have_all_that_can_be_used(world: World) -> None
     others = [await world.access.create_key("acme", role=Role.MEMBER, scopes=[Scope.SERVERS_READ]) for _ in range(3)]
     for key in (revoked, short, world.key, *others):
         for _ in range(MAX_SESSIONS):
-            await world.sessions.open_by_key(key.text, user_agent="")
+            await world.unlimited.open_by_key(key.text, user_agent="")
     await world.access.revoke_key(revoked.view.id)
     world.clock.at_ms += 1_000
     user = await world.user(await world.log_in(world.org_id))
@@ -195,6 +205,72 @@ async def test_every_log_in_and_out_is_recorded_for_its_organization(world: Worl
         *sorted([("logged_in", user.session_id, ""), ("link_created", COMMAND_LINE, "")], reverse=True),
     ]
     assert [action for action, _, _ in await world.actions(None)] == ["logged_in", "link_created"]
+
+
+# --- log-ins that repeat others -----------------------------------------------------------------------------------
+
+
+async def open_by_key(world: World, key: NewKey | None = None) -> ConsoleUser:
+    return await world.user((await world.sessions.open_by_key((key or world.key).text, user_agent="a browser")).cookie)
+
+
+async def log_ins(world: World) -> list[tuple[str, str]]:
+    """Return the recorded log-ins, each with the id of its session and its detail, oldest first."""
+    items = (await world.audit.page(world.org_id))[::-1]
+    return [(item.actor, item.detail) for item in items if item.action == "logged_in"]
+
+
+async def test_log_ins_with_a_key_are_limited_per_minute(world: World) -> None:
+    other = await world.access.create_key("acme", role=Role.OWNER, scopes=list(Scope))
+    for _ in range(LOG_INS_PER_MINUTE):
+        await open_by_key(world)
+    for _ in range(3):
+        with pytest.raises(RateLimitError, match="The limit of this key is 10 log-ins to the console per minute"):
+            await open_by_key(world)
+    assert await world.sessions.count(world.org_id) == LOG_INS_PER_MINUTE
+    await open_by_key(world, other)
+    assert await world.log_in(world.org_id)
+    assert (await world.access.authenticate(f"Bearer {world.key.text}")).org_id == world.org_id
+    world.clock.at_ms += 60_000 // LOG_INS_PER_MINUTE
+    await open_by_key(world)
+
+
+@databases.on_both
+async def test_repeated_log_ins_with_a_key_are_one_entry_with_their_number(world: World) -> None:
+    key_id = world.key.view.id
+    users = await asyncio.gather(*[open_by_key(world) for _ in range(3)])
+    ids = sorted(user.session_id for user in users)
+    assert await log_ins(world) == [(ids[0], f"with {key_id}, 3 times")]
+    details = await world.audit.log_in_details(world.org_id, [*ids, "ses_unknown"])
+    assert details == dict.fromkeys(ids, f"with {key_id}, 3 times"), "every session is known by its key"
+    for user in users:
+        await world.sessions.log_out(user)
+    assert [item.action for item in await world.audit.page(world.org_id)].count("logged_out") == 1
+    assert await world.sessions.count(world.org_id) == 0
+
+
+async def test_repeated_log_in_after_an_hour_or_with_another_key_has_its_own_entry(world: World) -> None:
+    other = await world.access.create_key("acme", role=Role.OWNER, scopes=list(Scope))
+    first = await open_by_key(world)
+    second = await open_by_key(world, other)
+    world.clock.at_ms += rules.REPEAT_MS - 1
+    await open_by_key(world)
+    world.clock.at_ms += 1
+    third = await open_by_key(world)
+    assert await log_ins(world) == [
+        (first.session_id, f"with {world.key.view.id}, 2 times"),
+        (second.session_id, f"with {other.view.id}"),
+        (third.session_id, f"with {world.key.view.id}"),
+    ]
+
+
+@databases.on_both
+async def test_no_log_in_is_without_an_entry(world: World) -> None:
+    await open_by_key(world)
+    await world.db.write([Statement("DELETE FROM audit_log")])
+    user = await open_by_key(world)
+    assert await log_ins(world) == [(user.session_id, f"with {world.key.view.id}")]
+    assert await world.sessions.count(world.org_id) == 2
 
 
 @databases.on_both
@@ -237,7 +313,7 @@ async def test_many_log_ins_with_one_key_end_its_oldest_sessions_only(world: Wor
     cookies = []
     for _ in range(MAX_SESSIONS + 2):
         world.clock.at_ms += 1
-        cookies.append((await world.sessions.open_by_key(world.key.text, user_agent="a monitor")).cookie)
+        cookies.append((await world.unlimited.open_by_key(world.key.text, user_agent="a monitor")).cookie)
     valid = [await world.sessions.find(cookie) is not None for cookie in cookies]
     assert valid == [False, False] + [True] * MAX_SESSIONS
     assert await world.sessions.find(linked) is not None

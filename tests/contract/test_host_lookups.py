@@ -111,8 +111,11 @@ async def test_address_needs_no_lookup(names: NameServer, address: str) -> None:
 
 
 async def test_attempt_that_waits_for_its_turn_ends_after_the_time_limit(names: NameServer) -> None:
-    sender = HttpCallbackSender(allow_private=True, total_s=0.5, max_lookups=2)
-    requests = [CallbackRequest(url=f"http://hang{number}/", headers={}, body=b"", org_id="a") for number in range(3)]
+    sender = HttpCallbackSender(total_s=0.5, max_lookups=2)
+    requests = [
+        CallbackRequest(url=f"http://hang{number}/", headers={}, body=b"", org_id="a", allow_private=True)
+        for number in range(3)
+    ]
     deliveries = await asyncio.gather(*map(sender.send, requests))
     assert [delivery.error for delivery in deliveries] == ["no response within 0.5 s"] * 3
     assert len(names.asked) == 1

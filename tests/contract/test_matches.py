@@ -41,6 +41,7 @@ from matchpod.ports import (
 )
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -198,6 +199,7 @@ class World:
             audit=Audit(db=db, clock=self.clock),
             metrics=self.metrics,
             quotas=quotas,
+            private_callbacks=PrivateCallbacks(db=db, by_settings=True, is_explicit=True),
             disk=free_disk(self.clock),
             installation="",
             random_bytes=random_bytes,

@@ -18,6 +18,7 @@ from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, FleetError
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
@@ -240,6 +241,7 @@ def matches_of(process: Process) -> Matches:
         audit=Audit(db=deps.db, clock=deps.clock),
         metrics=deps.metrics,
         quotas=UNLIMITED,
+        private_callbacks=PrivateCallbacks(db=deps.db, by_settings=True, is_explicit=True),
         disk=free_disk(deps.clock),
         installation=deps.installation,
     )

@@ -78,12 +78,12 @@ def run_listen(folder: Path, *args: str) -> Iterator[ListenProcess]:
 
 def send(url: str, secret: str = SECRET, authorization: str | None = None) -> Delivery:
     async def attempt() -> Delivery:
-        sender = HttpCallbackSender(allow_private=True)
+        sender = HttpCallbackSender()
         headers = attempt_headers(
             [secret], "cb_1", BODY, timestamp_s=int(time.time()), attempt=1, version="1", authorization=authorization
         )
         try:
-            return await sender.send(CallbackRequest(url=url, headers=headers, body=BODY))
+            return await sender.send(CallbackRequest(url=url, headers=headers, body=BODY, allow_private=True))
         finally:
             await sender.close()
 

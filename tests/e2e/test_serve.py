@@ -11,6 +11,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -137,6 +138,18 @@ def test_first_key_can_be_chosen_in_a_file(tmp_path: Path) -> None:
         assert answer.status_code == 200
         assert not (tmp_path / "data" / KEY_FILE).exists()
         assert key not in service.out + service.err
+
+
+def test_file_with_the_first_key_that_all_users_can_read_is_warned_about(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder) / "chosen"
+        file.write_text("mk_live_Qm9-fT2xKq0LrW7vUeYzA1sDdGhJk3NpXcV_bM4n5Oi")
+        file.chmod(0o644)
+        with serving(tmp_path, first_key_file=str(file)) as service:
+            assert service.url
+            (record,) = [one for one in service.records() if "chmod o-rwx" in str(one["message"])]
+            assert (record["level"], record["file"], record["contains"]) == ("WARNING", str(file), "first API key")
 
 
 def test_key_is_printed_on_a_terminal_and_not_written(tmp_path: Path) -> None:

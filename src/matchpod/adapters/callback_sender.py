@@ -20,7 +20,7 @@ import httptools
 import msgspec
 
 from matchpod.adapters.host_lookups import MAX_LOOKUPS, HostLookups, LookupFailedError
-from matchpod.adapters.public_addresses import is_public
+from matchpod.core.requests.addresses import is_public
 from matchpod.ports import CallbackRequest, Delivery
 
 TOTAL_S = 10.0
@@ -61,13 +61,11 @@ class HttpCallbackSender:
     def __init__(
         self,
         *,
-        allow_private: bool = False,
         total_s: float = TOTAL_S,
         rest_s: float = REST_S,
         max_lookups: int = MAX_LOOKUPS,
         trust: ssl.SSLContext | None = None,
     ) -> None:
-        self._allow_private = allow_private
         self._total_s = total_s
         self._rest_s = rest_s
         self._trust = trust
@@ -106,7 +104,7 @@ class HttpCallbackSender:
     async def _attempt(self, request: CallbackRequest, response: _Response) -> None:
         receiver = _receiver_of(request.url)
         message = _encode(receiver, request)
-        reader, writer = await self._connect(receiver, request.org_id)
+        reader, writer = await self._connect(receiver, request)
         self._open_writers.add(writer)
         try:
             if self._is_closed:
@@ -120,15 +118,17 @@ class HttpCallbackSender:
             writer.transport.abort()
             await asyncio.sleep(0)
 
-    async def _connect(self, receiver: _Receiver, org_id: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(
+        self, receiver: _Receiver, request: CallbackRequest
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the receiver's addresses, after checking all of them."""
         if self._is_closed:
             raise _NotSentError("the sender is closed")
         try:
-            addresses = await self._lookups.addresses(receiver.host, org_id=org_id)
+            addresses = await self._lookups.addresses(receiver.host, org_id=request.org_id)
         except LookupFailedError as exc:
             raise _NotSentError(str(exc)) from exc
-        if not self._allow_private and not all(map(is_public, addresses)):
+        if not request.allow_private and not all(map(is_public, addresses)):
             raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:

@@ -65,6 +65,19 @@ def open_private(path: Path, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT, FILE_MODE)
 
 
+def is_open_to_others(path: Path) -> bool:
+    """True if all users can read or change a file. Not if a folder on the way to it is closed to them.
+
+    A group may have access: services read files that belong to root. False if there is no such file.
+    """
+    try:
+        file = path.resolve(strict=True)
+        is_open = file.stat().st_mode & (stat.S_IROTH | stat.S_IWOTH)
+        return bool(is_open) and all(folder.stat().st_mode & stat.S_IXOTH for folder in file.parents)
+    except OSError:
+        return False
+
+
 def sync_folder(folder: Path) -> None:
     """Flush a folder: a new file name is durable only after that."""
     descriptor = os.open(folder, os.O_RDONLY)

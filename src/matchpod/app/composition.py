@@ -37,6 +37,7 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.match_spans import MatchSpans
 from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
@@ -77,7 +78,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
     access: Access
-    regions: Regions
     readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
@@ -89,6 +89,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
+
+    @property
+    def regions(self) -> Regions:
+        """The regions."""
+        return self.deps.regions
 
     @property
     def streams(self) -> Streams:
@@ -110,7 +115,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    audit, sender = Audit(db=db, clock=clock), HttpCallbackSender(allow_private=settings.allows_private_callbacks)
+    audit, sender = Audit(db=db, clock=clock), HttpCallbackSender()
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
     access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, metrics.registry)
@@ -121,6 +126,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         audit=audit,
         matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
+        private_callbacks=dispatcher.private_callbacks,
         history=History(db=db, live=deps.live, remote=remote),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
@@ -136,7 +142,6 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     return Service(
         access=access,
         console=console,
-        regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
@@ -282,11 +287,17 @@ def _compose_agones_fleet(
 def _compose_dispatcher(
     resources: Resources, sender: CallbackSender, *, metrics: Metrics, owner: str, version: str, spans: MatchSpans
 ) -> CallbackDispatcher:
+    settings = resources.settings
     return CallbackDispatcher(
         db=resources.db,
         clock=resources.clock,
         vault=resources.vault,
         sender=sender,
+        private_callbacks=PrivateCallbacks(
+            db=resources.db,
+            by_settings=settings.allows_private_callbacks,
+            is_explicit=settings.callback_private is not None,
+        ),
         metrics=metrics,
         owner=owner,
         version=version,
@@ -422,6 +433,7 @@ def _compose_matches(
             max_live_matches=resources.settings.max_live_matches,
             max_creations_per_minute=resources.settings.max_creations_per_minute,
         ),
+        private_callbacks=dispatcher.private_callbacks,
         disk=disk,
         installation=resources.installation,
     )

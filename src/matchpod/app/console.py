@@ -49,7 +49,7 @@ def compose_console(
         ),
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
         scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
-        sandbox_callback=LISTENER if settings.allows_private_callbacks else "",
+        sandbox_callback=LISTENER,
         doors=Doors(deps.ingest.base),
         broadcasts=Broadcasts(clock.now_ms),
         now_ms=clock.now_ms,

@@ -110,22 +110,20 @@ def write_key_file(folder: Path, text: str) -> Path:
     return path
 
 
-def welcome_text(key: str, *, link: str | None, base_url: str, region: str, command: str) -> str:
+def welcome_text(
+    key: str, *, link: str | None, base_url: str, region: str, command: str, has_callback: bool = True
+) -> str:
     """Return the text to show with the key, and with a link to the console if there is one.
 
-    `command` is how to run this program.
+    `command` is how to run this program; `has_callback` is False if callbacks may not go to this machine.
     """
     authorization = f"-H 'Authorization: Bearer {key}'"
-    body = json.dumps(_match_body(region))
+    body = json.dumps(_match_body(region, has_callback=has_callback))
     return f"""
 The organization "{ORGANIZATION}" was created. Its API key is shown only once:
 
     {key}
-{"" if link is None else _link_text(link, command)}
-Receive the callback in another terminal:
-
-    {command} listen
-
+{"" if link is None else _link_text(link, command)}{_listen_text(command) if has_callback else ""}
 Create a match and read its state:
 
     curl -s {base_url}/api/v1/matches {authorization} -H 'Content-Type: application/json' -d '{body}'
@@ -168,7 +166,15 @@ Print a new link later:
 """
 
 
-def _match_body(region: str) -> dict[str, object]:
+def _listen_text(command: str) -> str:
+    return f"""
+Receive the callback in another terminal:
+
+    {command} listen
+"""
+
+
+def _match_body(region: str, *, has_callback: bool) -> dict[str, object]:
     players = [str(_FIRST_PLAYER + number) for number in range(2 * _TEAM_SIZE)]
     teams = {
         "team1": {"name": "Reds", "players": players[:_TEAM_SIZE]},
@@ -178,6 +184,6 @@ def _match_body(region: str) -> dict[str, object]:
         "region": region,
         "gameType": "cs2",
         "externalMatchId": EXTERNAL_ID,
-        "callbackUrl": LISTENER,
+        **({"callbackUrl": LISTENER} if has_callback else {}),
         "gameSettings": {"matchType": "competitive", "map": "de_mirage", "teams": teams},
     }

@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from matchpod.adapters.clock import SystemClock
-from matchpod.adapters.private_files import SharedFolderError, make_data_folder
+from matchpod.adapters.private_files import SharedFolderError, is_open_to_others, make_data_folder
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
-from matchpod.settings import Settings
+from matchpod.settings import Settings, has_secrets
 from matchpod.storage import organizations
 from matchpod.storage.database_checks import database_ms
 from matchpod.storage.installation_identity import installation_id
@@ -106,6 +106,23 @@ def make_folder(folder: Path) -> None:
         raise ResourcesError(_not_writable(folder))
     if changed:
         _log.warning("other users could read the data folder; their access was removed", extra={"paths": changed})
+
+
+def warn_of_open_files(settings: Settings) -> None:
+    """Warn if all users of this machine can read a file with secrets that operators have made."""
+    files = {
+        "settings": settings.config,
+        "secret key": settings.key_path if settings.secret_key is None else None,
+        "first API key": settings.first_key_file,
+    }
+    for what, file in files.items():
+        if file is None or not is_open_to_others(file):
+            continue
+        if file != settings.config or has_secrets(file.read_bytes()):
+            _log.warning(
+                "all users of this machine can read a file with secrets; take their access away: chmod o-rwx FILE",
+                extra={"file": file, "contains": what},
+            )
 
 
 def _not_writable(folder: Path) -> str:

@@ -43,7 +43,14 @@ from matchpod.app.first_run import (
 from matchpod.app.garbage import collect_rarely, run_collections
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
-from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
+from matchpod.app.resources import (
+    Resources,
+    ResourcesError,
+    check_vault_key,
+    make_folder,
+    open_resources,
+    warn_of_open_files,
+)
 from matchpod.ports import DatabaseError
 from matchpod.settings import Settings
 from matchpod.storage import servers
@@ -139,6 +146,7 @@ async def _serve(
     async with AsyncExitStack() as stack:
         check_fleets(settings)
         make_folder(settings.data_dir)
+        warn_of_open_files(settings)
         if settings.database_url is None:
             stack.callback(_lock_folder(settings).release)
         resources = await open_resources(settings)
@@ -152,8 +160,7 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _count_unfinished(service, unfinished)
-            await _check_fleets(service)
+            await _prepare_driving(service, unfinished)
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -161,8 +168,8 @@ async def _serve(
         # Again: another process with another key may have created the organization at the same moment.
         await check_vault_key(resources)
         if key is not None:
-            link, code = await _first_link(service, settings, ingest_base), settings.regions[0].code
-            _show_key(settings, welcome_text(key, link=link, base_url=url, region=code, command=command), announce)
+            link = await _first_link(service, settings, ingest_base)
+            _show_key(settings, _welcome_text(settings, key, link, base_url=url, command=command), announce)
         elif announce is not None:
             announce(await another_key_text(service.access, command=command, has_console=settings.console))
         collect_rarely()
@@ -352,6 +359,17 @@ async def _first_link(service: Service, settings: Settings, base_url: str) -> st
     return await create_first_link(service.access, service.sessions, base_url=base_url)
 
 
+def _welcome_text(settings: Settings, key: str, link: str | None, *, base_url: str, command: str) -> str:
+    return welcome_text(
+        key,
+        link=link,
+        base_url=base_url,
+        region=settings.regions[0].code,
+        command=command,
+        has_callback=settings.allows_private_callbacks,
+    )
+
+
 def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | None) -> None:
     if announce is not None:
         announce(text)
@@ -373,6 +391,12 @@ def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, 
         return BegunEntryFile(folder), records_of_dead_processes(folder)
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
+
+
+async def _prepare_driving(service: Service, unfinished: dict[Path, tuple[str, int] | None]) -> None:
+    await _count_unfinished(service, unfinished)
+    await _check_fleets(service)
+    await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
 
 
 async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int] | None]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -9,9 +11,14 @@ from typing import Annotated, Final
 import typer
 
 from matchpod.adapters.backup_file import BackupError, BackupInputError, restore_backup, write_backup
+from matchpod.adapters.clock import SystemClock
+from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app.resources import ResourcesError, make_folder
 from matchpod.cli.resources import fail, load_process_settings
 from matchpod.cli.terminal import print_note
+from matchpod.ports import DatabaseError
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.settings import Settings
 from matchpod.storage.installation_identity import set_place
 
 _MB: Final = 1_000_000
@@ -48,6 +55,7 @@ def backup(
         fail(str(exc), code=_code(exc))
     what = "database and secret key" if contents.has_key else "database"
     typer.echo(f"{file}: {what} of {contents.at}, {contents.size / _MB:.1f} MB")
+    _record(settings, file, what)
     if not contents.has_key:
         print_note("The key is not in the backup, because it is in MATCHPOD_SECRET_KEY. Keep it too, elsewhere.")
 
@@ -72,6 +80,26 @@ def restore(file: Annotated[Path, typer.Argument(help="A file written by `matchp
     if not contents.has_key and settings.secret_key is None:
         print_note("The backup has no key. Set MATCHPOD_SECRET_KEY to the key of the original.")
     print_note("A service that is started here serves reads only. If the original is gone: matchpod serve --restored.")
+
+
+def _record(settings: Settings, file: Path, what: str) -> None:
+    """Record the backup. The database may have no room for that, and must not be migrated before it is backed up."""
+
+    async def record() -> None:
+        db = await SqliteDatabase.open(settings.database_path)
+        try:
+            audit = Audit(db=db, clock=SystemClock())
+            path = os.fsencode(file.absolute()).decode(errors="replace")  # of any bytes, but the log has text only
+            await db.write(
+                [audit.entry(Action.BACKUP_WRITTEN, org_id=None, actor=COMMAND_LINE, target=path, detail=what)]
+            )
+        finally:
+            await db.close()
+
+    try:
+        asyncio.run(record())
+    except DatabaseError as exc:
+        print_note(f"The backup is complete, but not in the audit log: {exc}.")
 
 
 def _code(exc: Exception) -> int:

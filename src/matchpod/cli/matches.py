@@ -52,6 +52,7 @@ class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     match_phase: PublicPhase
     external_match_id: str | None
     created_at: str
+    created_by: str | None
     running_at: str | None
     ended_at: str | None
     ip: str | None

@@ -85,13 +85,13 @@ def webhook_secret(
     ] = False,
     now: Annotated[bool, typer.Option("--now", help="End the use of an old secret now, not after a day.")] = False,
 ) -> None:
-    """Print the secret that signs an organization's callbacks."""
+    """Print the secret that signs an organization's callbacks. This is recorded in the audit log."""
     if replace:
         secret = run_with_access(lambda access: access.replace_webhook_secret(name, keeps_old=not now))
         also = "" if now else ", and for a day with the old one too; --now ends that"
         print_note(f"the callbacks of {name} are now signed with this new secret{also}")
     else:
-        secret = run_with_access(lambda access: access.webhook_secret(name))
+        secret = run_with_access(lambda access: access.reveal_webhook_secret(name))
         if now:
             run_with_access(lambda access: access.end_old_webhook_secret(name))
             print_note(f"the callbacks of {name} are now signed with this secret only")

@@ -10,7 +10,8 @@ import typer
 from matchpod.adapters import sqlite_space
 from matchpod.adapters.sqlite_space import VacuumError
 from matchpod.app import Resources
-from matchpod.cli.resources import fail, load_process_settings, run_with_resources
+from matchpod.cli.resources import fail, load_process_settings, record_act, run_with_resources
+from matchpod.service.access.audit import Action
 from matchpod.service.operations import pruning
 from matchpod.service.operations.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
 from matchpod.settings import Settings
@@ -46,6 +47,8 @@ def prune(
                 await pruning.count_prunable(db, retention, now_ms),
                 await compaction.count_due(db, now_ms),
             )
+        kept = f"logs {_days(retention.raw_log_days)}, events {_days(retention.event_days)}"
+        await record_act(resources, Action.PRUNE_STARTED, detail=f"kept: {kept}")
         return retention, await pruning.prune(db, retention, now_ms), await compaction.compact(db, now_ms)
 
     database = _file_to_vacuum(dry_run=dry_run) if vacuum else None

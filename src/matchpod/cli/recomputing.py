@@ -16,13 +16,14 @@ import typer
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
 from matchpod.cli.pruning import retention_of
-from matchpod.cli.resources import fail, run_with_resources
+from matchpod.cli.resources import fail, record_act, run_with_resources
 from matchpod.cli.terminal import NOTHING, print_note, replace_unencodable
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.text_rules import printable
+from matchpod.service.access.audit import Action
 from matchpod.service.history.differences import Difference, DifferencePart
 from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRegion, Verdict
-from matchpod.storage import stored_matches
+from matchpod.storage import servers, stored_matches
 
 SHOWN_DIFFERENCES: Final = 20
 """Differences printed per match: enough to see what kind of change it is. `--json` has them all."""
@@ -63,7 +64,12 @@ def recompute(
 
 
 def _recompute_one(server_id: str, *, write: bool, as_json: bool) -> None:
-    finding = run_with_resources(lambda resources: _build_recompute(resources).one(server_id, write=write))
+    async def work(resources: Resources) -> Finding | None:
+        if write and (row := await servers.get(resources.db, server_id)) is not None:
+            await record_act(resources, Action.RECOMPUTE_STARTED, org_id=row.org_id, target=row.id)
+        return await _build_recompute(resources).one(server_id, write=write)
+
+    finding = run_with_resources(work)
     if finding is None:
         fail(f"There is no server {server_id}.", code=2)
     if as_json:
@@ -80,6 +86,8 @@ def _recompute_all(*, write: bool, as_json: bool) -> None:
     tally = _Tally()
 
     async def work(resources: Resources) -> None:
+        if write:
+            await record_act(resources, Action.RECOMPUTE_STARTED, detail="all matches")
         recompute = _build_recompute(resources)
         async for finding in tally.count(recompute.all(write=write), await stored_matches.count(resources.db)):
             if as_json:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from matchpod.app import Resources
-from matchpod.cli.resources import fail, run_with_resources
-from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.cli.resources import fail, record_act, run_with_resources
+from matchpod.service.access.audit import Action
 from matchpod.storage import sealed_secrets
 from matchpod.storage.sealed_secrets import Resealed
 
@@ -21,9 +21,7 @@ def reencrypt() -> None:
     async def work(resources: Resources) -> dict[str, Resealed]:
         done = await sealed_secrets.reseal_all(resources.db, resources.vault.reseal)
         if changed := sum(each.changed for each in done.values()):
-            audit = Audit(db=resources.db, clock=resources.clock)
-            action = Action.SECRETS_REENCRYPTED
-            await audit.record(action, org_id=None, actor=COMMAND_LINE, detail=f"{changed} secrets")
+            await record_act(resources, Action.SECRETS_REENCRYPTED, detail=f"{changed} secrets")
         return done
 
     done = run_with_resources(work)

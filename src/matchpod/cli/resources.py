@@ -20,6 +20,7 @@ from matchpod.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:  # imported below where it is used, so that commands that need no database start quickly
     from matchpod.app import Resources
+    from matchpod.service.access.audit import Action
 
 _T = TypeVar("_T")
 
@@ -70,6 +71,17 @@ def run_with_resources(
         fail(str(exc))
     except DatabaseError as exc:
         fail(f"Database error: {exc}.")
+
+
+async def record_act(
+    resources: Resources, action: Action, *, org_id: str | None = None, target: str = "", detail: str = ""
+) -> None:
+    """Record an act of the command line in the audit log."""
+    from matchpod.service.access.audit import COMMAND_LINE, Audit
+
+    audit = Audit(db=resources.db, clock=resources.clock)
+    record = audit.entry(action, org_id=org_id, actor=COMMAND_LINE, target=target, detail=detail)
+    await resources.db.write([record])
 
 
 def fail(*sentences: str, code: int = 1) -> NoReturn:

@@ -28,6 +28,10 @@ WORDS: Final[Mapping[str, str]] = {
     Action.OLD_SECRET_ENDED: "ended the old webhook secret",
     Action.SECRETS_REENCRYPTED: "encrypted the stored secrets with another key",
     Action.REGION_CHANGED: "switched a region",
+    Action.SWEEP_CONFIRMED: "confirmed the release of servers without a match",
+    Action.BACKUP_WRITTEN: "wrote a backup",
+    Action.PRUNE_STARTED: "started to delete what is past its retention",
+    Action.RECOMPUTE_STARTED: "started to recompute statistics",
     Action.OVERLAY_CREATED: "created a link to the overlay",
     Action.OVERLAYS_ENDED: "ended the links to the overlay",
     Action.ORGANIZATION_CREATED: "created an organization",
@@ -46,6 +50,8 @@ _PAGES: Final[Mapping[str, str]] = {
     Action.KEY_ROTATED: "/console/access#",
     Action.KEY_REVOKED: "/console/access#",
     Action.REGION_CHANGED: "/console/regions#",
+    Action.SWEEP_CONFIRMED: "/console/regions#",
+    Action.RECOMPUTE_STARTED: "/console/matches/",
 }
 
 
@@ -78,7 +84,7 @@ def audit_lines(
             what=WORDS.get(item.action, item.action.replace("_", " ")),
             target=item.target,
             address=f"{_PAGES[item.action]}{item.target}" if item.target and item.action in _PAGES else "",
-            detail="" if item.action == Action.LOGGED_IN else item.detail,
+            detail=item.detail.partition(", ")[2] if item.action == Action.LOGGED_IN else item.detail,
         )
         for item in items
     ]
@@ -86,7 +92,7 @@ def audit_lines(
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
     """Return what a session was begun with: `a link`, or the name of a key; `begun` is the detail of its log-in."""
-    what = begun.removeprefix("with ")
+    what = begun.removeprefix("with ").partition(", ")[0]  # followed by how often, if that was repeated
     return key_names.get(what, what)
 
 

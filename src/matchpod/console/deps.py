@@ -47,7 +47,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     region_statistics: RegionStatistics
     scenarios: tuple[ScenarioChoice, ...]
     sandbox_callback: str
-    """The callback URL that the form of a sandbox suggests; empty if callbacks cannot go there."""
+    """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
     doors: Doors
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

@@ -8,13 +8,13 @@ resolve to our address: a page loaded under it would share its origin with us.
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from matchpod.core.errors import ForbiddenError
+from matchpod.core.requests.addresses import is_loopback
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
@@ -78,7 +78,7 @@ class Doors(msgspec.Struct, frozen=True):
     def is_own_host(self, call: Call) -> bool:
         """True if the request was sent to the public host, or to this machine by a name that is always its own."""
         host = _host_of(call.header(b"host") or "")
-        return host is not None and (host == urlsplit(self.public_url).hostname or _is_loopback(host))
+        return host is not None and (host == urlsplit(self.public_url).hostname or is_loopback(host))
 
     def is_own_origin(self, call: Call) -> bool:
         """True if the request was sent by one of our pages or by the person; always for methods that change nothing."""
@@ -98,12 +98,3 @@ class Doors(msgspec.Struct, frozen=True):
 def _host_of(header: str) -> str | None:
     found = _HOST.fullmatch(header)
     return None if found is None else (found["ipv6"] or found["name"]).lower()
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

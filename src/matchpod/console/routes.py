@@ -43,6 +43,7 @@ from matchpod.core.errors import ForbiddenError, MatchpodError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.common.principals import Scope
+from matchpod.web.auth import note_proxy
 from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
 from matchpod.web.http.asgi import Scope as HttpScope
 from matchpod.web.http.errors import error_headers
@@ -202,6 +203,7 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     if user is None:
         return _to_login(call)
     limiter.acquire(user.session_id)
+    await note_proxy(deps.services.private_callbacks, call)
     visit = Visit(deps=deps, call=call, user=user)
     fault = _fault(visit, route.who)
     if fault is not None:

@@ -64,6 +64,10 @@ class FaultCode(Enum):
     NOT_A_URL = "must be an absolute http or https URL"
     USER_IN_URL = "must not contain a user name or password; use callbackAuthToken"
     INVALID_HOST = "must have a valid host"
+    PRIVATE_ADDRESS = (
+        "must not be at {host}, which is not a public address: this service sends no callbacks there; use a public "
+        "address, or ask the operator of the service to set MATCHPOD_CALLBACK_PRIVATE=allow"
+    )
     INVALID_PORT = "must have a port between 1 and {maximum}, or none"
 
     # a match

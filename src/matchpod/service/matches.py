@@ -41,6 +41,7 @@ from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateE
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
 from matchpod.service.common.at_once import result_at_once
@@ -60,7 +61,7 @@ from matchpod.service.streams import organization_events
 from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
-from matchpod.service.views.match_summary import has_ended
+from matchpod.service.views.match_summary import has_ended, visible_row
 from matchpod.service.views.naming import server_name
 from matchpod.service.views.servers import (
     MatchView,
@@ -110,6 +111,7 @@ class Matches:
         audit: Audit,
         metrics: Metrics,
         quotas: Quotas,
+        private_callbacks: PrivateCallbacks,
         disk: DiskSpace,
         installation: str,
         db_version: Callable[[], int | None] | None = None,
@@ -129,8 +131,7 @@ class Matches:
         self._positions, self._encoded = ListPositions(), EncodedServers()
         self._cancellation = Cancellation(db=db, clock=clock, random_bytes=random_bytes)
         self._installation = installation
-        self._audit = audit
-        self._disk = disk
+        self._audit, self._disk, self._private_callbacks = audit, disk, private_callbacks
         self._db_version = db_version
         self._max_live = quotas.max_live_matches
         per_minute = quotas.max_creations_per_minute
@@ -156,15 +157,17 @@ class Matches:
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._created(principal, earlier[1])
-        request = await self._read_request(decoded)
+        callback_private = await self._private_callbacks.are_allowed()
+        request = await self._read_request(decoded, callback_private=callback_private)
         if earlier is not None:
             raise _conflict()
-        return await self._create_new(principal, request, used, now_ms, caller=caller)
+        new_row = partial(self._new_row, principal, request, now_ms, caller, callback_private=callback_private)
+        return await self._create_new(principal, request, new_row, used)
 
     @unavailable_on_outage
     async def check(self, body: bytes) -> None:
         """Raise InvalidParamsError with all faults if `create` would reject the body; create nothing."""
-        await self._read_request(decode_json(body))
+        await self._read_request(decode_json(body), callback_private=await self._private_callbacks.are_allowed())
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> ServerView:
@@ -178,20 +181,20 @@ class Matches:
         """The same as JSON, which is kept until the row or the state of the match changes."""
         columns = await servers.summary_columns(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, None if columns is None else servers.to_summary(columns), "server")
-        state, shows_passwords = await self._state(principal, row), principal.may_create
-        found = self._encoded.find(row.id, columns or (), state, shows_passwords=shows_passwords)
+        state, audience = await self._state(principal, row), principal.audience
+        found = self._encoded.find(row.id, columns or (), state, audience=audience)
         if found is not None:
             return found
         body = _encode(await self._view(principal, row, state))
         encoded = EncodedServer(org_id=row.org_id, columns=columns or (), state=state, body=body)
         # How a match was canceled is partly in other rows, and a state that could not be shown may be the next time.
         if row.reason is None and (state is not None or row.status is not ServerStatus.RUNNING):
-            self._encoded.keep(row.id, encoded, shows_passwords=shows_passwords)
+            self._encoded.keep(row.id, encoded, audience=audience)
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
         """The same without waiting, if it is kept and current; otherwise None: then `get_encoded` has to look."""
-        kept = self._encoded.latest(server_id, shows_passwords=principal.may_create)
+        kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:
             return None
@@ -219,7 +222,7 @@ class Matches:
 
     async def _view(self, principal: Principal, row: ServerSummary, state: LiveState | None) -> ServerView:
         return server_view(
-            row,
+            visible_row(row, principal.audience),
             rcon_password=self._rcon_password(principal, row),
             ending=await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS,
             live=state,
@@ -232,7 +235,8 @@ class Matches:
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
         endings = await endings_of(self._db, [(row.id, row) for row in found])
         maps = await stored_maps(self._db, [row.id for row in found])
-        return servers_page(query, total, tuple(zip(found, endings, strict=True)), maps)
+        visible = [visible_row(row, principal.audience) for row in found]
+        return servers_page(query, total, tuple(zip(visible, endings, strict=True)), maps)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -263,21 +267,14 @@ class Matches:
     # --- creation -------------------------------------------------------------------------------------------------
 
     async def _create_new(
-        self,
-        principal: Principal,
-        request: MatchRequest,
-        used: Idempotency | None,
-        now_ms: int,
-        *,
-        caller: TraceContext | None,
+        self, principal: Principal, request: MatchRequest, new_row: Callable[[], ServerRow], used: Idempotency | None
     ) -> ServerView:
         await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
-        row = self._new_row(request, principal.org_id, now_ms, caller)
+        row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
-        if principal.session_id is not None:  # programs create many matches, and their list is the record
-            statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
+        statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
         event = organization_events.match_created(row)
         try:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
@@ -298,9 +295,14 @@ class Matches:
         self._report_created(row, request)
         return created_view(row, rcon_password=self._rcon_password(principal, row))
 
-    async def _read_request(self, decoded: object) -> MatchRequest:
+    async def _read_request(self, decoded: object, *, callback_private: bool) -> MatchRequest:
         region = decoded.get("region") if isinstance(decoded, dict) else None
-        return read_match_request(decoded, regions=await self._regions.rules(region), read_cvars=self._read_cvars)
+        return read_match_request(
+            decoded,
+            regions=await self._regions.rules(region),
+            read_cvars=self._read_cvars,
+            allow_private_callback=callback_private,
+        )
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
@@ -316,7 +318,15 @@ class Matches:
             row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
         )
 
-    def _new_row(self, request: MatchRequest, org_id: str, now_ms: int, caller: TraceContext | None) -> ServerRow:
+    def _new_row(
+        self,
+        principal: Principal,
+        request: MatchRequest,
+        now_ms: int,
+        caller: TraceContext | None,
+        *,
+        callback_private: bool,
+    ) -> ServerRow:
         random_bytes, seal = self._random_bytes, self._vault.seal
         server_id = identifiers.new_server_id(now_ms, random_bytes(identifiers.ID_RANDOM_BYTES))
         settings = with_sides(request.game_settings, server_id)
@@ -324,7 +334,7 @@ class Matches:
         return ServerRow(
             id=server_id,
             game_id=str(uuid.UUID(bytes=random_bytes(16), version=4)),
-            org_id=org_id,
+            org_id=principal.org_id,
             region=request.region,
             phase=ServerPhase.ALLOCATING,
             status=ServerStatus.ALLOCATING,
@@ -332,8 +342,10 @@ class Matches:
             external_match_id=request.external_match_id,
             callback_url=request.callback_url,
             callback_auth=None if auth is None else seal(auth),
+            callback_private=None if request.callback_url is None else callback_private,
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
+            created_by=principal.key_id,
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,

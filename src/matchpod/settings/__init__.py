@@ -7,7 +7,7 @@ from matchpod.settings.fleets import (
     StaticFleetSettings,
     StaticServerSettings,
 )
-from matchpod.settings.loading import SettingsError, load_settings
+from matchpod.settings.loading import SettingsError, has_secrets, load_settings
 from matchpod.settings.secret import Secret
 from matchpod.settings.values import RegionSettings, Settings
 
@@ -21,5 +21,6 @@ __all__ = [
     "SettingsError",
     "StaticFleetSettings",
     "StaticServerSettings",
+    "has_secrets",
     "load_settings",
 ]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from matchpod.core.requests.text_rules import nearest, printable
 from matchpod.settings.file_table import FileTable, Values, quoted, read_setting, unknown
-from matchpod.settings.fleets import addresses, read_fleet
+from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, STATIC_SERVER, addresses, read_fleet
 from matchpod.settings.table import DEFAULT_REGION, PREFIX, REGION, SERVICE
 from matchpod.settings.values import CONFIG_FILE, RegionSettings, Settings
 
@@ -44,6 +44,22 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     if faults:
         raise SettingsError(faults)
     return msgspec.convert({**values, "config": file, "regions": tuple(regions)}, Settings)
+
+
+def has_secrets(content: bytes) -> bool:
+    """True if there is a secret in a valid settings file, even if the environment replaces it."""
+    tables = (SERVICE, PROCESS_FLEET, STATIC_SERVER, AGONES_FLEET)
+    secret = {setting.key for table in tables for setting in table if setting.is_secret}
+    return not secret.isdisjoint(_keys(tomllib.loads(content.decode())))
+
+
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _keys(item)
 
 
 def _read_environment(environment: Mapping[str, str], faults: list[str]) -> Values:

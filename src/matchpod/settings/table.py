@@ -137,9 +137,11 @@ SERVICE = (
     Setting(
         key="callback_private",
         rule=rules.flag("allow", "deny"),
-        fallback="allow if the service listens on loopback and its public URL is loopback too, else deny",
-        meaning="Whether callbacks may go to private, loopback and link-local addresses. With `allow`, callers can "
-        "reach the internal network of this machine.",
+        fallback="allow if the service listens on loopback, its public URL is loopback too, and no request came "
+        "through a proxy; else deny",
+        meaning="Whether callbacks may go to private, loopback and link-local addresses "
+        "([callbacks.md](callbacks.md#which-receivers-are-allowed)). With `allow`, callers can reach the internal "
+        "network of this machine.",
     ),
     Setting(
         key="pending_s",

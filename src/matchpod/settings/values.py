@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from matchpod.core.requests.addresses import is_loopback
 from matchpod.settings.fleets import FleetSettings
 from matchpod.settings.secret import Secret
 
@@ -95,7 +96,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def allows_private_callbacks(self) -> bool:
         """True if callbacks may go to private addresses; by default only if no other machine can call us.
 
-        A proxy in front lets others call a service that listens on loopback: the public URL shows it.
+        A proxy in front lets others call a service that listens on loopback: the public URL shows it, or else requests.
         """
         if self.callback_private is not None:
             return self.callback_private
@@ -116,14 +117,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
-
-
-def is_loopback(host: str) -> bool:
-    """True if only this machine can connect to the address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _reachable(host: str) -> str:

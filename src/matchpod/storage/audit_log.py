@@ -37,6 +37,12 @@ def insert(row: AuditRow) -> Statement:
     return rows.insert("audit_log", row)
 
 
+def set_detail(act_id: str, detail: str) -> Statement:
+    """Replace the detail of an act; NothingChangedError if it is no longer stored."""
+    sql = "UPDATE audit_log SET detail = :detail WHERE id = :id"
+    return Statement(sql, {"id": act_id, "detail": detail}, must_change=True)
+
+
 async def list(
     db: Database, org_id: str | None, *, before_id: str | None = None, limit: int
 ) -> builtins.list[AuditRow]:

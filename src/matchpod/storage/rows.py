@@ -1,6 +1,6 @@
 """Read and write rows as structs. The fields of a struct are the columns of its table.
 
-Booleans are stored as 0 and 1, tuples of words as one text separated by spaces.
+Booleans are stored as 0 and 1 (or NULL, if they may be None), tuples of words as one text separated by spaces.
 """
 
 from __future__ import annotations
@@ -87,8 +87,9 @@ def from_row(struct: type[_S], row: Row) -> _S:
     """Convert a row that was selected with column_list."""
     values: dict[str, object] = dict(zip(struct.__struct_fields__, row, strict=True))
     flags, words = _special_fields(struct)
-    for name in flags:
-        values[name] = values[name] == 1
+    for name, may_be_none in flags:
+        if not may_be_none or values[name] is not None:
+            values[name] = values[name] == 1
     for name in words:
         value = values[name]
         if isinstance(value, str):
@@ -97,11 +98,11 @@ def from_row(struct: type[_S], row: Row) -> _S:
 
 
 @cache  # inspecting the annotations of a struct takes longer than converting a row
-def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the boolean fields, and of the fields that are tuples of words."""
+def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[tuple[str, bool], ...], tuple[str, ...]]:
+    """Return the boolean fields and whether they may be None, and the names of the fields that are tuples of words."""
     fields = msgspec.structs.fields(struct)
     return (
-        tuple(field.name for field in fields if field.type is bool),
+        tuple((field.name, field.type is not bool) for field in fields if field.type in (bool, bool | None)),
         tuple(field.name for field in fields if field.type == tuple[str, ...]),
     )
 

@@ -381,6 +381,12 @@ _SERVER_TURNS = (
     " WHERE slot IS NULL AND phase IN ('allocating', 'pending')",
 )
 
+# Who created a match, and whether its callback may go to a private address; both are not known of earlier ones.
+_CREATION = (
+    "ALTER TABLE servers ADD COLUMN created_by TEXT",
+    "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -406,6 +412,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _HEARTBEATS,
     _TRUST,
     _SERVER_TURNS,
+    _CREATION,
 )
 """The statements at index n migrate from version n to n + 1."""
 

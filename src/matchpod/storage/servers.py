@@ -77,12 +77,16 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     server_password: bytes | None = None
     pending_until_ms: int | None = None
     """When the match fails if it has no slot by then; None if it never waited for one."""
+    created_by: str | None = None
+    """The key that created the match, or the session if that was begun with a link; None for earlier versions."""
 
 
 class ServerRow(ServerSummary, frozen=True, kw_only=True):
     """One server and the match played on it; the fields are the columns."""
 
     callback_auth: bytes | None = None
+    callback_private: bool | None = None
+    """Whether the callback may go to a private address; None if it has none, or was created by an earlier version."""
     log_token_hash: str
     """What `token_hash` makes of the token in the URL for the server's log."""
     report_token_hash: str
@@ -109,6 +113,13 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     def attempt(self) -> str:
         """Identifies the server that this match has now, among all that it was given: each gets new tokens."""
         return self.log_token_hash[:ATTEMPT_CHARS]
+
+
+class CallbackTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What its creation says about the callback of a match."""
+
+    settings: bytes
+    callback_private: bool | None
 
 
 class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,10 +236,9 @@ def to_summary(columns: Row) -> ServerSummary:
     return rows.from_row(ServerSummary, columns)
 
 
-async def stored_settings(db: Database, server_id: str) -> bytes | None:
-    """Return the settings of a match, as they are stored; None if it does not exist."""
-    found = await db.read_one("SELECT settings FROM servers WHERE id = :id", {"id": server_id})
-    return None if found is None else msgspec.convert(found[0], bytes)
+async def callback_terms(db: Database, server_id: str) -> CallbackTerms | None:
+    """Return what was stored of a match for its callback; None if it does not exist."""
+    return await rows.read_first(db, CallbackTerms, "FROM servers WHERE id = :id", {"id": server_id})
 
 
 async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> ServerRow | None:

@@ -239,7 +239,9 @@ class Application:
         if services.readiness.read_only is not None and not _is_read(endpoint):
             raise UnavailableError(READ_ONLY, retry_after_s=READ_ONLY_RETRY_S)
         if endpoint.access is not None:
-            call.principal = await authorize(services.access, self._limiter, endpoint, call)
+            call.principal = await authorize(
+                services.access, self._limiter, endpoint, call, private_callbacks=services.private_callbacks
+            )
         if call.scope.get("query_string"):
             check_names(endpoint, call)
         answer = await endpoint.handler(self._site, call)

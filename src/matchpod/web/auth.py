@@ -9,17 +9,27 @@ from typing import Final
 from matchpod.core.errors import ForbiddenError
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.principals import Principal
 from matchpod.web.endpoint import Call, Endpoint
 from matchpod.web.http.admission import address_group
+from matchpod.web.proxy_signs import proxy_sign
 
 LOOPBACK: Final = "loopback"
 """What requests of this machine are counted by, if no proxy says where they come from."""
 
 
-async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
+async def authorize(
+    access: Access,
+    limiter: RateLimiter | None,
+    endpoint: Endpoint,
+    call: Call,
+    *,
+    private_callbacks: PrivateCallbacks,
+) -> Principal:
     """Return the principal of an authorized request."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
+    await note_proxy(private_callbacks, call)
     if limiter is not None:
         limiter.acquire(principal.key_id)
     if endpoint.access is not None and endpoint.access not in principal.scopes:
@@ -27,6 +37,12 @@ async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpo
     if endpoint.roles and principal.role not in endpoint.roles:
         raise ForbiddenError(f"This needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}.")
     return principal
+
+
+async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
+    """Note whether a request came through a proxy; only for one with a valid key: others can have any header."""
+    if private_callbacks.is_watching and (sign := proxy_sign(call.scope["headers"])) is not None:
+        await private_callbacks.proxy_seen(sign)
 
 
 def client_address(call: Call) -> str | None:

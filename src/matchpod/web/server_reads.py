@@ -18,6 +18,7 @@ from matchpod.web.http.compression import ENCODING, MAX_INLINE_BYTES, MIN_BYTES,
 from matchpod.web.http.exchange import format_headers
 from matchpod.web.http.responses import JSON, Header
 from matchpod.web.json_responses import NO_STORE
+from matchpod.web.proxy_signs import proxy_sign
 from matchpod.web.services import Services
 
 _UNUSUAL: Final = frozenset("/?#%")
@@ -58,6 +59,8 @@ class ServerReads:
         if services.readiness.state is not ReadinessState.READY or not _UNUSUAL.isdisjoint(server_id):
             return None
         principal = self._principal(headers)
+        if principal is not None and services.private_callbacks.is_watching and proxy_sign(headers) is not None:
+            return None  # the application notes it
         encoded = None if principal is None else services.matches.get_at_once(principal, server_id)
         if principal is None or encoded is None or len(encoded.body) > MAX_INLINE_BYTES:
             return None

@@ -7,6 +7,7 @@ import msgspec
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
@@ -30,6 +31,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     matches: Matches
     callbacks: CallbackDeliveries
+    private_callbacks: PrivateCallbacks
     history: History
     streams: Streams
     ingest: Ingest

@@ -154,17 +154,20 @@ def _read_file(path: Path) -> bytes | None:
 
 @asynccontextmanager
 async def open_site(folder: Path, *, public_url: str = URL, **settings: str) -> AsyncIterator[ConsoleSite]:
-    """Run an application on an empty database until the end of the block."""
+    """Run an application on an empty database until the end of the block, or on one that exists, without its people."""
     variables = {"data_dir": str(folder), "min_free_disk_mb": "off", "public_url": public_url, **settings}
     loaded = load_settings({f"MATCHPOD_{name.upper()}": value for name, value in variables.items()}, _read_file)
     folder.mkdir(mode=0o700, exist_ok=True)
-    create_migrated(loaded.database_path)
+    is_new = not loaded.database_path.exists()
+    if is_new:
+        create_migrated(loaded.database_path)
     resources = await open_resources(loaded)
     try:
         service = compose(resources, owner="test", ingest_base=public_url)
         service.readiness.mark_ready()
         site = ConsoleSite(resources, service, public_url)
-        await site.set_up()
+        if is_new:
+            await site.set_up()
         try:
             yield site
         finally:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from matchpod.service.access.audit import PAGE_SIZE, Action, Audit
-from matchpod.service.access.console_sessions import MAX_SESSIONS
+from matchpod.service.access.console_sessions import MAX_SESSIONS, ConsoleSessions
 from matchpod.service.common.principals import Role, Scope
 from tests.contract.console.console_site import (
     ADMIN,
@@ -237,10 +237,17 @@ async def test_own_session_is_ended_like_a_log_out(site: ConsoleSite) -> None:
 
 async def test_sessions_are_counted_and_all_can_be_listed_and_ended(site: ConsoleSite) -> None:
     oldest = await session_id(site, MEMBER)
+    sessions = ConsoleSessions(
+        db=site.resources.db,
+        clock=site.resources.clock,
+        access=site.service.access,
+        audit=site.service.console.audit,
+        log_ins_per_minute=MAX_SESSIONS,
+    )
     for _ in range(5):
         key = await site.service.access.create_key("ours", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
         for _ in range(MAX_SESSIONS):
-            await site.sessions.open_by_key(key.text, user_agent="")
+            await sessions.open_by_key(key.text, user_agent="")
     count = await site.sessions.count(site.org_ids["ours"])
     text = await show(site)
     assert f"{count} in total, page 1 of 3" in text
@@ -267,6 +274,20 @@ async def test_sessions_of_others_do_not_exist(site: ConsoleSite) -> None:
         assert (await post(site, f"sessions/{await session_id(site, who)}/end")).status_code == 404
     assert (await post(site, f"sessions/{await session_id(site, OWNER)}/end", who=OPERATOR)).status_code == 404
     assert site.stored() == before
+
+
+async def test_flood_of_log_ins_of_a_member_is_limited_and_one_entry(site: ConsoleSite) -> None:
+    form = {"key": site.keys[MEMBER].text, "next": "/console"}
+    before = [action for action, _, _ in await actions(site, site.org_ids["ours"])]
+    responses = [await site.request("POST", "/console/login", form=form) for _ in range(30)]
+    assert [one.status_code for one in responses] == [303] * 10 + [429] * 20
+    assert int(responses[-1].headers["retry-after"]) > 0
+    assert "The limit of this key is 10 log-ins to the console per minute." in responses[-1].text
+    assert [action for action, _, _ in await actions(site, site.org_ids["ours"])] == ["logged_in", *before]
+    cookie = responses[9].headers["set-cookie"].partition(";")[0]
+    opened = await site.request("GET", PATH, headers={"Cookie": cookie})
+    assert opened.status_code == 200
+    assert "10 times" in await show(site)
 
 
 # --- the audit log ------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.ports import Statement
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.storage import raw_log
+from matchpod.storage import outbox, raw_log
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
 
@@ -70,6 +70,29 @@ async def test_member_sees_no_actions_and_may_not_act(site: ConsoleSite) -> None
     assert (await site.request("GET", f"/console/matches/{server_id}/log.txt", who=MEMBER)).status_code == 403
 
 
+async def test_creator_is_named_to_owners_and_admins_only(site: ConsoleSite) -> None:
+    server_id = await new_match(site)
+    creator = site.keys[OWNER].view.prefix
+    for who, sees in ((OWNER, True), (ADMIN, True), (MEMBER, False)):
+        page = await site.request("GET", f"/console/matches/{server_id}", who=who)
+        assert (f"created with <bdi>{creator}…</bdi>" in page.text) is sees, who
+    assert ("match_created", server_id) in await audit(site)
+
+
+async def test_secrets_in_a_callback_url_are_on_no_page_of_members(site: ConsoleSite) -> None:
+    server_id = await new_match(site, callbackUrl="https://caller.example/hook?sig=s3cret")
+    paths = [f"/console/matches/{server_id}", "/console/matches", "/console/matches.csv", "/console"]
+    for is_over in (False, True):
+        if is_over:
+            await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
+            callback = await outbox.callback_of(site.resources.db, server_id)
+            assert callback is not None
+            paths += ["/console/deliveries", f"/console/deliveries/{callback.id}"]
+        for path in paths:
+            page = await site.request("GET", path, who=MEMBER)
+            assert (page.status_code, "s3cret" in page.text) == (200, False), path
+
+
 @pytest.mark.parametrize("path", ["", "/result.json", "/log.txt"])
 async def test_other_organizations_see_nothing(site: ConsoleSite, path: str) -> None:
     server_id = await new_match(site)
@@ -96,7 +119,8 @@ async def test_cancel_is_done_once_and_recorded(site: ConsoleSite) -> None:
     again = await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
     assert again.status_code == 409
     assert "can no longer be done" in again.text
-    assert [one for one in await audit(site) if one[1] == server_id] == [("match_canceled", server_id)]
+    acts = [one[0] for one in await audit(site) if one[1] == server_id]
+    assert acts == ["match_created", "match_canceled"]
 
 
 async def test_action_must_exist_and_be_allowed(site: ConsoleSite) -> None:

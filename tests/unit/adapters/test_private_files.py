@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.private_files import SharedFolderError, create_folder, make_data_folder, open_private
+from matchpod.adapters.private_files import (
+    SharedFolderError,
+    create_folder,
+    is_open_to_others,
+    make_data_folder,
+    open_private,
+)
 
 
 @pytest.fixture
@@ -88,3 +95,37 @@ def test_folder_of_another_user_is_not_changed(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(SharedFolderError, match=r"^belongs to another user \(uid \d+\), and others have access to it"):
         make_data_folder(tmp_path)
     assert mode(tmp_path) == 0o750
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that all users can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_open"), [(0o644, True), (0o604, True), (0o602, True), (0o640, False), (0o600, False), (0o661, False)]
+)
+def test_file_is_open_if_all_users_can_read_or_change_it(open_folder: Path, mode: int, *, is_open: bool) -> None:
+    file = open_folder / "file"
+    file.touch()
+    file.chmod(mode)
+    assert is_open_to_others(file) is is_open
+    link = open_folder / "link"
+    link.symlink_to(file)
+    assert is_open_to_others(link) is is_open
+
+
+def test_file_in_a_closed_folder_is_not_open(open_folder: Path) -> None:
+    file = open_folder / "closed" / "inner" / "file"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    file.chmod(0o644)
+    for folder in (file.parent, file.parent.parent):
+        folder.chmod(0o755)
+    assert is_open_to_others(file)
+    (open_folder / "closed").chmod(0o700)
+    assert not is_open_to_others(file)
+    assert not is_open_to_others(open_folder / "none")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.app import ResourcesError, check_vault_key, open_resources
+from matchpod.app.resources import warn_of_open_files
 from matchpod.ports import Statement
 from matchpod.service.access.organizations import Access
 from matchpod.settings import Settings, load_settings
@@ -64,6 +68,82 @@ async def test_access_of_others_is_removed_and_logged(tmp_path: Path, caplog: py
     assert vars(record)["paths"] == [tmp_path, tmp_path / "matchpod.sqlite3"]
     assert tmp_path.stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "matchpod.sqlite3").stat().st_mode & 0o777 == 0o600
+
+
+STATIC = """
+[[regions]]
+code = "eu"
+[regions.fleet]
+kind = "static"
+servers = [{ address = "192.0.2.1:27015", rcon_password = "hidden" }]
+"""
+TOKENS = """
+[[regions]]
+code = "eu"
+[regions.fleet]
+kind = "process"
+ports = "27015-27015"
+command = ["cs2", "{port}", "{cfg}"]
+cfg_dir = "cfg"
+steam_tokens = ["ABCDEFGH1234"]
+"""
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that all users can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def warned(caplog: pytest.LogCaptureFixture, wanted: Settings) -> dict[str, Path]:
+    """Return the files that a start warns about, by what they contain."""
+    caplog.clear()
+    warn_of_open_files(wanted)
+    assert all(record.levelno == logging.WARNING and "chmod o-rwx" in record.message for record in caplog.records)
+    return {vars(record)["contains"]: vars(record)["file"] for record in caplog.records}
+
+
+@pytest.mark.parametrize(
+    ("content", "has_secret"),
+    [
+        (STATIC, True),
+        (TOKENS, True),
+        (f'secret_key = "{base64.b64encode(bytes(32)).decode()}"', True),
+        ('database_url = "postgresql://me:hidden@db/name"\nlog_level = "info"', True),
+        ('log_level = "info"', False),
+        ("", False),
+    ],
+)
+def test_settings_with_secrets_that_all_users_can_read_are_warned_about(
+    open_folder: Path, caplog: pytest.LogCaptureFixture, content: str, *, has_secret: bool
+) -> None:
+    file = open_folder / "matchpod.toml"
+    file.write_text(content)
+    file.chmod(0o644)
+    variables = {"MATCHPOD_DATA_DIR": str(open_folder / "data"), "MATCHPOD_CONFIG": str(file)}
+    wanted = load_settings(variables, lambda path: path.read_bytes())
+    assert warned(caplog, wanted) == ({"settings": file} if has_secret else {})
+    assert "hidden" not in caplog.text
+    file.chmod(0o640)
+    assert warned(caplog, wanted) == {}
+
+
+def test_key_files_that_all_users_can_read_are_warned_about(
+    open_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, key = open_folder / "first-key", open_folder / "secret.key"
+    for file in (first, key):
+        file.touch()
+        file.chmod(0o644)
+    wanted = settings(open_folder, first_key_file=str(first))
+    assert warned(caplog, wanted) == {"secret key": key, "first API key": first}
+    unused = settings(open_folder, secret_key=base64.b64encode(bytes(32)).decode())
+    assert warned(caplog, unused) == {}
+    for file in (first, key):
+        file.chmod(0o600)
+    assert warned(caplog, wanted) == {}
 
 
 async def test_folder_shared_with_others_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import msgspec
 import typer
 from typer.testing import CliRunner, Result
 
+from matchpod.cli.audit import audit
 from matchpod.cli.migrating import migrate
 
 
@@ -40,6 +41,17 @@ class CommandRunner:
     def json_output(self, app: typer.Typer, *args: str) -> list[dict[str, object]]:
         """Run a listing with --json and return its items."""
         return msgspec.convert(json.loads(self.output(app, *args, "--json")), list[dict[str, object]])
+
+    def acts(self) -> list[tuple[object, ...]]:
+        """Return who did what to what, and its detail, oldest first, without the creation of organizations and keys."""
+        app = typer.Typer()
+        app.command()(audit)
+        items = self.json_output(app, "--limit", "100")[::-1]
+        return [
+            (one["organization"], one["actor"], one["action"], one["target"], one["detail"])
+            for one in items
+            if not str(one["action"]).endswith("_created")
+        ]
 
     def error(self, app: typer.Typer, *args: str) -> str:
         """Run a command with invalid input; return its error message, which must be one line."""

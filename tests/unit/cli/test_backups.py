@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from matchpod.cli import create_app
+from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage.schema import MIGRATIONS
 from tests.unit.cli.command_runner import CommandRunner
 
@@ -26,6 +29,23 @@ def test_backup_is_restored_into_another_folder(runner: CommandRunner, tmp_path:
         refused = other.invoke(create_app(command[0]), *command)
         assert (refused.exit_code, "This database is a copy" in refused.stderr) == (1, True)
     assert other.migrate() == f"The database has version {len(MIGRATIONS)}."
+
+
+def test_backup_is_recorded_and_records_nothing_if_it_fails(runner: CommandRunner, tmp_path: Path) -> None:
+    file = tmp_path.parent / f"{tmp_path.name}.tar"
+    runner.output(create_app("backup"), "backup", str(file))
+    runner.error(create_app("backup"), "backup", str(file))
+    assert runner.acts() == [(None, "command line", "backup_written", str(file), "database and secret key")]
+
+
+def test_backup_of_a_database_that_cannot_be_written_is_complete(runner: CommandRunner, tmp_path: Path) -> None:
+    file = tmp_path.parent / f"{tmp_path.name}.tar"
+    with closing(sqlite3.connect(runner.data_dir / DATABASE_FILE)) as database:
+        database.execute("ALTER TABLE audit_log RENAME TO elsewhere")
+        database.commit()
+    done = runner.invoke(create_app("backup"), "backup", str(file))
+    assert (done.exit_code, file.is_file()) == (0, True)
+    assert "The backup is complete, but not in the audit log: OperationalError: no such table" in done.stderr
 
 
 def test_wrong_arguments_are_rejected(runner: CommandRunner, tmp_path: Path) -> None:

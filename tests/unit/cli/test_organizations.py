@@ -53,6 +53,11 @@ def test_webhook_secret_is_printed_alone_and_stays_until_replaced(runner: Comman
     replaced = runner.output(app, "webhook-secret", "acme", "--replace")
     assert replaced != first
     assert runner.output(app, "webhook-secret", "acme") == replaced
+    shown, new = "webhook_secret_revealed", "webhook_secret_replaced"
+    assert [act[:3] for act in runner.acts()] == [
+        ("acme", "command line", action) for action in (shown, shown, new, shown)
+    ]
+    assert all(secret not in str(runner.acts()) for secret in (first, replaced))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,10 @@ def test_old_entries_are_counted_then_deleted(runner: CommandRunner) -> None:
     on_database(runner, fill)
     for _ in range(2):
         assert runner.output(create_app("prune"), "prune", "--dry-run").splitlines() == report("would be deleted", 3)
+    assert runner.acts() == []
     assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 3)
+    act = (None, "command line", "prune_started", "", "kept: logs 1 day, events 365 days")
+    assert runner.acts() == [act]
     assert runner.output(create_app("prune"), "prune").splitlines() == report("deleted", 0)
 
 

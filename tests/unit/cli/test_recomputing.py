@@ -74,6 +74,19 @@ def test_difference_is_written_once(played: CommandRunner) -> None:
     assert versions(played) == [2, 1, 1]
 
 
+def test_runs_that_write_are_recorded_whatever_they_change(played: CommandRunner) -> None:
+    recompute(played, "srv_1")
+    recompute(played, "--all")
+    assert played.acts() == []
+    recompute(played, "srv_2", "--write")
+    recompute(played, "--all", "--write")
+    played.error(create_app("recompute"), "recompute", "srv_0", "--write")
+    assert played.acts() == [
+        ("org_1", "command line", "recompute_started", "srv_2", ""),
+        (None, "command line", "recompute_started", "", "all matches"),
+    ]
+
+
 def test_json_has_one_object_per_line(played: CommandRunner) -> None:
     out, _ = recompute(played, "--all", "--json")
     findings = [json.loads(line) for line in out]

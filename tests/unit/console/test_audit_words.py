@@ -14,7 +14,8 @@ def line(**fields: str) -> AuditLine:
     item = AuditItem(
         **{"id": "act_1", "at": "2026", "actor": "ses_1", "action": "", "target": "", "detail": "", **fields}
     )
-    return audit_lines([item], log_ins={"ses_1": "with key_1", "ses_2": "with a link"}, key_names=KEYS)[0]
+    log_ins = {"ses_1": "with key_1", "ses_2": "with a link", "ses_4": "with key_1, 7 times"}
+    return audit_lines([item], log_ins=log_ins, key_names=KEYS)[0]
 
 
 @pytest.mark.parametrize("action", Action)
@@ -33,6 +34,7 @@ def test_act_of_a_newer_version_is_shown_too() -> None:
         ("ses_1", "ci (mk_live_abcd…)", "ses_1"),
         ("ses_2", "a link", "ses_2"),
         ("ses_3", "", "ses_3"),
+        ("ses_4", "ci (mk_live_abcd…)", "ses_4"),
         ("key_1", "ci (mk_live_abcd…)", ""),
         ("key_2", "key_2", ""),
         (COMMAND_LINE, COMMAND_LINE, ""),
@@ -41,6 +43,13 @@ def test_act_of_a_newer_version_is_shown_too() -> None:
 def test_actor_is_named_by_what_they_logged_in_with(actor: str, who: str, session_id: str) -> None:
     found = line(actor=actor, action=Action.MATCH_CANCELED)
     assert (found.who, found.session_id) == (who, session_id)
+
+
+@pytest.mark.parametrize(
+    ("actor", "detail", "shown"), [("ses_1", "with key_1", ""), ("ses_4", "with key_1, 7 times", "7 times")]
+)
+def test_log_in_shows_how_often_it_was_repeated(actor: str, detail: str, shown: str) -> None:
+    assert line(actor=actor, action=Action.LOGGED_IN, detail=detail).detail == shown
 
 
 def test_targets_have_addresses() -> None:

@@ -38,6 +38,7 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -159,6 +160,7 @@ class Site:
         *,
         quotas: Quotas = UNLIMITED,
         max_streams: int | None = None,
+        is_explicit: bool = True,
         poll_pace: PollPace = DEFAULT_POLL_PACE,
         loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     ) -> None:
@@ -185,6 +187,7 @@ class Site:
         self.readiness = Readiness(db=self.db, clock=self.clock, disk=self.disk, regions=Regions([], self.db))
         self.readiness.mark_ready()
         self.wakes = 0
+        self.private_callbacks = PrivateCallbacks(db=self.db, by_settings=True, is_explicit=is_explicit)
         self.services = self._services()
         self.app = self.open_web()
         for name in ("ours", "theirs"):
@@ -217,6 +220,7 @@ class Site:
             audit=audit,
             metrics=metrics,
             quotas=self.quotas,
+            private_callbacks=self.private_callbacks,
             disk=self.disk,
             installation="",
             random_bytes=self.random_bytes,
@@ -225,6 +229,7 @@ class Site:
             access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
             audit=audit,
             matches=matches,
+            private_callbacks=self.private_callbacks,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
             history=History(db=self.db, live=live, remote=remote),
             streams=streams,

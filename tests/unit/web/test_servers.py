@@ -11,6 +11,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure, sentence
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbackState
+from matchpod.ports import Statement
 from matchpod.service.common.principals import Role, Scope
 from matchpod.storage import outbox, servers
 from tests.unit.web import sites
@@ -103,6 +104,49 @@ def test_password_is_shown_only_to_keys_that_can_create_matches(
 ) -> None:
     server = site.get(path(site.new_server()), site.new_key(role=role, scopes=scopes)).json()
     assert (server["rconPassword"] is not None) == is_shown
+
+
+@pytest.mark.parametrize(
+    ("role", "scopes", "sees"),
+    [
+        (Role.OWNER, (Scope.SERVERS_READ, Scope.SERVERS_WRITE), True),
+        (Role.ADMIN, (Scope.SERVERS_READ,), True),
+        (Role.MEMBER, (Scope.SERVERS_READ, Scope.SERVERS_WRITE), False),
+    ],
+)
+def test_creator_and_secrets_in_the_callback_url_are_shown_only_to_owners_and_admins(
+    site: Site, role: Role, scopes: tuple[Scope, ...], *, sees: bool
+) -> None:
+    new = site.run(site.services.access.create_key("ours", role=Role.ADMIN, scopes=list(Scope)))
+    creator, key_id = new.text, new.view.id
+    url = "https://caller.example/hook?team=7&sig=s3cret#s3cret"
+    created = site.create(creator, callbackUrl=url, externalMatchId="cup").json()
+    assert created["callbackUrl"] == url
+    assert "createdBy" not in created
+    reader = site.new_key(role=role, scopes=scopes)
+    for _ in range(2):  # the second answer is the one that was kept
+        for key, sees_it in ((reader, sees), (site.key, True)):
+            server = site.get(path(created["serverId"]), key).json()
+            assert server["createdBy"] == (key_id if sees_it else None)
+            assert server["callbackUrl"] == (url if sees_it else "https://caller.example/hook?team=***&sig=***")
+    (item,) = site.get("/api/v1/servers", reader).json()["items"]
+    assert item["createdBy"] == (key_id if sees else None)
+    assert item["callbackUrl"] == (url if sees else "https://caller.example/hook?team=***&sig=***")
+    site.cancel(created["serverId"])
+    for address in (path(created["serverId"]), "/api/v1/servers", "/api/v1/callbacks", by_external_id("cup")):
+        assert ("s3cret" in site.get(address, reader).text) == (sees and "servers" in address)
+
+
+def test_callback_url_without_a_query_and_none_at_all_look_the_same_to_members(site: Site) -> None:
+    member = site.new_key(role=Role.MEMBER)
+    for url in ("https://caller.example/hook", None):
+        assert site.get(path(site.new_server(callbackUrl=url)), member).json()["callbackUrl"] == url
+
+
+def test_creator_of_a_match_of_an_earlier_version_is_unknown(site: Site) -> None:
+    server_id = site.new_server()
+    site.run(site.db.write([Statement("UPDATE servers SET created_by = NULL")]))
+    assert site.get(path(server_id)).json()["createdBy"] is None
 
 
 def test_reading_needs_the_read_scope(site: Site) -> None:

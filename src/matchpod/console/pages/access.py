@@ -18,7 +18,7 @@ from matchpod.core.faults import stated_fault
 from matchpod.core.requests.audit_query import read_audit_query
 from matchpod.core.requests.history_query import MAX_PAGE
 from matchpod.core.requests.query_fields import QueryFields
-from matchpod.service.access.audit import PAGE_SIZE, Action
+from matchpod.service.access.audit import PAGE_SIZE
 from matchpod.service.access.console_sessions import PAGE_SIZE as SESSIONS_PER_PAGE
 from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.access.organizations import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
@@ -127,9 +127,8 @@ def _fault(field: str, message: str) -> InvalidParamsError:
 
 
 async def reveal_secret(visit: Visit) -> Response:
-    """Show the webhook secret; it is recorded first, so that it is never shown without a record."""
-    await visit.record(Action.SECRET_REVEALED)
-    secret = await visit.deps.keys.webhook_secret(visit.user.org_name)
+    """Show the webhook secret."""
+    secret = await visit.deps.keys.reveal_webhook_secret(visit.user.org_name, actor=visit.user.session_id)
     return visit.page("secret.html", title="The webhook secret", text=secret, label="webhook secret", key=None)
 
 

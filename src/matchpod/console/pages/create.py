@@ -25,12 +25,13 @@ async def form(visit: Visit) -> Response:
     """Show the form, filled so that it can be sent at once in a sandbox."""
     regions = await _open_regions(visit)
     first = next((one for one in regions if one.is_sandbox), regions[0] if regions else None)
+    may_call_back = await visit.deps.services.private_callbacks.are_allowed()
     now = datetime.fromtimestamp(visit.deps.now_ms() / 1000, UTC)
     values = match_form.default_values(
         region=first.view.code if first else "",
         is_sandbox=first is not None and first.is_sandbox,
         external_id=f"demo-{now:%Y%m%d-%H%M%S}",
-        callback_url=visit.deps.sandbox_callback,
+        callback_url=visit.deps.sandbox_callback if may_call_back else "",
     )
     return await _page(visit, values, once=_new_once())
 

@@ -78,6 +78,7 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
         round=shown_round,
         kinds=KINDS,
         revealed=revealed,
+        created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
         result=await result_of(visit, match) if match.has_ended else None,
         reasons=REASONS,
         failure=await visit.deps.details.failure(visit.principal, match.server_id)
@@ -103,7 +104,7 @@ async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
         details=deps.details, matches=deps.services.matches, history=deps.services.history, now_ms=deps.now_ms
     )
     # People with the same rights in the same organization see the same page.
-    owner = f"{principal.org_id} {principal.may_create}"
+    owner = f"{principal.org_id} {principal.audience}"
     return await deps.broadcasts.find(
         f"{KIND}/{server_id}", owner, partial(MatchScreen, services, principal, server_id)
     )

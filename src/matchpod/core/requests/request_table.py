@@ -200,7 +200,7 @@ CALLBACK_URL: Final = RequestField(
     label="Callback URL",
     rule=rules.text(text_rules.callback_url_fault, longest=text_rules.MAX_URL, format="http-url"),
     meaning="Absolute http or https URL in printable ASCII, without user name. It receives one POST when the match "
-    "ends or is canceled.",
+    "ends or is canceled. Unless the service allows it, it must not be at a private address.",
 )
 CALLBACK_AUTH_TOKEN: Final = RequestField(
     name="callbackAuthToken",

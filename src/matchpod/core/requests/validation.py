@@ -26,9 +26,10 @@ from matchpod.core.model import (
     TeamRoster,
 )
 from matchpod.core.requests import request_table as table
+from matchpod.core.requests.addresses import private_host
 from matchpod.core.requests.field_rules import Texts, text, texts
 from matchpod.core.requests.json_fields import Faults, Fields, RequestField
-from matchpod.core.requests.text_rules import nearest
+from matchpod.core.requests.text_rules import nearest, printable
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
@@ -57,7 +58,13 @@ class CvarReader(Protocol):
         """Return the settings and faults of the text."""
 
 
-def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read_cvars: CvarReader) -> MatchRequest:
+def read_match_request(
+    body: object,
+    *,
+    regions: Mapping[str, RegionRules],
+    read_cvars: CvarReader,
+    allow_private_callback: bool = True,
+) -> MatchRequest:
     """Return the validated request. Raise InvalidParamsError with all faults if the body is invalid."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), table.BODY, faults)
@@ -66,6 +73,8 @@ def read_match_request(body: object, *, regions: Mapping[str, RegionRules], read
     region = fields.read(table.REGION, text(lambda code: _region_fault(code, regions)))
     game_type = fields.read(table.GAME)
     callback_url = fields.read(table.CALLBACK_URL)
+    if callback_url is not None and not allow_private_callback and (host := private_host(callback_url)) is not None:
+        fields.fault(table.CALLBACK_URL, FaultCode.PRIVATE_ADDRESS, host=printable(host))
     callback_auth_token = fields.read(table.CALLBACK_AUTH_TOKEN)
     external_match_id = fields.read(table.EXTERNAL_MATCH_ID)
     # With an unknown region, allow simulator variables: the fault of the region is enough.

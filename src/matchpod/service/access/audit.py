@@ -52,8 +52,22 @@ class Action(StrEnum):
     OLD_SECRET_ENDED = "old_webhook_secret_ended"
     SECRETS_REENCRYPTED = "secrets_reencrypted"
     REGION_CHANGED = "region_changed"
+    SWEEP_CONFIRMED = "sweep_confirmed"
+    BACKUP_WRITTEN = "backup_written"
+    PRUNE_STARTED = "prune_started"
+    RECOMPUTE_STARTED = "recompute_started"
     OVERLAY_CREATED = "overlay_created"
     OVERLAYS_ENDED = "overlays_ended"
+
+
+def repeated_session(session_id: str, number: int) -> str:
+    """Return the id of a session whose log-in repeats that of another one, and is counted in the entry of that one."""
+    return f"{session_id}.{number}"
+
+
+def recorded_session(session_id: str) -> str:
+    """Return the id of the session whose log-in has an entry: this one, or the one that it repeats."""
+    return session_id.partition(".")[0]
 
 
 class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -106,17 +120,19 @@ class Audit:
 
     def entry(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> Statement:
         """Return what records an act, to be written together with it."""
+        return audit_log.insert(self.row(action, org_id=org_id, actor=actor, target=target, detail=detail))
+
+    def row(self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = "") -> AuditRow:
+        """Return the row of an act, for those who need its id."""
         now_ms = self._clock.now_ms()
-        return audit_log.insert(
-            AuditRow(
-                id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
-                org_id=org_id,
-                at_ms=now_ms,
-                actor=actor,
-                action=action.value,
-                target=target,
-                detail=detail,
-            )
+        return AuditRow(
+            id=new_audit_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
+            org_id=org_id,
+            at_ms=now_ms,
+            actor=actor,
+            action=action.value,
+            target=target,
+            detail=detail,
         )
 
     def act_of(self, principal: Principal, action: Action, *, target: str = "", detail: str = "") -> Statement:
@@ -147,7 +163,9 @@ class Audit:
     @unavailable_on_outage
     async def log_in_details(self, org_id: str | None, actors: Collection[str]) -> dict[str, str]:
         """How each of these sessions was begun, by its id; without those that are no longer recorded."""
-        return await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, actors)
+        recorded = {actor: recorded_session(actor) for actor in actors}
+        details = await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, set(recorded.values()))
+        return {actor: details[one] for actor, one in recorded.items() if one in details}
 
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
         """The acts in the caller's organization, newest first. The web layer has checked scope and role."""

@@ -2,15 +2,19 @@
 
 The cookie of a session is a random token of which only the hash is stored. A session ends when it was not used for
 IDLE_MS, after MAX_MS, when it is ended in the console, and with the key that it was begun with. A cookie opens only the
-console, a key only the API.
+console, a key only the API. Log-ins that repeat one with the same key are counted in the entry of that one in the audit
+log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -18,14 +22,15 @@ from msgspec.structs import replace
 
 from matchpod.core.errors import UnauthorizedError
 from matchpod.core.requests.text_rules import printable
-from matchpod.ports import Clock, Database
-from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
+from matchpod.ports import Clock, Database, NothingChangedError, Statement
+from matchpod.service.access.audit import COMMAND_LINE, Action, Audit, recorded_session, repeated_session
 from matchpod.service.access.failed_logins import LogInKind
 from matchpod.service.access.organizations import Access
+from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
 from matchpod.service.common.principals import KeyState, Principal, Role, Scope, principal_of, state_of
-from matchpod.storage import console_sessions, organizations
+from matchpod.storage import audit_log, console_sessions, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.console_sessions import ActiveSessions, ConsoleLink, ConsoleSession
 
@@ -38,6 +43,12 @@ RECORD_USE_MS: Final = 60_000
 MAX_USER_AGENT: Final = 200
 MAX_SESSIONS: Final = 50
 """Sessions of one key, or begun with links for one organization; a new one ends the oldest."""
+LOG_INS_PER_MINUTE: Final = 10
+"""Log-ins with one key per minute: more than people need who share it. Each is a write."""
+REPEAT_MS: Final = HOUR_MS
+"""How long further log-ins with a key are counted in the entry of the first one: the log is kept for a year."""
+MAX_REMEMBERED: Final = 10_000
+"""Keys whose last entry is remembered, in a megabyte or two; the next log-in with others gets its own entry."""
 PAGE_SIZE: Final = 100
 """Sessions per page of a list."""
 LOGIN_PATH: Final = "/console/login/"
@@ -77,6 +88,15 @@ class NewSession(msgspec.Struct, frozen=True):
         return f"NewSession({self.session_id})"
 
 
+class _RecordedLogIn(msgspec.Struct, kw_only=True):
+    """A log-in with a key that has an entry in the audit log, and how many are counted there."""
+
+    act_id: str
+    session_id: str
+    at_ms: int
+    count: int = 1
+
+
 class ConsoleSessions:
     """The sessions of the console."""
 
@@ -88,6 +108,7 @@ class ConsoleSessions:
         access: Access,
         audit: Audit,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        log_ins_per_minute: int = LOG_INS_PER_MINUTE,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -95,6 +116,13 @@ class ConsoleSessions:
         self._audit = audit
         self._failures = access.failures
         self._random_bytes = random_bytes
+        self._log_ins = RateLimiter(
+            log_ins_per_minute, lambda: clock.now_ms() / 1000, owner="this key", unit="log-ins to the console"
+        )
+        self._recorded: OrderedDict[str, _RecordedLogIn] = OrderedDict()
+        """The last entry of each key, oldest first."""
+        self._recording = asyncio.Lock()
+        """Held while a log-in with a key is stored, so that one at the same moment finds its entry."""
 
     # --- log in ---------------------------------------------------------------------------------------------------
 
@@ -122,16 +150,44 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def open_by_key(self, key: str, *, user_agent: str, address: str | None = None) -> NewSession:
-        """Begin a session with an API key; UnauthorizedError if it is not valid, or RateLimitError as for links."""
+        """Begin a session with an API key; UnauthorizedError if it is not valid.
+
+        RateLimitError as for links, or if there were too many log-ins with the key.
+        """
         principal = await self._access.authenticate(
             f"Bearer {key.strip()}", address=lambda: address, kind=LogInKind.CONSOLE_KEY
         )
-        return await self._open(principal.org_id, principal.key_id, user_agent, detail=f"with {principal.key_id}")
+        self._log_ins.acquire(principal.key_id)
+        async with self._recording:
+            recorded = self._recorded.get(principal.key_id)
+            if recorded is not None and self._clock.now_ms() - recorded.at_ms < REPEAT_MS:
+                with suppress(NothingChangedError):  # the entry is gone: this one gets its own
+                    return await self._open_repeated(principal, recorded, user_agent)
+            return await self._open(principal.org_id, principal.key_id, user_agent, detail=_with_key(principal))
 
     async def _open(self, org_id: str | None, key_id: str | None, user_agent: str, *, detail: str) -> NewSession:
+        session_id = f"ses_{self._random_bytes(_ID_RANDOM_BYTES).hex()}"
+        act = self._audit.row(Action.LOGGED_IN, org_id=org_id, actor=session_id, detail=detail)
+        opened = await self._insert(session_id, org_id, key_id, user_agent, record=audit_log.insert(act))
+        if key_id is not None:
+            self._recorded.pop(key_id, None)
+            self._recorded[key_id] = _RecordedLogIn(act_id=act.id, session_id=session_id, at_ms=act.at_ms)
+            if len(self._recorded) > MAX_REMEMBERED:
+                self._recorded.popitem(last=False)
+        return opened
+
+    async def _open_repeated(self, principal: Principal, recorded: _RecordedLogIn, user_agent: str) -> NewSession:
+        recorded.count += 1
+        session_id = repeated_session(recorded.session_id, recorded.count)
+        record = audit_log.set_detail(recorded.act_id, f"{_with_key(principal)}, {recorded.count} times")
+        return await self._insert(session_id, principal.org_id, principal.key_id, user_agent, record=record)
+
+    async def _insert(
+        self, session_id: str, org_id: str | None, key_id: str | None, user_agent: str, *, record: Statement
+    ) -> NewSession:
         now_ms, cookie = self._clock.now_ms(), self._new_token()
         session = ConsoleSession(
-            id=f"ses_{self._random_bytes(_ID_RANDOM_BYTES).hex()}",
+            id=session_id,
             token_hash=_hash(cookie),
             org_id=org_id,
             key_id=key_id,
@@ -140,7 +196,6 @@ class ConsoleSessions:
             expires_at_ms=now_ms + MAX_MS,
             user_agent=printable(user_agent[:MAX_USER_AGENT]),
         )
-        record = self._audit.entry(Action.LOGGED_IN, org_id=org_id, actor=session.id, detail=detail)
         surplus = console_sessions.end_oldest(org_id, key_id, keep=MAX_SESSIONS - 1)
         await self._db.write([surplus, console_sessions.insert(session), record])
         _log.info("logged in", extra={"session_id": session.id, "org_id": org_id, "key_id": key_id})
@@ -202,8 +257,10 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         """End the session of a user."""
-        record = self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id)
-        await self._db.write([console_sessions.end(user.session_id), record])
+        statements = [console_sessions.end(user.session_id)]
+        if recorded_session(user.session_id) == user.session_id:  # otherwise its log-in has no entry either
+            statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
+        await self._db.write(statements)
 
     @unavailable_on_outage
     async def end(self, user: ConsoleUser, session_id: str) -> bool:
@@ -249,6 +306,10 @@ def is_active(session: ConsoleSession, key: ApiKey | None, now_ms: int) -> bool:
 
 def _is_over(session: ConsoleSession, now_ms: int) -> bool:
     return session.expires_at_ms <= now_ms or session.seen_at_ms + IDLE_MS <= now_ms
+
+
+def _with_key(principal: Principal) -> str:
+    return f"with {principal.key_id}"
 
 
 def _hash(token: str) -> str:

@@ -62,10 +62,10 @@ class KeyManagement:
         return await self._access.revoke_key(key_id, actor=actor)
 
     @unavailable_on_outage
-    async def webhook_secret(self, org_name: str) -> str:
-        """The secret that the organization's callbacks are signed with."""
+    async def reveal_webhook_secret(self, org_name: str, *, actor: str) -> str:
+        """The secret that the organization's callbacks are signed with, to be shown."""
         try:
-            return await self._access.webhook_secret(org_name)
+            return await self._access.reveal_webhook_secret(org_name, actor=actor)
         except AccessError as exc:
             raise UnavailableError(str(exc)) from exc
 

@@ -235,6 +235,13 @@ class Access:
         except ValueError as exc:
             raise AccessError(f"The webhook secret of {org_name} cannot be decrypted: {exc}.") from exc
 
+    async def reveal_webhook_secret(self, org_name: str, *, actor: str = COMMAND_LINE) -> str:
+        """The same, to be shown: it is recorded first, so that it is never shown without a record."""
+        secret = await self.webhook_secret(org_name)
+        organization = await self._organization(org_name)
+        await self._db.write([self._audit.entry(Action.SECRET_REVEALED, org_id=organization.id, actor=actor)])
+        return secret
+
     async def replace_webhook_secret(self, org_name: str, *, keeps_old: bool = True, actor: str = COMMAND_LINE) -> str:
         """Replace the webhook secret, from the next delivery attempt on; return the new one.
 

@@ -31,11 +31,13 @@ from matchpod.ports import (
     Vault,
 )
 from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
+from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.metrics import Metrics
 from matchpod.storage import organizations, outbox, servers
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow, DueCallback
+from matchpod.storage.servers import CallbackTerms
 
 MAX_ATTEMPTS: Final = 2
 """Attempts per callback, unless more are requested; documented for callers."""
@@ -97,6 +99,7 @@ class CallbackDispatcher:
         clock: Clock,
         vault: Vault,
         sender: CallbackSender,
+        private_callbacks: PrivateCallbacks,
         metrics: Metrics,
         owner: str,
         version: str,
@@ -109,6 +112,7 @@ class CallbackDispatcher:
         self._clock = clock
         self._vault = vault
         self._sender = sender
+        self.private_callbacks = private_callbacks
         self._metrics = metrics
         metrics.callback_attempts.preset(("delivered", "refused", "no_answer"))
         self._owner = owner
@@ -242,8 +246,10 @@ class CallbackDispatcher:
 
     async def _deliver(self, row: CallbackRow) -> None:
         try:
-            context = await self._trace_context(row)
-            request = await self._request(row, context)
+            read = partial(servers.callback_terms, self._db, row.server_id)
+            terms = await self._retry_while_unavailable(read)
+            context = None if terms is None else self._spans.callback_context(row, terms.settings)
+            request = await self._request(row, terms, context)
             began_ms = self._clock.now_ms()
             # After waiting for the database, the lease may be too short for an attempt: leave it to the next claim.
             if request is None or began_ms + self._limits.attempt_s * 1000 > (row.lease_until_ms or 0):
@@ -261,12 +267,9 @@ class CallbackDispatcher:
             _log.exception("callback failed, will be retried", extra=_log_fields(row))
             self._metrics.crashes.inc("callbacks")
 
-    async def _trace_context(self, row: CallbackRow) -> TraceContext | None:
-        read = partial(servers.stored_settings, self._db, row.server_id)
-        settings = await self._retry_while_unavailable(read)
-        return None if settings is None else self._spans.callback_context(row, settings)
-
-    async def _request(self, row: CallbackRow, context: TraceContext | None) -> CallbackRequest | Delivery | None:
+    async def _request(
+        self, row: CallbackRow, terms: CallbackTerms | None, context: TraceContext | None
+    ) -> CallbackRequest | Delivery | None:
         """The request to send, or a failed delivery if the callback can never be signed.
 
         None if its secrets cannot be decrypted: no attempt is made, so it is delivered once the vault key is right.
@@ -294,7 +297,13 @@ class CallbackDispatcher:
             return self._unsendable(row, str(exc))
         if context is not None:
             headers[TRACEPARENT] = context.header
-        return CallbackRequest(url=row.url, headers=headers, body=row.body, org_id=row.org_id)
+        return CallbackRequest(
+            url=row.url,
+            headers=headers,
+            body=row.body,
+            org_id=row.org_id,
+            allow_private=self.private_callbacks.may_send(None if terms is None else terms.callback_private),
+        )
 
     def _old_secrets(self, organization: Organization) -> list[str]:
         """The secret before the current one, as long as it signs too."""

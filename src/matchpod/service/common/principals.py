@@ -24,6 +24,17 @@ MANAGERS: Final = (Role.OWNER, Role.ADMIN)
 """The roles that may create, cancel and send again."""
 
 
+class Audience(StrEnum):
+    """What of a match a key sees beyond what all keys of its organization see."""
+
+    MEMBERS = "members"
+    """Nothing."""
+    MANAGERS = "managers"
+    """Who created it, and the whole callback URL."""
+    CREATORS = "creators"
+    """Also passwords: the key could have created it."""
+
+
 class Scope(StrEnum):
     """What a key may access."""
 
@@ -58,6 +69,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def may_create(self) -> bool:
         """True if the key can create and cancel matches."""
         return Scope.SERVERS_WRITE in self.scopes and self.role in MANAGERS
+
+    @property
+    def audience(self) -> Audience:
+        """What it sees of a match."""
+        if self.role not in MANAGERS:
+            return Audience.MEMBERS
+        return Audience.CREATORS if Scope.SERVERS_WRITE in self.scopes else Audience.MANAGERS
 
 
 class OrganizationView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

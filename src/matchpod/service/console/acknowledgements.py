@@ -13,7 +13,8 @@ from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import Principal
-from matchpod.storage import acknowledgements, api_keys
+from matchpod.service.console.actors import actor_name
+from matchpod.storage import acknowledgements
 from matchpod.storage.acknowledgements import Acknowledgement
 
 _log = logging.getLogger(__name__)
@@ -77,7 +78,4 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    actor = found.acknowledged_by
-    key = await api_keys.get(db, actor) if actor is not None else None
-    who = "" if actor is None else "a link" if key is None else key.name or f"{key.prefix}…"
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=who)
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))

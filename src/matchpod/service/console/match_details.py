@@ -21,13 +21,22 @@ from matchpod.ports import Clock, Database
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
+from matchpod.service.console.actors import actor_name
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.regions.regions import Regions
 from matchpod.service.views.callbacks import CallbackItem, callback_item
 from matchpod.service.views.endings import ending_of
-from matchpod.service.views.match_summary import MatchMap, MatchSummary, has_ended, match_map, phase_of, summarize
+from matchpod.service.views.match_summary import (
+    MatchMap,
+    MatchSummary,
+    has_ended,
+    match_map,
+    phase_of,
+    summarize,
+    visible_row,
+)
 from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
@@ -104,7 +113,9 @@ class MatchDetails:
         is_canceled = has_ended(row) and row.reason is not None
         situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
-        summary = summarize(row, await ending_of(self._db, row.id, row), progress=progress)
+        summary = summarize(
+            visible_row(row, principal.audience), await ending_of(self._db, row.id, row), progress=progress
+        )
         return MatchDetail(
             **asdict(summary),
             is_fast=region is not None and region.speed != 1.0,
@@ -148,6 +159,12 @@ class MatchDetails:
         # Other errors are about the region, and for operators only.
         error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
         return FailureDetail(error=error, last_lines=last_lines([entry.body for entry in reversed(newest)]))
+
+    @unavailable_on_outage
+    async def created_by(self, principal: Principal, server_id: str) -> str:
+        """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
+        row = visible_row(await self._own_row(principal, server_id), principal.audience)
+        return await actor_name(self._db, row.created_by)
 
     async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
         seq, own = 0, ("", row.attempt)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from typing import Final
 
 from matchpod.ports import Database
 from matchpod.service.access.audit import Action, Audit
 from matchpod.storage import region_flags, withheld_servers
 from matchpod.storage.withheld_servers import WithheldServer
+
+MAX_NAMED: Final = 20
+"""Servers that the record of a sweep names; usually there are a few."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +45,9 @@ class RegionSwitch:
         """Let the next sweep release the servers that are withheld now, and return them; None as above."""
         found = await self.withheld(code)
         if found:
-            detail = f"sweep of {len(found)} servers confirmed"
-            record = self._audit.entry(Action.REGION_CHANGED, org_id=None, actor=actor, target=code, detail=detail)
+            more = f" and {len(found) - MAX_NAMED} others" if len(found) > MAX_NAMED else ""
+            detail = ", ".join(one.server_id for one in found[:MAX_NAMED]) + more
+            record = self._audit.entry(Action.SWEEP_CONFIRMED, org_id=None, actor=actor, target=code, detail=detail)
             await self._db.write([*(withheld_servers.confirm(code, one.server_id) for one in found), record])
             _log.info("sweep confirmed", extra={"region": code, "count": len(found), "actor": actor})
         return found

@@ -1,6 +1,6 @@
 """Keep the JSON of servers that were requested, so that an answer that did not change is not built again.
 
-An answer depends on the columns of the row, on the state of the match and on whether the caller sees passwords, and on
+An answer depends on the columns of the row, on the state of the match and on what the caller may see of it, and on
 nothing else: it is used only if all three are the same. Whose server it is has to be checked by the caller of `find`.
 """
 
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from matchpod.ports import Row
+from matchpod.service.common.principals import Audience
 from matchpod.service.match_log.fold import LiveState
 
 MAX_KEPT: Final = 1_000
@@ -33,29 +34,29 @@ class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
 
 
 class EncodedServers:
-    """The latest answer for each server, for callers who see passwords and for those who do not."""
+    """The latest answer for each server and each audience."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
         self._max_kept = max_kept
-        self._kept: OrderedDict[tuple[str, bool], EncodedServer] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, Audience], EncodedServer] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def latest(self, server_id: str, *, shows_passwords: bool) -> EncodedServer | None:
+    def latest(self, server_id: str, *, audience: Audience) -> EncodedServer | None:
         """Return the latest answer, which may be outdated."""
-        return self._kept.get((server_id, shows_passwords))
+        return self._kept.get((server_id, audience))
 
     def find(
-        self, server_id: str, columns: Row, state: LiveState | None, *, shows_passwords: bool
+        self, server_id: str, columns: Row, state: LiveState | None, *, audience: Audience
     ) -> EncodedServer | None:
         """Return the latest answer if nothing that it depends on has changed."""
-        kept = self._kept.get((server_id, shows_passwords))
+        kept = self._kept.get((server_id, audience))
         return kept if kept is not None and kept.state is state and kept.columns == columns else None
 
-    def keep(self, server_id: str, encoded: EncodedServer, *, shows_passwords: bool) -> None:
+    def keep(self, server_id: str, encoded: EncodedServer, *, audience: Audience) -> None:
         """Keep an answer in place of the one before."""
-        key = (server_id, shows_passwords)
+        key = (server_id, audience)
         self._kept[key] = encoded
         self._kept.move_to_end(key)
         if len(self._kept) > self._max_kept:

@@ -28,7 +28,15 @@ from matchpod.service.views.endings import (
 )
 from matchpod.service.views.history import ListPage
 from matchpod.service.views.match_summary import summarize
-from matchpod.service.views.servers import AsGiven, PublicStatus, RegionCode, ServerId, StoredPhase
+from matchpod.service.views.servers import (
+    AsGiven,
+    CallbackUrl,
+    CreatedBy,
+    PublicStatus,
+    RegionCode,
+    ServerId,
+    StoredPhase,
+)
 from matchpod.storage.match_lists import ListedMap, maps_of_listed
 from matchpod.storage.servers import ServerSummary
 
@@ -52,7 +60,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     maps: MapStates
     ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
     port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
-    callback_url: AsGiven
+    callback_url: CallbackUrl
     external_match_id: AsGiven
     game_type: Annotated[str, Meta(description="Always `cs2`.")]
     created_at: IsoTime
@@ -63,6 +71,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: AbsentPlayers
     log_complete: LogComplete
     error: ErrorSentence
+    created_by: CreatedBy
 
 
 class ServersPage(ListPage, frozen=True, kw_only=True, rename="camel"):
@@ -120,4 +129,4 @@ def _state(one: ListedMap) -> MapState:
 
 
 def _item(row: ServerSummary, ending: Ending, maps: StoredMaps) -> ServerItem:
-    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE)
+    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE, created_by=row.created_by)

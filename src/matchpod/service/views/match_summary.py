@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
+from msgspec.structs import replace
 
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.masked_urls import mask_url
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.result import iso_time
+from matchpod.service.common.principals import Audience
 from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import IN_PROGRESS, Ending
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerSummary
+
+_Row = TypeVar("_Row", bound=ServerSummary)
 
 
 class MatchSummary(Ending, frozen=True, kw_only=True):
@@ -66,6 +73,13 @@ class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
 def match_map(row: MapRow) -> MatchMap:
     """The map of a row."""
     return view_of(MatchMap, row)
+
+
+def visible_row(row: _Row, audience: Audience) -> _Row:
+    """The row without what this audience may not see of it: who created the match, secrets in its callback URL."""
+    if audience is not Audience.MEMBERS:
+        return row
+    return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
 
 def summarize(

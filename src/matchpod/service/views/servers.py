@@ -39,6 +39,20 @@ PublicStatus = Annotated[
     ServerStatus, Meta(description="Players may connect while it is `running`; `stopped` and `failed` are final.")
 ]
 AsGiven = Annotated[str | None, Meta(description="As given at creation, or null.")]
+CreatedBy = Annotated[
+    str | None,
+    Meta(
+        description="Who created the match: the id of a key (`key_…`), or of a session of the console (`ses_…`) that "
+        "was begun with a link. Null for keys of the role `member`, and for matches of earlier versions."
+    ),
+]
+CallbackUrl = Annotated[
+    str | None,
+    Meta(
+        description="As given at creation, or null. For keys of the role `member`, all values of its query are hidden "
+        "as `***`."
+    ),
+]
 
 
 Phase = Annotated[
@@ -63,7 +77,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     phase: Phase
     ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
     port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
-    callback_url: AsGiven
+    callback_url: CallbackUrl
     external_match_id: AsGiven
     game_type: Annotated[str, Meta(description="Always `cs2`.")]
     created_at: IsoTime
@@ -118,6 +132,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             "that cannot create matches, and unless the server is running."
         ),
     ] = msgspec.UNSET
+    created_by: CreatedBy | msgspec.UnsetType = msgspec.UNSET
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -187,6 +202,7 @@ def server_view(
         roster=msgspec.Raw(roster),
         last_heard_at=state.last_heard_at,
         connect=connect,
+        created_by=row.created_by,
     )
 
 

@@ -1,12 +1,14 @@
-"""Which addresses are public, compared with the IANA registries of special-purpose addresses."""
+"""Which addresses are public, compared with the IANA registries, and which hosts in URLs are private or loopback."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from matchpod.adapters.public_addresses import is_public
+from matchpod.core.requests.addresses import is_loopback, is_public, private_host
 
 # The registries as of November 2026: every block that is not globally reachable, or for which that is undefined.
 # Blocks of IPv6 addresses that contain an IPv4 address are in tests of their own.
@@ -94,3 +96,56 @@ def test_local_translator_with_an_unknown_prefix_length_is_not_public() -> None:
 )
 def test_invalid_and_scoped_addresses_are_not_public(text: str) -> None:
     assert not is_public(text)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://127.0.0.1:9000/", "127.0.0.1"),
+        ("https://10.1.2.3", "10.1.2.3"),
+        ("http://192.168.0.1./over", "192.168.0.1"),
+        ("http://169.254.169.254/latest", "169.254.169.254"),
+        ("http://[::1]:9000/", "::1"),
+        ("http://[fd00::1]/", "fd00::1"),
+        ("http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1"),
+        ("http://LOCALHOST:9000/", "localhost"),
+        ("http://api.localhost/", "api.localhost"),
+        ("http://localhost./", "localhost"),
+        ("http://127.1/", "127.1"),
+        ("http://0x7f.1/", "0x7f.1"),
+        ("http://0177.0.0.01/", "0177.0.0.01"),
+        ("http://2130706433/", "2130706433"),
+        ("http://0/", "0"),
+        ("http://8.8.8.8/", None),
+        ("http://134744072/", None),
+        ("http://[2606:4700::1111]/", None),
+        ("https://caller.example/127.0.0.1", None),
+        ("https://localhost.example/", None),
+        ("https://10.example/", None),
+        ("https://1.2.3.4.5/", None),
+        ("https://127.0.0.256/", None),
+        ("https://4294967296/", None),
+        ("https://08.1/", None),
+    ],
+)
+def test_host_of_a_url_is_private_if_it_is_an_address_that_is_not_public_in_any_notation(
+    url: str, host: str | None
+) -> None:
+    assert private_host(url) == host
+
+
+@given(st.ip_addresses(v=4))
+def test_address_is_private_in_every_notation_if_it_is_in_one(ip: IPv4Address) -> None:
+    number = int(ip)
+    notations = (str(ip), str(number), hex(number), f"0{number:o}", f"{number >> 24}.{number & 0xFFFFFF}")
+    assert {private_host(f"http://{text}/") is None for text in notations} == {is_public(str(ip))}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost"])
+def test_loopback_is_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "::", "::ffff:10.0.0.1", "localhost.example", "", "x"])
+def test_other_addresses_and_names_are_not(host: str) -> None:
+    assert not is_loopback(host)

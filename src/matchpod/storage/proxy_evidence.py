@@ -1,0 +1,23 @@
+"""Store that a request has reached the service through a proxy: once for the installation, and never deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.ports import Database, Statement
+
+_NAME: Final = "proxy_evidence"
+
+
+async def find(db: Database) -> str | None:
+    """Return the header that showed the proxy; None if none was seen."""
+    row = await db.read_one("SELECT value FROM installation WHERE name = :name", {"name": _NAME})
+    return None if row is None else msgspec.convert(row[0], str)
+
+
+async def store(db: Database, header: str) -> None:
+    """Store the header, unless one is stored already."""
+    insert = "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+    await db.write([Statement(insert, {"name": _NAME, "value": header})])

@@ -1,0 +1,42 @@
+"""Find signs of a proxy in a request: it was sent to another host than this machine, or forwarded for another one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from matchpod.core.requests.addresses import is_loopback
+from matchpod.core.requests.text_rules import printable
+from matchpod.web.http.responses import Header
+
+_NAMES: Final = frozenset({b"host", b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+_FORWARDED: Final = re.compile(r'(?i)(?:^|[;,\s])(?:for|host)\s*=\s*("[^"]*"|[^;,\s]*)')
+"""The addresses and hosts in a Forwarded header (RFC 7239)."""
+_PORT: Final = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d*)?|(?P<host>[^:]*):\d*")
+_UNSPECIFIED: Final = ("0.0.0.0", "::")
+"""Programs on this machine reach it with these too."""
+
+
+def proxy_sign(headers: Sequence[Header]) -> str | None:
+    """Return the first header that names another machine, with that name; None if there is none."""
+    for name, value in headers:
+        if name in _NAMES:
+            for host in _hosts(name, value.decode("latin-1")):
+                if not _is_local(host):
+                    return f"{name.decode()}: {printable(host.strip())}"
+    return None
+
+
+def _hosts(name: bytes, text: str) -> Sequence[str]:
+    if name == b"forwarded":
+        return [one.strip('"') for one in _FORWARDED.findall(text)]
+    return text.split(",")
+
+
+def _is_local(text: str) -> bool:
+    host = text.strip()
+    if parts := _PORT.fullmatch(host):
+        host = parts["ipv6"] or parts["host"] or ""
+    host = host.lower().removesuffix(".")
+    return not host or host in _UNSPECIFIED or is_loopback(host) or host.endswith(".localhost")
