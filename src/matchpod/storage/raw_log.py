@@ -96,8 +96,13 @@ def append(
 
 async def newest_seq(db: Database, server_id: str) -> int:
     """Return the number of a server's newest entry; 0 if there is none."""
-    row = await db.read_one("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
-    return 0 if row is None else msgspec.convert(row[0], int)
+    return (await head(db, server_id))[0]
+
+
+async def head(db: Database, server_id: str) -> tuple[int, int]:
+    """Return the number of a server's newest entry, and all bytes that were stored in its log."""
+    row = await db.read_one("SELECT seq, bytes FROM raw_log_heads WHERE server_id = :id", {"id": server_id})
+    return (0, 0) if row is None else msgspec.convert(row, tuple[int, int])
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:

@@ -363,6 +363,9 @@ _TRUST = (
     "ALTER TABLE heartbeats ADD COLUMN silences BLOB",
 )
 
+# The bytes in a match's log up to `log_from_seq`: those of earlier servers do not count for its quota.
+_OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -387,6 +390,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _ACKNOWLEDGEMENTS,
     _HEARTBEATS,
     _TRUST,
+    _OWN_BYTES,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -333,10 +333,11 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region) -> None:
     # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
     # The time to join counts from the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
-    log_from_seq = await raw_log.newest_seq(deps.db, row.id)
+    log_from_seq, log_from_bytes = await raw_log.head(deps.db, row.id)
+    log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
     cleared = dict.fromkeys(("slot", "allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
     wake = servers.wake_waiting(region.code, deps.clock.now_ms(), limit=1)
-    await lease.change(slots.free(row.id), wake, log_from_seq=log_from_seq, **tokens, **cleared)
+    await lease.change(slots.free(row.id), wake, **log_from, **tokens, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
