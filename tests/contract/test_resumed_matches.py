@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from time import monotonic
 
 import msgspec
 import pytest
@@ -10,11 +13,12 @@ import pytest
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.match_commands import start_commands
-from matchpod.ports import Database
+from matchpod.ports import Database, Statement
 from matchpod.service.match_log.fold import CATCH_UP_MS
 from matchpod.service.runner.intervals import Intervals
-from matchpod.storage import snapshots
+from matchpod.storage import snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS
+from matchpod.storage.unfinished import RESUMING
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, callback_fields, open_world, play_undisturbed
 from tests.contract.same_result import assert_same_match
@@ -177,6 +181,38 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
         assert outcome.result is not None
         result = json.loads(outcome.result)
         assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
+
+
+async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_no_attempt(db: Database) -> None:
+    try_s = 2.0
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create("srv_2", scenario="no_show")
+        await world.until_driven("srv_2")
+        dead.db.crashes_before = "running_at_ms = "
+        await world.create()
+        await world.until(dead.has_died, "the process died")
+        await dead.kill()
+        await unfinished.begin(db, "srv_2", RESUMING, "dead")
+        await db.write([Statement("UPDATE servers SET lease_until_ms = lease_until_ms * 2 WHERE id = 'srv_1'")])
+        world.clock.ahead_ms += LEASE_MS
+        is_trying, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def hold_trial(statements: Sequence[Statement]) -> None:
+            if any("INSERT INTO unfinished_entries" in one.sql for one in statements):
+                is_trying.set()
+                await may_go_on.wait()
+
+        successor = world.start("successor", intervals=Intervals(try_s=try_s, min_try_s=try_s))
+        successor.db.before_write = hold_trial
+        await is_trying.wait()
+        await db.write([Statement("UPDATE servers SET lease_until_ms = NULL WHERE id = 'srv_1'")])
+        await world.until(lambda: successor.deps.suspects.resuming_count == 2, "the other match waits")
+        waiting_s = monotonic()
+        await world.until(lambda: monotonic() > waiting_s + 1.5 * try_s, "it has waited for longer than an attempt")
+        assert (await world.row()).tries == 0
+        may_go_on.set()
+        await world.until_driven()
 
 
 @pytest.mark.parametrize(
