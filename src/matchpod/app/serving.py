@@ -15,7 +15,7 @@ import resource
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
 from matchpod.app.resources import Resources, ResourcesError, check_vault_key, make_folder, open_resources
 from matchpod.ports import DatabaseError
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.settings import Settings
 from matchpod.storage import servers
 from matchpod.web.http.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
@@ -152,7 +153,7 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _count_unfinished(service, unfinished)
+            await record_deaths(service.deps.suspects, unfinished)
             await _check_fleets(service)
         else:
             service.readiness.serve_reads_only(read_only)
@@ -191,6 +192,21 @@ async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
         prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
         await prepare(resources.db, resources.clock.now_ms())
     return read_only
+
+
+async def record_deaths(suspects: Suspects, records: Mapping[Path, tuple[str, int] | None]) -> None:
+    """Record during which entries earlier processes died, by their files, which are then deleted.
+
+    If the answer of the database is lost, the next start records the death again: the name of the file makes it one.
+    """
+    for path, entry in records.items():
+        try:
+            if entry is not None:
+                await suspects.record_death(*entry, path.name)
+        except DatabaseError as exc:
+            _log.warning("death of a process not recorded", extra={"file": path, "error": str(exc)})
+        else:
+            path.unlink(missing_ok=True)
 
 
 class ServiceProcess:
@@ -373,14 +389,6 @@ def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, 
         return BegunEntryFile(folder), records_of_dead_processes(folder)
     except OSError as exc:
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
-
-
-async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int] | None]) -> None:
-    """Count the entries during which earlier processes died."""
-    for path, entry in records.items():
-        if entry is not None:
-            await service.deps.suspects.count(*entry)
-        path.unlink(missing_ok=True)
 
 
 async def _check_fleets(service: Service) -> None:
