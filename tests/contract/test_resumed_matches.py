@@ -13,10 +13,13 @@ import pytest
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.match_commands import start_commands
-from matchpod.ports import Database, Statement
-from matchpod.service.match_log.fold import CATCH_UP_MS
+from matchpod.ports import Database, Statement, Value
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.replay import replay
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.runner.intervals import Intervals
-from matchpod.storage import snapshots, unfinished
+from matchpod.storage import raw_log, snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS
 from matchpod.storage.unfinished import RESUMING
 from tests.contract import databases
@@ -136,6 +139,37 @@ async def test_process_that_stops_saves_what_it_has_applied(db: Database) -> Non
         resumed = await world.until_driven()
         assert resumed is not live
         await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
+
+
+@pytest.mark.parametrize("stored", [0, 5], ids=["fewer", "more"])
+async def test_process_that_stops_saves_nothing_that_the_database_has_lost(db: Database, stored: int) -> None:
+    """It stops right after a failover to a standby without the last entries, whose numbers may be used again."""
+    async with open_world(db) as world:
+        process = world.start(intervals=Intervals(watch_s=600.0))
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        live = await world.until_driven()
+        await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
+        kept = live.seq - 3
+        of_entries: dict[str, Value] = {"kept": kept}
+        await db.write(
+            [
+                Statement("DELETE FROM raw_log WHERE seq > :kept", of_entries),
+                Statement("UPDATE raw_log_heads SET seq = :kept", of_entries),
+                Statement("DELETE FROM snapshots WHERE seq > :kept", of_entries),
+            ]
+        )
+        for _ in range(stored):
+            observed = raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=1, headers=b"{}", body=b"")
+            await db.write(observed)
+        await process.end()
+        saved = await snapshots.load(db, "srv_1")
+        if saved is not None:  # an older one, or one of the match loaded again
+            found = Fold.load(saved.state)
+            expected = await replay(db, await world.row(), world.speed, turns=FoldTurns(), last_seq=saved.seq)
+            assert (found.match, found.last_ms, found.heard_ms) == (expected.match, expected.last_ms, expected.heard_ms)
+            assert saved.seq <= await raw_log.newest_seq(db, "srv_1")
 
 
 async def test_servers_of_many_resumed_matches_are_not_asked_at_once(db: Database) -> None:
