@@ -146,6 +146,7 @@ class Process:
         name: str,
         clock: ShiftedClock,
         speed: float = SPEED,
+        quota_bytes: int | None = None,
         **changed: object,
     ) -> None:
         self.base = f"http://{name}.example"
@@ -185,7 +186,7 @@ class Process:
             urls=IngestUrls(self.base),
             regions=self.deps.regions,
             turns=self.deps.turns,
-            quota_bytes=None,
+            quota_bytes=quota_bytes,
         )
         region.add_ingest(self.base, self.ingest)
         self._task = asyncio.create_task(self.supervisor.run())
@@ -221,9 +222,17 @@ class World:
         self.region = region
         self.processes: list[Process] = []
 
-    def start(self, name: str = "one", **changed: object) -> Process:
+    def start(self, name: str = "one", *, quota_bytes: int | None = None, **changed: object) -> Process:
         """Start a process; `changed` are dependencies that are not as usual, such as `intervals`."""
-        process = Process(self.db, self.region, name=name, clock=self.clock, speed=self.speed, **changed)
+        process = Process(
+            self.db,
+            self.region,
+            name=name,
+            clock=self.clock,
+            speed=self.speed,
+            quota_bytes=quota_bytes,
+            **changed,
+        )
         self.processes.append(process)
         return process
 

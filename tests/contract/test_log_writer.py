@@ -18,12 +18,13 @@ from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
+from tests.unit.service.match_log.test_fold import recorded, row_of
 
 harness = databases.mostly_sqlite_harness
 
 
-def post(body: bytes) -> tuple[NewEntry]:
-    return (NewEntry(kind=EntryKind.LOG, received_ms=1, body=body),)
+def post(body: bytes, attempt: str = "") -> tuple[NewEntry]:
+    return (NewEntry(kind=EntryKind.LOG, received_ms=1, body=body, attempt=attempt),)
 
 
 def bodies_in(statements: Sequence[Statement]) -> list[object]:
@@ -221,14 +222,20 @@ def test_ticks_are_further_apart_with_more_matches(matches: int, distance_s: flo
 
 async def test_match_lacks_a_post_until_it_is_stored(db: Database) -> None:
     counting, matches, told = CountingDatabase(db), LocalMatches(), Told()
-    live = LocalMatch("srv_1", cast(Fold, None), 0)
+    row = row_of(recorded().settings, id="srv_1")
+    live = LocalMatch("srv_1", Fold.begin(row, 1.0), 0)
     matches.add(live)
     writer = LogWriter(counting, matches, FoldTurns(), distance_of=lambda _: 0.0)
     counting.error = DatabaseError("a value does not fit")
-    writer.add("srv_1", post(b"bad"), told.note(1))
+    with pytest.raises(DatabaseError):
+        await writer.append("srv_1", post(b"bad", "of a server that was replaced"))
+    assert not live.lacks_post, "it is not awaited"
+    writer.add("srv_1", post(b"bad", row.attempt), told.note(1))
     await told.is_complete.wait()
     assert live.lacks_post
     await writer.append("srv_1", [NewEntry(kind=EntryKind.REPORT, received_ms=2, body=b"{}")])
     assert live.lacks_post, "a report is no post"
-    await writer.append("srv_1", post(b"again"))
+    await writer.append("srv_1", post(b"again", "of a server that was replaced"))
+    assert live.lacks_post, "it is another server's"
+    await writer.append("srv_1", post(b"again", row.attempt))
     assert not live.lacks_post

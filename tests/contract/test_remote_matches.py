@@ -20,7 +20,7 @@ from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold, LiveState
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
-from matchpod.service.match_log.replay import PAGE_ENTRIES
+from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
@@ -350,6 +350,19 @@ async def test_match_that_was_read_from_its_snapshot_only_notices_a_shorter_log(
     await lose_entries(db, kept)
     await db.write([snapshots.delete(row.id)])
     assert await remote.state(row) == expected_state(entries[:kept])
+
+
+async def test_snapshot_that_is_ahead_of_the_log_is_ignored(db: Database) -> None:
+    row = await create_match(db)
+    entries, kept = recorded().entries, middle() - 9
+    fold = Fold.begin(row, 1.0)
+    for entry in entries[: middle()]:
+        fold.apply(entry)
+    await store(db, entries[:kept])
+    await db.write(snapshots.save(row.id, row.fence, Snapshot(middle(), fold.dump())))
+    assert await remote_matches(db).state(row) == expected_state(entries[:kept])
+    found, seq = await open_match(db, row, 1.0, turns=FoldTurns())
+    assert (found.dump(), seq) == (Fold.begin(row, 1.0).dump(), 0)
 
 
 async def test_match_is_kept_if_its_log_was_compressed_or_deleted_after_its_retention(db: Database) -> None:

@@ -9,17 +9,20 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, GameServer, ServerOrder
+from matchpod.service.ingest.posts import OPEN_FOR_MS, Receipt
 from matchpod.service.ingest.tokens import IngestTokens
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.live import LocalMatch
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.driven_matches import Process, callback_fields, open_world, play_undisturbed
 from tests.contract.simulated_region import SimulatedRegion
-from tests.contract.test_ingest import server
+from tests.contract.test_ingest import LINE, POSTED, REPORT, server
+from tests.contract.test_ingest import World as IngestWorld
 from tests.unit.service.match_log.test_fold import recorded
-from tests.vaults import tokens_of
+from tests.vaults import stored_tokens, tokens_of
 
 harness = databases.harness
 
@@ -91,6 +94,107 @@ async def test_driving_process_stops_to_believe_the_tokens_of_a_replaced_server(
         await world.until_phase(ServerPhase.RUNNING)
         await world.until_driven()
         assert not process.ingest.take_log(old.log, (), FOREIGN[1].body, lambda _: None)
+
+
+async def test_bytes_of_a_server_that_was_replaced_do_not_count_for_the_quota(db: Database) -> None:
+    """It posts more than a match may store, and is replaced before its match is read."""
+    quota_bytes = 2_000_000
+    expected = await play_undisturbed(db, SEED)
+    async with open_world(db, kind=HeldRegion) as world:
+        await world.create(seed=SEED)
+        old = tokens_of(await world.row())
+        processes = [world.start(name, quota_bytes=quota_bytes) for name in ("one", "two")]
+        await world.until(lambda: bool(world.region.orders), "the first server is ordered")
+        flood = msgspec.structs.replace(FOREIGN[0], headers=b"{}", body=LINE * (quota_bytes // len(LINE) // 4))
+        for process in processes * 3:
+            await send(process, old, flood, in_one_segment=False)
+        assert await raw_log.has_kind(
+            db, "srv_1", EntryKind.OVER_QUOTA, after_seq=0, attempt=(await world.row()).attempt
+        )
+        assert isinstance(world.region, HeldRegion)
+        world.region.may_fail.set()
+        row = await world.until_row(lambda row: row.log_token_hash != servers.token_hash(old.log), "it is replaced")
+        assert row.log_from_bytes > quota_bytes, "also before the next server is configured: it may report already"
+        outcome = await world.outcome()
+    assert callback_fields(outcome) == expected
+    _, stored_bytes = await raw_log.head(db, "srv_1")
+    assert stored_bytes - (await world.row()).log_from_bytes < quota_bytes / 2
+
+
+async def test_server_that_replaces_another_has_the_same_quota(db: Database) -> None:
+    await servers.create(db, server(log_from_bytes=10 * len(LINE)), idempotency=None)
+    await db.write(
+        raw_log.append("srv_1", EntryKind.LOG, received_ms=1, headers=b"{}", body=LINE * 10, attempt="the first")
+    )
+    world = IngestWorld(db, quota_bytes=2 * len(LINE))
+    for _ in range(2):
+        assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG] * 3
+    assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    assert (await world.stored())[-1].kind == EntryKind.OVER_QUOTA
+
+
+SENT = (
+    (EntryKind.REPORT, b'{"event":"series_end","matchid":7,"winner":{"side":"2","team":"team1"}}'),
+    (EntryKind.SHOTS, b'{"mapNumber":1,"rounds":[{"roundNumber":1,"players":[]}]}'),
+    (EntryKind.DETECTION, b'[{"steamid":"76561198000000001","type":"aimbot"}]'),
+)
+
+
+@pytest.mark.parametrize("is_driving", [True, False])
+async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_as_its_own(
+    db: Database, is_driving: bool
+) -> None:
+    """A process that has just read the tokens believes them for a moment, also the one that drives the match."""
+    await servers.create(db, server(), idempotency=None)
+    world = IngestWorld(db)
+    world.matches.remove(world.live)
+    ingest = world.ingest
+    store = {
+        EntryKind.REPORT: ingest.store_report,
+        EntryKind.SHOTS: ingest.store_shots,
+        EntryKind.DETECTION: ingest.store_detection,
+    }
+    assert await ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
+    assert await ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    own = server(**stored_tokens("log-new", "report-new"))
+    await db.write([servers.change("srv_1", 0, **stored_tokens("log-new", "report-new"))])
+    if is_driving:
+        world.matches.add(LocalMatch("srv_1", Fold.begin(own, 1.0), 0))
+    assert not ingest.take_log("log-srv_1", (), LINE, lambda _: None)
+    assert await ingest.store_log("log-srv_1", POSTED, FOREIGN[0].body) is Receipt.STORED
+    for kind, body in SENT:
+        assert await store[kind]("report-srv_1", body) is Receipt.STORED
+    fold = Fold.begin(own, 1.0)
+    before = fold.dump()
+    stored = await world.stored()
+    assert [entry.kind for entry in stored] == ["log", "report", "log", "report", "shots", "detection"]
+    for entry in stored:
+        fold.apply(entry)
+    assert fold.dump() == before
+    for entry in stored[2:]:  # each of them would have counted
+        other = Fold.begin(own, 1.0)
+        other.apply(msgspec.structs.replace(entry, attempt=own.attempt))
+        assert other.dump() != before
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+async def test_body_that_arrives_after_its_server_was_replaced_is_not_stored(db: Database, is_log: bool) -> None:
+    await servers.create(db, server(), idempotency=None)
+    world = IngestWorld(db)
+    world.matches.remove(world.live)
+
+    async def arrive_late() -> bytes:
+        await db.write([servers.change("srv_1", 0, **stored_tokens("log-new", "report-new"))])
+        world.clock.at_ms += OPEN_FOR_MS
+        return LINE if is_log else REPORT
+
+    if is_log:
+        assert await world.ingest.store_log("log-srv_1", POSTED, arrive_late) is Receipt.UNKNOWN_SENDER
+        assert world.metrics.log_refused.value("unknown") == 1
+    else:
+        assert await world.ingest.store_report("report-srv_1", arrive_late) is Receipt.UNKNOWN_SENDER
+    assert await world.stored() == []
 
 
 async def test_entry_of_another_attempt_changes_nothing() -> None:

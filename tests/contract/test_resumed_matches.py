@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from time import monotonic
 
 import msgspec
 import pytest
@@ -10,11 +13,15 @@ import pytest
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.cs2.match_commands import start_commands
-from matchpod.ports import Database
-from matchpod.service.match_log.fold import CATCH_UP_MS
+from matchpod.ports import Database, Statement, Value
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.replay import replay
+from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.runner.intervals import Intervals
-from matchpod.storage import snapshots
+from matchpod.storage import raw_log, snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS
+from matchpod.storage.unfinished import RESUMING
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, callback_fields, open_world, play_undisturbed
 from tests.contract.same_result import assert_same_match
@@ -134,6 +141,37 @@ async def test_process_that_stops_saves_what_it_has_applied(db: Database) -> Non
         await world.until(lambda: resumed.seq > saved.seq, "it goes on from there")
 
 
+@pytest.mark.parametrize("stored", [0, 5], ids=["fewer", "more"])
+async def test_process_that_stops_saves_nothing_that_the_database_has_lost(db: Database, stored: int) -> None:
+    """It stops right after a failover to a standby without the last entries, whose numbers may be used again."""
+    async with open_world(db) as world:
+        process = world.start(intervals=Intervals(watch_s=600.0))
+        await world.create()
+        await world.until_live()
+        world.region.is_paused = True
+        live = await world.until_driven()
+        await world.until(lambda: not live.is_behind and live.idle is not None, "all is applied")
+        kept = live.seq - 3
+        of_entries: dict[str, Value] = {"kept": kept}
+        await db.write(
+            [
+                Statement("DELETE FROM raw_log WHERE seq > :kept", of_entries),
+                Statement("UPDATE raw_log_heads SET seq = :kept", of_entries),
+                Statement("DELETE FROM snapshots WHERE seq > :kept", of_entries),
+            ]
+        )
+        for _ in range(stored):
+            observed = raw_log.append("srv_1", EntryKind.OBSERVED, received_ms=1, headers=b"{}", body=b"")
+            await db.write(observed)
+        await process.end()
+        saved = await snapshots.load(db, "srv_1")
+        if saved is not None:  # an older one, or one of the match loaded again
+            found = Fold.load(saved.state)
+            expected = await replay(db, await world.row(), world.speed, turns=FoldTurns(), last_seq=saved.seq)
+            assert (found.match, found.last_ms, found.heard_ms) == (expected.match, expected.last_ms, expected.heard_ms)
+            assert saved.seq <= await raw_log.newest_seq(db, "srv_1")
+
+
 async def test_servers_of_many_resumed_matches_are_not_asked_at_once(db: Database) -> None:
     names = ("srv_1", "srv_2", "srv_3")
     async with open_world(db) as world:
@@ -177,6 +215,38 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(db:
         assert outcome.result is not None
         result = json.loads(outcome.result)
         assert [one["mapName"] for one in result["maps"]][:2] == ["de_nuke", "de_vertigo"]
+
+
+async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_no_attempt(db: Database) -> None:
+    try_s = 2.0
+    async with open_world(db) as world:
+        dead = world.start("dead")
+        await world.create("srv_2", scenario="no_show")
+        await world.until_driven("srv_2")
+        dead.db.crashes_before = "running_at_ms = "
+        await world.create()
+        await world.until(dead.has_died, "the process died")
+        await dead.kill()
+        await unfinished.begin(db, "srv_2", RESUMING, "dead")
+        await db.write([Statement("UPDATE servers SET lease_until_ms = lease_until_ms * 2 WHERE id = 'srv_1'")])
+        world.clock.ahead_ms += LEASE_MS
+        is_trying, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def hold_trial(statements: Sequence[Statement]) -> None:
+            if any("INSERT INTO unfinished_entries" in one.sql for one in statements):
+                is_trying.set()
+                await may_go_on.wait()
+
+        successor = world.start("successor", intervals=Intervals(try_s=try_s, min_try_s=try_s))
+        successor.db.before_write = hold_trial
+        await is_trying.wait()
+        await db.write([Statement("UPDATE servers SET lease_until_ms = NULL WHERE id = 'srv_1'")])
+        await world.until(lambda: successor.deps.suspects.resuming_count == 2, "the other match waits")
+        waiting_s = monotonic()
+        await world.until(lambda: monotonic() > waiting_s + 1.5 * try_s, "it has waited for longer than an attempt")
+        assert (await world.row()).tries == 0
+        may_go_on.set()
+        await world.until_driven()
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,17 @@ async def test_snapshot_cannot_be_saved_after_the_lease_was_lost(db: Database) -
     assert await servers.get(db, yours.id) == yours, "saving changes nothing but the snapshot"
 
 
+async def test_snapshot_is_not_saved_if_its_last_entry_is_no_longer_the_stored_one(db: Database) -> None:
+    await create(db, server())
+    await db.write(raw_log.append("srv_1", "log", received_ms=10, headers=b"{}", body=b"x"))
+    await db.write(snapshots.save("srv_1", 0, Snapshot(1, b"right", received_ms=10)))
+    await db.write(snapshots.save("srv_1", 0, Snapshot(1, b"of another entry", received_ms=9)))
+    await db.write(snapshots.save("srv_1", 0, Snapshot(2, b"ahead", received_ms=10)))
+    assert await snapshots.load(db, "srv_1") == Snapshot(1, b"right")
+    with pytest.raises(NothingChangedError):
+        await db.write(snapshots.save("srv_1", 7, Snapshot(1, b"lease lost", received_ms=10)))
+
+
 async def test_deleting_a_snapshot_keeps_those_of_other_matches(db: Database) -> None:
     await create(db, server("srv_1"), server("srv_2"))
     for name in ("srv_1", "srv_2"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 import pytest
 
+from matchpod.app.serving import record_deaths
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.server_status import ServerPhase
@@ -245,14 +247,110 @@ async def test_lost_answers_cost_no_entry(db: Database) -> None:
     assert await counts(db) == {}
 
 
+async def test_death_that_a_file_tells_of_counts_once_however_often_its_answer_is_lost(
+    db: Database, tmp_path: Path
+) -> None:
+    row, entries = await create_match(db), recorded().entries
+    await store(db, entries[:40])
+    path = tmp_path / "1-abc.begun"
+    path.touch()
+    for _ in range(MAX_DEATHS + 1):  # starts
+        await record_deaths(Suspects(LosingAnswers(db, every=1), FoldTurns(), owner="me"), {path: (row.id, DEADLY)})
+        assert path.exists(), "it is recorded again at the next start"
+    await record_deaths(Suspects(db, FoldTurns(), owner="me"), {path: (row.id, DEADLY)})
+    assert not path.exists()
+    assert await unfinished.count_deaths(db, row.id, "me") == ({DEADLY: 1}, False)
+    await resume(db, row, "me")
+    assert await set_aside(db) == []
+
+
+async def test_file_of_a_process_that_applied_nothing_is_deleted(db: Database, tmp_path: Path) -> None:
+    path = tmp_path / "1-abc.begun"
+    path.touch()
+    await record_deaths(Suspects(db, FoldTurns(), owner="me"), {path: None})
+    assert not path.exists()
+
+
+class HeldTrial(databases.DelegatingDatabase):
+    """Holds the process when it tries an entry."""
+
+    is_shared = True
+
+    def __init__(self, db: Database, seq: int) -> None:
+        super().__init__(db)
+        self._seq = seq
+        self.is_trying = asyncio.Event()
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        rows = await super().write(statements)
+        if any("INSERT INTO unfinished_entries" in one.sql and one.params["seq"] == self._seq for one in statements):
+            self.is_trying.set()
+            await asyncio.Event().wait()
+        return rows
+
+
+@databases.on_both
+async def test_process_that_stops_during_a_trial_has_not_died_of_it(db: Database) -> None:
+    row, entries = await create_match(db), recorded().entries
+    await store(db, entries[:40])
+    await die_while_resuming(db, row.id, "dead")
+    for number in range(MAX_DEATHS + 1):
+        held = HeldTrial(db, DEADLY)
+        stopping = asyncio.create_task(resume(held, row, f"stopped {number}"))
+        await held.is_trying.wait()
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        assert await counts(db) == {RESUMING: 1}, "the deaths before it still count"
+    await resume(db, row, "the last")
+    assert await set_aside(db) == []
+    assert await counts(db) == {}
+
+
+async def test_process_that_stops_leaves_the_records_of_others(db: Database) -> None:
+    row = await create_match(db)
+    await unfinished.begin(db, row.id, 5, "other")
+    await unfinished.count(db, row.id, 7)
+    await unfinished.begin(db, row.id, 7, "me")
+    await db.write(unfinished.release(row.id, "me"))
+    assert await counts(db) == {5: 0, 7: 1}
+    deaths, _ = await unfinished.count_deaths(db, row.id, "next")
+    assert deaths == {5: 1, 7: 1}
+
+
+async def copy_match(db: Database, row: ServerRow, name: str) -> ServerRow:
+    copy = msgspec.structs.replace(row, id=name, log_token_hash=name, report_token_hash=name)
+    await servers.create(db, copy, idempotency=None)
+    return copy
+
+
+async def test_suspect_is_not_tried_while_a_match_beside_it_is_resumed(db: Database) -> None:
+    suspect = await create_match(db)
+    await store(db, recorded().entries[:5])
+    beside = await copy_match(db, suspect, "srv_2")
+    await die_while_resuming(db, suspect.id, "dead")
+    suspects = Suspects(SharedDatabase(db), FoldTurns(), owner="me")
+
+    async def resume_suspect() -> None:
+        async with suspects.resuming(suspect, 1.0):
+            pass
+
+    async with asyncio.timeout(60):
+        async with suspects.resuming(beside, 1.0):
+            resuming = asyncio.create_task(resume_suspect())
+            while await counts(db) != {RESUMING: 1}:
+                await asyncio.sleep(0)
+            for _ in range(50):  # far more than it needs to try its entries
+                assert await counts(db) == {RESUMING: 1}, "it waits"
+        await resuming
+    assert await counts(db) == {}
+
+
 async def test_suspects_are_tried_one_after_the_other_while_no_other_match_is_resumed(db: Database) -> None:
     shared, turns = SharedDatabase(db), FoldTurns()
     suspects = Suspects(shared, turns, owner="me")
     rows = [await create_match(db)]
-    for name in ("srv_2", "srv_3", "srv_4"):
-        copy = msgspec.structs.replace(rows[0], id=name, log_token_hash=name, report_token_hash=name)
-        await servers.create(db, copy, idempotency=None)
-        rows.append(copy)
+    rows += [await copy_match(db, rows[0], name) for name in ("srv_2", "srv_3", "srv_4")]
     for row in rows[:2]:
         await die_while_resuming(db, row.id, "dead")
     now: set[str] = set()

@@ -15,7 +15,7 @@ import resource
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,7 @@ from matchpod.app.resources import (
     warn_of_open_files,
 )
 from matchpod.ports import DatabaseError
+from matchpod.service.match_log.suspects import Suspects
 from matchpod.settings import Settings
 from matchpod.storage import servers
 from matchpod.web.http.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
@@ -160,7 +161,8 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await _prepare_driving(service, unfinished)
+            await record_deaths(service.deps.suspects, unfinished)
+            await _prepare_driving(service)
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -198,6 +200,21 @@ async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
         prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
         await prepare(resources.db, resources.clock.now_ms())
     return read_only
+
+
+async def record_deaths(suspects: Suspects, records: Mapping[Path, tuple[str, int] | None]) -> None:
+    """Record during which entries earlier processes died, by their files, which are then deleted.
+
+    If the answer of the database is lost, the next start records the death again: the name of the file makes it one.
+    """
+    for path, entry in records.items():
+        try:
+            if entry is not None:
+                await suspects.record_death(*entry, path.name)
+        except DatabaseError as exc:
+            _log.warning("death of a process not recorded", extra={"file": path, "error": str(exc)})
+        else:
+            path.unlink(missing_ok=True)
 
 
 class ServiceProcess:
@@ -393,18 +410,9 @@ def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, 
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
 
 
-async def _prepare_driving(service: Service, unfinished: dict[Path, tuple[str, int] | None]) -> None:
-    await _count_unfinished(service, unfinished)
+async def _prepare_driving(service: Service) -> None:
     await _check_fleets(service)
     await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
-
-
-async def _count_unfinished(service: Service, records: dict[Path, tuple[str, int] | None]) -> None:
-    """Count the entries during which earlier processes died."""
-    for path, entry in records.items():
-        if entry is not None:
-            await service.deps.suspects.count(*entry)
-        path.unlink(missing_ok=True)
 
 
 async def _check_fleets(service: Service) -> None:

@@ -187,8 +187,9 @@ SERVICE = (
         key="max_match_log_mb",
         rule=rules.whole_number(1, 1_000_000, off="off"),
         default=256,
-        meaning="Megabytes of log and plugin reports that one match may store; with more it fails with "
-        "`log_quota_exceeded`. A real match has a few megabytes.",
+        meaning="Megabytes of log and plugin reports that the server of a match may store; with more the match fails "
+        "with `log_quota_exceeded`. A real match has a few megabytes. What a server sent that was replaced does not "
+        "count; there are at most two of them.",
     ),
     Setting(
         key="rate_limit",

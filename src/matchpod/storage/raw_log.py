@@ -19,6 +19,7 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Row, S
 from matchpod.storage import log_blocks
 from matchpod.storage.log_blocks import LogColumns
 from matchpod.storage.rows import column_list, from_row, read_number, write_one
+from matchpod.storage.servers import ATTEMPT_CHARS
 
 BLOCK_BYTES: Final = 512 * 1024
 """Size of the bodies at which a block is complete: large enough to compress to a tenth, and small enough to unpack for
@@ -96,8 +97,13 @@ def append(
 
 async def newest_seq(db: Database, server_id: str) -> int:
     """Return the number of a server's newest entry; 0 if there is none."""
-    row = await db.read_one("SELECT seq FROM raw_log_heads WHERE server_id = :server_id", {"server_id": server_id})
-    return 0 if row is None else msgspec.convert(row[0], int)
+    return (await head(db, server_id))[0]
+
+
+async def head(db: Database, server_id: str) -> tuple[int, int]:
+    """Return the number of a server's newest entry, and all bytes that were stored in its log."""
+    row = await db.read_one("SELECT seq, bytes FROM raw_log_heads WHERE server_id = :id", {"id": server_id})
+    return (0, 0) if row is None else msgspec.convert(row, tuple[int, int])
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
@@ -138,10 +144,11 @@ async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int)
 
 
 async def count_unheard(db: Database, since_ms: int) -> dict[str, int]:
-    """Count by region the running servers that have posted no log since a time."""
+    """Count by region the running servers that have posted no log since a time; posts of replaced ones do not count."""
     rows = await db.read(
         "SELECT region, COUNT(*) FROM servers WHERE phase = 'running' AND NOT EXISTS ("
         " SELECT 1 FROM raw_log WHERE raw_log.server_id = servers.id AND kind = 'log' AND received_ms >= :since_ms"
+        f" AND attempt IN ('', SUBSTR(log_token_hash, 1, {ATTEMPT_CHARS}))"
         " AND seq > (SELECT seq FROM raw_log_heads WHERE raw_log_heads.server_id = servers.id) - :newest)"
         " GROUP BY region",
         {"since_ms": since_ms, "newest": NEWEST_ENTRIES},

@@ -387,6 +387,9 @@ _CREATION = (
     "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
 )
 
+# The bytes in a match's log up to `log_from_seq`: those of earlier servers do not count for its quota.
+_OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -413,6 +416,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _TRUST,
     _SERVER_TURNS,
     _CREATION,
+    _OWN_BYTES,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -105,6 +105,8 @@ class ServerRow(ServerSummary, frozen=True, kw_only=True):
     tries: int = 0
     log_from_seq: int = 0
     """Only log entries after this number count: earlier ones are from an abandoned server."""
+    log_from_bytes: int = 0
+    """How many bytes the log had up to that number; they do not count for the quota either."""
     changed_cvars: bytes | None = None
     """JSON: the original values of console variables that this match changed, on a server that is reused."""
     error: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.ports import Database, Statement
+from matchpod.ports import Database, Statement, Value
 from matchpod.storage import servers
 
 
@@ -13,18 +13,28 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     seq: int
     state: bytes
+    received_ms: int | None = None
+    """When that entry was received; None if it is not known."""
 
 
 def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
-    """Replace the snapshot; NothingChangedError if the lease was lost."""
-    return [
-        servers.check_fence(server_id, fence),
-        Statement(
-            "INSERT INTO snapshots (server_id, seq, state) VALUES (:server_id, :seq, :state)"
-            " ON CONFLICT (server_id) DO UPDATE SET seq = excluded.seq, state = excluded.state",
-            {"server_id": server_id, "seq": snapshot.seq, "state": snapshot.state},
-        ),
-    ]
+    """Replace the snapshot; NothingChangedError if the lease was lost.
+
+    It stays as it is if the log no longer has the last entry: after a failover, a standby lacks the newest ones.
+    """
+    params: dict[str, Value] = {"server_id": server_id, "seq": snapshot.seq, "state": snapshot.state}
+    values = "VALUES (:server_id, :seq, :state)"
+    if snapshot.received_ms is not None:
+        params["received_ms"] = snapshot.received_ms
+        values = (
+            "SELECT :server_id, :seq, :state WHERE EXISTS (SELECT 1 FROM raw_log"
+            " WHERE server_id = :server_id AND seq = :seq AND received_ms = :received_ms)"
+        )
+    replace = (
+        f"INSERT INTO snapshots (server_id, seq, state) {values}"
+        " ON CONFLICT (server_id) DO UPDATE SET seq = excluded.seq, state = excluded.state"
+    )
+    return [servers.check_fence(server_id, fence), Statement(replace, params)]
 
 
 async def load(db: Database, server_id: str) -> Snapshot | None:

@@ -45,7 +45,7 @@ async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
 
 
 async def count(db: Database, server_id: str, seq: int) -> int:
-    """Count that a process died during an entry, or that it took far too long; return how often that happened."""
+    """Count that an entry took far too long, like a death during it; return how often that happened."""
     rows = await write_one(
         db,
         "INSERT INTO unfinished_entries (server_id, seq, begun) VALUES (:server_id, :seq, 1)"
@@ -65,11 +65,9 @@ async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[i
     if await db.read_one("SELECT seq FROM unfinished_entries WHERE server_id = :server_id LIMIT 1", params) is None:
         return {}, False  # nearly always, and every match that is resumed needs to know
     is_dead = f" AND owner NOT IN (SELECT owner FROM heartbeats WHERE {IS_ALIVE})" if db.is_postgres else ""
-    of_own = f"WHERE {_OPEN} AND owner = :owner"
     await db.write(
         [
-            Statement(f"DELETE FROM unfinished_entries {of_own} AND begun = 0", params),
-            Statement(f"UPDATE unfinished_entries SET owner = NULL {of_own}", params),
+            *release(server_id, owner),
             Statement(
                 "UPDATE unfinished_entries SET begun = begun + 1, owner = NULL"
                 f" WHERE {_OPEN} AND owner IS NOT NULL{is_dead}",
@@ -81,6 +79,16 @@ async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[i
     found = msgspec.convert(rows, list[tuple[int, int, str | None]])
     deaths = {seq: begun for seq, begun, kind in found if begun and kind is None}
     return deaths, any(kind is not None for _, _, kind in found)
+
+
+def release(server_id: str, owner: str) -> list[Statement]:
+    """Delete what a process has recorded of a match without dying; deaths that were counted stay."""
+    params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
+    of_own = f"WHERE {_OPEN} AND owner = :owner"
+    return [
+        Statement(f"DELETE FROM unfinished_entries {of_own} AND begun = 0", params),
+        Statement(f"UPDATE unfinished_entries SET owner = NULL {of_own}", params),
+    ]
 
 
 def forget(server_id: str) -> Statement:

@@ -184,6 +184,23 @@ async def test_failed_match_shows_its_error_and_the_end_of_its_log(site: Console
     assert "last &lt;b&gt;words" not in seen
 
 
+async def test_end_of_the_log_is_that_of_the_last_server(site: ConsoleSite) -> None:
+    server_id = await fail(site, CancelReason.SERVER_FAILED, Failure.START_FAILED, log=b"its last words\n")
+    await site.resources.db.write(
+        raw_log.append(
+            server_id,
+            EntryKind.LOG,
+            received_ms=2,
+            headers=b"{}",
+            body=b"from a server that was replaced\n",
+            attempt="another",
+        )
+    )
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)).text
+    assert "its last words" in page
+    assert "from a server that was replaced" not in page
+
+
 async def test_error_of_a_region_is_not_shown(site: ConsoleSite) -> None:
     server_id = await fail(site, CancelReason.NO_CAPACITY, None)
     page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text

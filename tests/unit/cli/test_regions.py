@@ -105,8 +105,9 @@ def test_servers_that_post_no_log_or_rest_are_named(two_regions: CommandRunner) 
             for number, (region, age_ms) in enumerate((("eu", 60_000), ("eu", 0), ("us", 60_000), ("us", 90_000))):
                 row = server(f"srv_{number}", region=region, phase=ServerPhase.RUNNING)
                 await servers.create(db, row, idempotency=None)
-                await db.write(log_entry(row.id, "log", now_ms - age_ms))
+                await db.write(log_entry(row.id, "log", now_ms - age_ms, attempt=row.attempt))
                 await db.write(log_entry(row.id, "observed", now_ms))
+                await db.write(log_entry(row.id, "log", now_ms, attempt="another server of the match"))
             await servers.create(db, server("srv_released", region="eu", phase=ServerPhase.RELEASED), idempotency=None)
             await db.write([resting_slots.rest("us", "27100", "srv_9", 0)])
         finally:
@@ -120,8 +121,8 @@ def test_servers_that_post_no_log_or_rest_are_named(two_regions: CommandRunner) 
     ]
 
 
-def log_entry(server_id: str, kind: str, received_ms: int) -> list[Statement]:
-    return raw_log.append(server_id, kind, received_ms=received_ms, headers=b"{}", body=b"")
+def log_entry(server_id: str, kind: str, received_ms: int, attempt: str = "") -> list[Statement]:
+    return raw_log.append(server_id, kind, received_ms=received_ms, headers=b"{}", body=b"", attempt=attempt)
 
 
 def test_activation_and_deactivation_are_stored(two_regions: CommandRunner) -> None:

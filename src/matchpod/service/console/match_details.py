@@ -156,9 +156,10 @@ class MatchDetails:
         """Why the server of a match failed: the recorded error, and the last lines of its log."""
         row = await self._own_row(principal, server_id)
         newest = await raw_log.newest_of_kind(self._db, row.id, EntryKind.LOG, count=NEWEST)
+        bodies = [entry.body for entry in reversed(newest) if entry.attempt in ("", row.attempt)]
         # Other errors are about the region, and for operators only.
         error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
-        return FailureDetail(error=error, last_lines=last_lines([entry.body for entry in reversed(newest)]))
+        return FailureDetail(error=error, last_lines=last_lines(bodies))
 
     @unavailable_on_outage
     async def created_by(self, principal: Principal, server_id: str) -> str:

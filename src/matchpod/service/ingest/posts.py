@@ -90,6 +90,10 @@ class Receipt(Enum):
     MATCH_ENDED = auto()
 
 
+_REFUSED: Final = {Receipt.UNKNOWN_SENDER: "unknown", Receipt.MATCH_ENDED: "ended"}
+"""How refused posts are counted."""
+
+
 class _Sender(msgspec.Struct, frozen=True):
     """The owner of a token; `open_until_ms` is None once its match has ended, which is final.
 
@@ -104,6 +108,9 @@ class _Sender(msgspec.Struct, frozen=True):
     open_until_ms: int | None
     secrets: tuple[bytes, ...]
     """The password and the tokens that the service made for the match."""
+    log_from_bytes: int = 0
+    """What earlier servers of the match had stored when this one got its log address. That takes seconds, so what they
+    can still send afterwards is next to nothing."""
 
 
 class _Tokens:
@@ -148,7 +155,8 @@ class _Tokens:
         open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
         speed = region.speed if region else 1.0
-        sender = _Sender(row.id, row.attempt, speed, open_until_ms, _secrets_of(row, self._vault))
+        secrets = _secrets_of(row, self._vault)
+        sender = _Sender(row.id, row.attempt, speed, open_until_ms, secrets, row.log_from_bytes)
         self._senders[token] = sender
         self._senders.move_to_end(token)
         while len(self._senders) > self._limit:
@@ -181,7 +189,7 @@ class Ingest:
         self._clock = clock
         self._log_writer = log_writer
         self._metrics = metrics
-        metrics.log_refused.preset(("unknown", "ended", "too_large", "too_fast"))
+        metrics.log_refused.preset((*_REFUSED.values(), "too_large", "too_fast"))
         metrics.reports.preset((EntryKind.REPORT, EntryKind.DETECTION, EntryKind.SHOTS))
         self._report_url = urls.reports
         tokens_of = partial(_Tokens, db=db, vault=vault, live=live, regions=regions, limit=limits.max_tokens)
@@ -221,7 +229,7 @@ class Ingest:
             self._metrics.log_posts.inc()
             self._metrics.log_bytes.inc(amount=len(lines))
             stored(True)  # noqa: FBT003 - as above
-            if self._is_over_quota(result):
+            if self._is_over_quota(sender, result):
                 self._log_writer.add(sender.server_id, (self._quota_end(sender, result),), ended)
 
         def ended(result: int | DatabaseError) -> None:
@@ -235,27 +243,33 @@ class Ingest:
     @unavailable_on_outage
     async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
         """Store a post of log lines."""
-        sender = await self._log_tokens.sender(token, self._clock.now_ms())
-        if sender is None:
-            self._metrics.log_refused.inc("unknown")
-            return Receipt.UNKNOWN_SENDER
-        if sender.open_until_ms is None:
-            self._metrics.log_refused.inc("ended")
-            return Receipt.MATCH_ENDED
         try:
-            async with self._budgets.turn(token, sender.speed) as budget:
-                lines = await _read(body)
-                budget.spend(len(lines))
-                if lines:
-                    await self._append(sender, await self._log_entries(sender, headers, lines))
-                    self._metrics.log_posts.inc()
-                    self._metrics.log_bytes.inc(amount=len(lines))
+            receipt = await self._store_log(token, headers, body)
         except PayloadTooLargeError:
             self._metrics.log_refused.inc("too_large")
             raise
         except RateLimitError:
             self._metrics.log_refused.inc("too_fast")
             raise
+        if receipt in _REFUSED:
+            self._metrics.log_refused.inc(_REFUSED[receipt])
+        return receipt
+
+    async def _store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
+        sender = await self._sender(self._log_tokens, token)
+        if isinstance(sender, Receipt):
+            return sender
+        async with self._budgets.turn(token, sender.speed) as budget:
+            lines = await _read(body)
+            budget.spend(len(lines))
+            # Again, which costs nothing unless it took long: the server may have been replaced since.
+            sender = await self._sender(self._log_tokens, token)
+            if isinstance(sender, Receipt):
+                return sender
+            if lines:
+                await self._append(sender, await self._log_entries(sender, headers, lines))
+                self._metrics.log_posts.inc()
+                self._metrics.log_bytes.inc(amount=len(lines))
         return Receipt.STORED
 
     @unavailable_on_outage
@@ -297,18 +311,26 @@ class Ingest:
             )
         )
 
+    async def _sender(self, tokens: _Tokens, token: str) -> _Sender | Receipt:
+        """The sender with this token, or why nothing is stored for it."""
+        sender = await tokens.sender(token, self._clock.now_ms())
+        if sender is None:
+            return Receipt.UNKNOWN_SENDER
+        return Receipt.MATCH_ENDED if sender.open_until_ms is None else sender
+
     async def _append_report(self, kind: EntryKind, token: str | None, body: Body) -> Receipt:
         if token is None:
             return Receipt.UNKNOWN_SENDER
         tokens = self._report_tokens
-        sender = tokens.open_sender(token) or await tokens.sender(token, self._clock.now_ms())
-        if sender is None:
-            return Receipt.UNKNOWN_SENDER
-        if sender.open_until_ms is None:
-            return Receipt.MATCH_ENDED
+        sender = tokens.open_sender(token) or await self._sender(tokens, token)
+        if isinstance(sender, Receipt):
+            return sender
         async with self._budgets.turn(token, sender.speed) as budget:
             report = await _read(body, MAX_REPORT_BYTES)
             budget.spend(len(report))
+            sender = tokens.open_sender(token) or await self._sender(tokens, token)  # as above
+            if isinstance(sender, Receipt):
+                return sender
             if not report:
                 return Receipt.EMPTY
             if kind is EntryKind.SHOTS:
@@ -360,19 +382,19 @@ class Ingest:
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
     async def _append(self, sender: _Sender, new: Sequence[NewEntry], *, may_wait: bool = True) -> None:
-        """Store entries. If the match exceeds its quota with them, an entry that ends it follows."""
+        """Store entries. If their server exceeds the quota with them, an entry that ends its match follows."""
         stored = await self._log_writer.append(sender.server_id, new, may_wait=may_wait)
-        if self._is_over_quota(stored):
+        if self._is_over_quota(sender, stored):
             await self._log_writer.append(sender.server_id, [self._quota_end(sender, stored)])
 
     def _quota_end(self, sender: _Sender, stored: int) -> NewEntry:
-        """The entry that ends a match which exceeds its quota."""
-        about = {"server_id": sender.server_id, "bytes": stored, "quota": self._quota_bytes}
+        """The entry that ends a match whose server exceeds the quota."""
+        about = {"server_id": sender.server_id, "bytes": stored - sender.log_from_bytes, "quota": self._quota_bytes}
         _log.warning("match exceeds its log quota", extra=about)
         return NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
 
-    def _is_over_quota(self, stored: int) -> bool:
-        return self._quota_bytes is not None and stored > self._quota_bytes
+    def _is_over_quota(self, sender: _Sender, stored: int) -> bool:
+        return self._quota_bytes is not None and stored - sender.log_from_bytes > self._quota_bytes
 
 
 def _check_shots(report: bytes) -> None:

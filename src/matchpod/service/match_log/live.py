@@ -159,6 +159,11 @@ class LocalMatch:
         return self.seq if self._recent else self.seq + 1
 
     @property
+    def received_ms(self) -> int | None:
+        """When the last applied entry was received; None if none was applied since the match was loaded."""
+        return self._recent[-1][1] if self._recent else None
+
+    @property
     def is_behind(self) -> bool:
         """True if a known entry has not been applied yet."""
         return self.newest_seq > self.seq or self._is_doubtful

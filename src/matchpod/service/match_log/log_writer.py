@@ -246,7 +246,7 @@ class LogWriter:
 
     def _note_posts(self, one: _Waiting, *, is_stored: bool) -> None:
         live = self._live.get(one.server_id)
-        if live is not None and live.lacks_post is is_stored and any(new.kind == EntryKind.LOG for new in one.entries):
+        if live is not None and live.lacks_post is is_stored and any(_is_own_post(live, new) for new in one.entries):
             live.lacks_post = not is_stored
 
     async def _read(self) -> None:
@@ -262,3 +262,8 @@ class LogWriter:
                         break
         finally:
             self._reading = None
+
+
+def _is_own_post(live: LocalMatch, new: NewEntry) -> bool:
+    """True for a log post of the server that plays the match; another one's are not awaited."""
+    return new.kind == EntryKind.LOG and new.attempt in ("", live.fold.attempt)

@@ -34,9 +34,12 @@ async def open_match(
 
 
 async def load_snapshot(db: Database, row: ServerRow) -> tuple[Fold | None, int]:
-    """The stored snapshot of a match and its number; None if this version cannot read it, or if there is none."""
+    """The stored snapshot of a match and its number; None if this version cannot read it, or if there is none.
+
+    One that is ahead of the log counts as none: the database has failed over to a standby without the newest entries.
+    """
     snapshot = await snapshots.load(db, row.id)
-    if snapshot is None or snapshot.seq < row.log_from_seq:
+    if snapshot is None or not row.log_from_seq <= snapshot.seq <= await raw_log.newest_seq(db, row.id):
         return None, row.log_from_seq
     try:
         return Fold.load(snapshot.state), snapshot.seq

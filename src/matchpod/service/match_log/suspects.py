@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import takewhile
 from typing import Final
 
-from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
+from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Statement
 from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import as_lost, load_snapshot, page_after
@@ -77,9 +77,14 @@ class Suspects:
         turns.on_slow = self.count
 
     async def count(self, server_id: str, seq: int) -> None:
-        """Count that a process died during an entry, or that it took seconds."""
+        """Count that an entry took seconds, like a death."""
         begun = await unfinished.count(self._db, server_id, seq)
-        _log.warning("entry was begun and not finished", extra={"server_id": server_id, "seq": seq, "begun": begun})
+        _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
+
+    async def record_death(self, server_id: str, seq: int, process: str) -> None:
+        """Record that a process died during an entry. Recorded again, it is the same death."""
+        await unfinished.begin(self._db, server_id, seq, process)
+        _log.warning("entry was begun and not finished", extra={"server_id": server_id, "seq": seq})
 
     async def set_aside(self, entry: RawEntry) -> None:
         """Set an entry aside."""
@@ -97,11 +102,17 @@ class Suspects:
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
             deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
-            async with self._resuming_alone() if deaths else self._resuming_beside_others():
+            # The file of a process that uses its database alone says more than a record that it resumes matches.
+            is_recorded = self._db.is_shared or bool(deaths)
+            async with (
+                self._resuming_alone() if deaths else self._resuming_beside_others(),
+                self._recorded(row.id) if is_recorded else nullcontext(),
+            ):
                 if deaths or has_failed:
                     await self._try_entries(row, speed, deaths, from_start=from_start)
-                async with self._recorded(row.id, ALONE if deaths else RESUMING):
-                    yield
+                if is_recorded:
+                    await self._record(row.id, ALONE if deaths else RESUMING)
+                yield
         finally:
             self.resuming_count -= 1
             self._turns.is_resuming = self.resuming_count > 0
@@ -132,16 +143,16 @@ class Suspects:
                     self._has_none.set()
 
     @asynccontextmanager
-    async def _recorded(self, server_id: str, number: int) -> AsyncIterator[None]:
-        """Record that a match is being resumed. The file of a process that uses its database alone says more."""
-        if not self._db.is_shared and number == RESUMING:
-            yield
-            return
-        await self._record(server_id, number)
+    async def _recorded(self, server_id: str) -> AsyncIterator[None]:
+        """Delete all records of a match that was resumed within this, otherwise only those of this process: it stops,
+        has lost the match or could not use the database, none of which is a death.
+        """
         try:
             yield
-        finally:
-            await asyncio.shield(self._forget(server_id))
+        except BaseException:
+            await asyncio.shield(self._write(unfinished.release(server_id, self._owner)))
+            raise
+        await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
         """Record what is tried next. A lost answer costs only another try: a trial has a hundred of these writes."""
@@ -154,9 +165,9 @@ class Suspects:
             else:
                 return
 
-    async def _forget(self, server_id: str) -> None:
+    async def _write(self, statements: Sequence[Statement]) -> None:
         with suppress(DatabaseError):  # then the next process is more careful than it need be
-            await self._db.write([unfinished.forget(server_id)])
+            await self._db.write(statements)
 
     # --- trials -----------------------------------------------------------------------------------------------------
 

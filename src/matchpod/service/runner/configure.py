@@ -82,7 +82,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         raise SlotInUseError("another match began to use the server while its map was loaded")
     if was_loaded or url not in listeners:
         # Entries up to here are from a server that was replaced, or from an earlier attempt.
-        await lease.change(log_from_seq=await raw_log.newest_seq(deps.db, lease.row.id))
+        log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
+        await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
         await _mark(lease, deps, EntryKind.CONFIGURING)
         await register_log(line, url)
         await _remove_others(line, listeners, url)

@@ -125,7 +125,7 @@ class _Runner:
         if self._fold.is_over or self._live.error is not None:
             return  # it may have ended already, or the fold is half changed
         row = self._lease.row
-        snapshot = await self._deps.turns.call(lambda: snapshots.Snapshot(self._live.seq, self._fold.dump()))
+        snapshot = await self._deps.turns.call(self._snapshot)
         with suppress(DatabaseError, LeaseLostError):  # then there is more to fold
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
@@ -393,7 +393,7 @@ class _Runner:
         due_ms = self._recorder.due_ms(now_ms)
         snapshot: list[Statement] = []
         if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
-            snapshot = snapshots.save(row.id, row.fence, snapshots.Snapshot(self._live.seq, self._fold.dump()))
+            snapshot = snapshots.save(row.id, row.fence, self._snapshot())
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
         try:
             phase = public_phase(self._match)
@@ -408,6 +408,9 @@ class _Runner:
             self._history_failed()
         if snapshot:
             await self._lease.write([servers.check_fence(row.id, row.fence), *snapshot])
+
+    def _snapshot(self) -> snapshots.Snapshot:
+        return snapshots.Snapshot(self._live.seq, self._fold.dump(), self._live.received_ms)
 
     def _history_failed(self) -> None:
         self._deps.metrics.crashes.inc("history")

@@ -364,9 +364,10 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
     # New tokens, so another attempt: nothing that the old server sent or will send counts, nor what we noted about it.
     # The time to join counts from the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
-    log_from_seq = await raw_log.newest_seq(deps.db, lease.row.id)
+    log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
+    log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
     cleared = dict.fromkeys(("allocated_at_ms", "rcon_host", "rcon_port", "changed_cvars"))
-    await free_slot(lease, deps, region, is_faulty=is_faulty, log_from_seq=log_from_seq, **tokens, **cleared)
+    await free_slot(lease, deps, region, is_faulty=is_faulty, **log_from, **tokens, **cleared)
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
