@@ -50,6 +50,22 @@ def test_money_equipment_and_buys_are_known_in_every_round(corpus: Path) -> None
             assert one.team1.money == one.team2.money == 4000
 
 
+def test_buy_type_without_one_exit_of_the_buy_zone_is_the_same_or_unknown(corpus: Path) -> None:
+    reader, _ = read_log(corpus / INFERNO)
+    match, played, known = reader.match, reader.match.current_map, Counter[BuyType | None]()
+    whole = build_rounds(match, played)
+    for record, one in zip(played.ledger.records(), whole, strict=True):
+        for player_id, value in list(record.equipment.items()):
+            del record.equipment[player_id]
+            team = record.team_of(player_id)
+            shown = build_rounds(match, played)[one.number - 1]
+            record.equipment[player_id] = value
+            found, expected = (shown.team1, one.team1) if team is Team.TEAM1 else (shown.team2, one.team2)
+            assert found.buy_type in (expected.buy_type, None)
+            known[found.buy_type] += 1
+    assert known == {None: 80, BuyType.PISTOL: 20, BuyType.ECO: 40, BuyType.FORCE: 5, BuyType.FULL: 5}
+
+
 def test_prices_are_those_that_players_paid(corpus: Path) -> None:
     text = (corpus / INFERNO).read_text(encoding="utf-8", errors="replace")
     paid = {(name, int(price)) for price, name in _PURCHASE.findall(text)}

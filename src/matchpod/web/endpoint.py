@@ -63,6 +63,11 @@ class Call(msgspec.Struct, kw_only=True):
                 return text
         return None
 
+    def list_header(self, name: bytes) -> str | None:
+        """Return the values of all headers with this name (in lower case) as one list, or None if there is none."""
+        values = [value for found, value in self.scope["headers"] if found == name]
+        return b", ".join(values).decode("latin-1") if values else None
+
     def single_header(self, name: bytes) -> str | None:
         """Return the header with this name, or None; InvalidParamsError if it is given with different values."""
         values = {value for found, value in self.scope["headers"] if found == name}

@@ -46,7 +46,7 @@ def final_json(call: Call, view: object, *, has_ended: bool) -> Response:
     body = _encoder.encode(view)
     tag = f'"{hashlib.blake2b(body, digest_size=_DIGEST_BYTES).hexdigest()}"'
     headers: tuple[Header, ...] = ((b"etag", f"W/{tag}".encode()), _REVALIDATE)
-    if _matches(call.header(b"if-none-match"), tag):
+    if _matches(call.list_header(b"if-none-match"), tag):
         return Response(b"", NOT_MODIFIED, headers=(*headers, _VARY))
     return Response(body, headers=headers)
 

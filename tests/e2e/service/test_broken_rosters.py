@@ -1,4 +1,7 @@
-"""Over HTTP: who leaves before play, or for the next map, has the time to join again; then the match is canceled."""
+"""Over HTTP: who leaves before play, or for the next map, has the time to join again; then the match is canceled.
+
+Those who come and go do not stop that time.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ from tests.e2e.service.running_service import (
 REGION_SPEED = 30
 JOIN_S = 300 / REGION_SPEED
 """The time to join in this region."""
+LOAD_S = 60 / REGION_SPEED
+"""For how long a client that is still loading then is waited for."""
 CLOCK_S = 1.0
 """By how much two times may differ that are rounded, or are not those of the same observation."""
 
@@ -62,6 +67,25 @@ def test_player_who_left_before_play_has_the_time_to_join_again(service: Running
         # The roster was complete, and broken, when the last player joined.
         broken_at = max(_time(player["since"]) for player in waiting["roster"])
         assert (until - broken_at).total_seconds() == pytest.approx(JOIN_S, abs=CLOCK_S)
+
+
+def test_client_that_crashes_while_it_loads_does_not_stop_the_time_to_join(service: RunningService) -> None:
+    shown: list[Json] = []
+
+    def is_over(server: Json) -> bool:
+        if server["phase"] == "waiting_for_players":
+            shown.append(server)
+        return bool(server["phase"] == "ended")
+
+    server_id = service.create(short_match(customCvars=cvars(REGION_SPEED, "loading_crash")))["serverId"]
+    ended = service.wait_for(server_id, is_over)
+    assert (ended["reason"], ended["missingPlayers"], ended["connectedPlayers"]) == ("incomplete_roster", [], PLAYERS)
+    assert {server["deadline"]["waitingFor"] for server in shown} == {"players_to_join"}
+    left = [player for server in shown for player in server["roster"] if player["state"] == "left"]
+    assert {player["steamId"] for player in left} == set(ended["absentPlayers"])
+    first_left_at = min(_time(player["since"]) for player in left)
+    lasted_s = (_time(ended["endedAt"]) - first_left_at).total_seconds()
+    assert lasted_s <= JOIN_S + LOAD_S + CLOCK_S
 
 
 def _waits_for_one_who_left(server: Json) -> bool:

@@ -293,7 +293,8 @@ class Site:
         json: object = None,
     ) -> httpx.Response:
         """Send one request, with a key unless it is None; the response is not compressed unless the headers ask."""
-        all_headers = {"Accept-Encoding": "identity", **(headers or {})}
+        all_headers = httpx.Headers(headers)
+        all_headers.setdefault("Accept-Encoding", "identity")
         if key is not None:
             all_headers["Authorization"] = f"Bearer {key}"
         body = msgspec.json.encode(json) if json is not None else content

@@ -72,6 +72,13 @@ def test_forms_of_if_none_match(site: Site, finished: list[str], form: str) -> N
     assert get(site, finished[0], form.format(etag.removeprefix("W/"))).status_code == 304
 
 
+@pytest.mark.parametrize("forms", [("{}", '"x"'), ('"x"', "{}"), ('"x", "y"', 'W/"z"', '"a", {}')])
+def test_etag_on_any_line_of_if_none_match_is_found(site: Site, finished: list[str], forms: tuple[str, ...]) -> None:
+    etag = get(site, finished[0]).headers["etag"]
+    lines = httpx.Headers([("If-None-Match", form.format(etag)) for form in forms])
+    assert site.request("GET", finished[0], key=site.key, headers=lines).status_code == 304
+
+
 @pytest.mark.parametrize("form", ["", "W/", '"', "{}x", "{}", "x" * 5000])
 def test_what_is_no_etag_matches_nothing(site: Site, finished: list[str], form: str) -> None:
     opaque = get(site, finished[0]).headers["etag"].removeprefix('W/"').removesuffix('"')

@@ -80,6 +80,8 @@ WORLD_LINES = [
     "Match unpaused",
     'Vote started "StartTimeOut " from #2 "Ben<2><[U:1:102]><TERRORIST><Area 1211>"',
     'Vote cast "StartTimeOut " from #2 "Ben<2><[U:1:102]><TERRORIST><Area 1211>" option0',
+    'Vote failed "Kick Ben" ',
+    'Vote failed "ChangeLevel de_cache"',
     'Vote succeeded "StartTimeOut " from #2 "Ben<2><[U:1:102]><TERRORIST><Area 1211>"',
     "Starting Freeze period",
     'Loading map "de_inferno"',

@@ -28,6 +28,7 @@ any_line = st.one_of(
     st.builds(
         lines.Vote, st.just("cast"), quoted, st.integers(0, 64), players, words, st.sampled_from([None, "option1"])
     ),
+    st.builds(lines.VoteFailed, quoted, st.booleans()),
     st.builds(lines.FreezeStarted),
     st.builds(lines.LoadingMap, quoted),
     st.builds(lines.MapStarted, quoted, st.none() | quoted),

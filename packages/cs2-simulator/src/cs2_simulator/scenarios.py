@@ -19,6 +19,10 @@ class Scenario(StrEnum):
     LATE_JOIN = "late_join", "the last player joins three minutes after the others"
     STRANGER = "stranger", "a player who is not on the roster tries to join again and again"
     EARLY_LEAVER = "early_leaver", "the last player joins late; before that another one leaves and does not come back"
+    LOADING_CRASH = (
+        "loading_crash",
+        "one player's client crashes while it loads the map, and connects again, over and over",
+    )
     LEAVER = "leaver", "one player leaves in the middle of a round and does not come back"
     ALL_LEAVE = "all_leave", "all players leave in the middle of a round and do not come back"
     RAGE_QUIT_REJOIN = "rage_quit_rejoin", "one player leaves during the match and rejoins some rounds later"

@@ -45,16 +45,14 @@ class MatchAlarms(MatchState, kw_only=True):
     def alarms(self) -> Iterator[tuple[int, Alarm]]:
         """Yield the alarms that are set, and when they are due."""
         timers, minutes = self.timers, self.settings.deathmatch_minutes
-        since_ms = self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
+        since_ms = self._given_at_ms
         # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
-        if not self.presence.ever_connected:
-            yield (since_ms if self.was_pending else self.created_at_ms) + to_ms(timers.join_s), Alarm.JOIN
-        elif self.first_live_at_ms is None and self.presence.missing():
-            yield since_ms + to_ms(timers.join_s), Alarm.JOIN
-        elif self.roster_broken_ms is not None and not self.presence.is_doubtful:
-            yield self._after_map_change(self.roster_broken_ms + to_ms(timers.join_s)), Alarm.JOIN
+        join_ms = self.join_deadline_ms()
+        is_unknown_who_is_there = self._first_join_ms() is None and self.presence.awaits_list
+        if join_ms is not None and not is_unknown_who_is_there:
+            yield join_ms, Alarm.JOIN
         if self.presence.empty_since_ms is not None:
             yield self._empty_alarm(self.presence.empty_since_ms)
         if self.asked_at_ms is not None:
@@ -68,10 +66,50 @@ class MatchAlarms(MatchState, kw_only=True):
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
 
+    def join_deadline_ms(self) -> int | None:
+        """Return when the time to join ends; None if it does not run. It may end later if log lines were lost."""
+        first_ms = self._first_join_ms()
+        return self._return_ms() if first_ms is None else first_ms
+
+    @property
+    def _given_at_ms(self) -> int:
+        """When the match got its server."""
+        return self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
+
+    def _first_join_ms(self) -> int | None:
+        """Return when the first time to join ends; None once all listed players have connected or a map was live."""
+        join_ms = to_ms(self.timers.join_s)
+        if not self.presence.ever_connected:
+            return (self._given_at_ms if self.was_pending else self.created_at_ms) + join_ms
+        is_missing = self.first_live_at_ms is None and bool(self.presence.missing())
+        return self._given_at_ms + join_ms if is_missing else None
+
+    def _return_ms(self) -> int | None:
+        """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
+        join_ms, load_ms = to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
+        presence, broken_ms = self.presence, self.roster_broken_ms
+        if broken_ms is not None:
+            end_ms = presence.loaded_by_ms(self._after_first_change(broken_ms + join_ms), load_ms)
+        elif self._awaits_roster() and (loading_ms := presence.loading_since_ms()) is not None:
+            end_ms = loading_ms + join_ms
+        else:
+            return None
+        # After lost lines, the console needs the load time to tell who is there.
+        return end_ms if presence.doubt_since_ms is None else max(end_ms, presence.doubt_since_ms + load_ms)
+
+    def _awaits_roster(self) -> bool:
+        """True if play waits for the roster, and all listed players have connected once."""
+        return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self.presence.missing()
+
     def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
         timers, was_live = self.timers, self.first_live_at_ms is not None
         until_ms = since_ms + to_ms(timers.empty_grace_s(was_live=was_live, is_live=self.phase is MatchPhase.LIVE))
         return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
+
+    def _after_first_change(self, due_ms: int) -> int:
+        """Return the same, regardless of later map changes: a client may crash with the reason of one repeatedly."""
+        changed_ms = self.presence.map_change_at_ms
+        return due_ms if changed_ms is None or changed_ms > due_ms else self._after_map_change(due_ms)
 
     def _after_map_change(self, due_ms: int) -> int:
         """Return a time that leaves players enough time to return after a map change."""

@@ -10,7 +10,8 @@
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
 # - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
-#   next map loaded. While lines may have been lost, it is not known who is there, and that alarm does not fire.
+#   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
+#   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
@@ -264,12 +265,13 @@ class Match(MatchAlarms, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _track_roster(self, now_ms: int) -> None:
-        """Record since when the match waits for a listed player who had joined."""
-        is_waiting = self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self.presence.missing()
-        if not is_waiting or not self.presence.absent():
+        """Record since when the match waits for a listed player who had joined: coming and going restarts nothing."""
+        if not self._awaits_roster():
             self.roster_broken_ms = None
-        elif self.roster_broken_ms is None:
-            self.roster_broken_ms = now_ms
+        elif self.presence.absent():
+            self.roster_broken_ms = now_ms if self.roster_broken_ms is None else self.roster_broken_ms
+        elif not self.presence.loading():
+            self.roster_broken_ms = None
 
     def _request_next_step(self, now_ms: int) -> list[Effect]:
         self.asked_at_ms, number = now_ms, self.map_number
@@ -313,7 +315,7 @@ class Match(MatchAlarms, kw_only=True):
             CancelReason.INCOMPLETE_ROSTER,
             missing_players=self.presence.missing(),
             connected_players=self.presence.joined(),
-            absent_players=self.presence.absent(),
+            absent_players=self.presence.absent() or self.presence.loading(),
         )
         return kicks + self._cancel(cancel, now_ms)
 

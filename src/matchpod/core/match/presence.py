@@ -33,12 +33,16 @@ NOT_LISTED = "You are not on the player list of this match"
 
 
 class PlayerConnection(msgspec.Struct):
-    """A client on the server. `entered_ms` is None while it loads the map, `side` until it joins one."""
+    """A client on the server. `entered_ms` is None until it enters the map, `side` until it joins one.
+
+    `loading_ms` is since when it loads the map; None once it has entered, and while it stays on a map that is over.
+    """
 
     user_id: int
     name: str
     entered_ms: int | None = None
     side: Side | None = None
+    loading_ms: int | None = None
 
 
 class Presence(msgspec.Struct, kw_only=True):
@@ -47,7 +51,8 @@ class Presence(msgspec.Struct, kw_only=True):
     `empty_since_ms` is when the last player left; None while a player is connected and before the first one. If
     `is_map_over`, the map has ended and clients must enter the next one. `loaded_map` was loaded last. If `is_cut`, log
     lines were lost before that load, so that some players were not seen to leave. `doubt_since_ms` is when lines were
-    last lost; None once the console's list agrees. `seen` and `unseen`: when that list first had or lacked a player.
+    last lost; None once the console's list agrees. `seen` and `unseen`: since when that list has or lacks a player.
+    `has_list` once that list has said who is there since the last loss, although clients may still be loading.
     `left` has the players who left and were not just disconnected by a map change.
     """
 
@@ -62,6 +67,7 @@ class Presence(msgspec.Struct, kw_only=True):
     loaded_map: str = ""
     is_cut: bool = False
     doubt_since_ms: int | None = None
+    has_list: bool = False
     seen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     left: list[PlayerId] = msgspec.field(default_factory=list)
@@ -71,9 +77,14 @@ class Presence(msgspec.Struct, kw_only=True):
         """True if log lines were lost, so the console must be polled for the players (`PlayersSeen`)."""
         return self.doubt_since_ms is not None
 
+    @property
+    def awaits_list(self) -> bool:
+        """True if log lines were lost, and the console has not yet listed the players for the load time since."""
+        return self.is_doubtful and not self.has_list
+
     def mark_doubtful(self, now_ms: int) -> None:
         """Record that log lines about connecting or leaving players may have been lost."""
-        self.doubt_since_ms = now_ms
+        self.doubt_since_ms, self.has_list = now_ms, False
         self.seen.clear()
         self.unseen.clear()
 
@@ -92,6 +103,27 @@ class Presence(msgspec.Struct, kw_only=True):
     def absent(self) -> tuple[PlayerId, ...]:
         """Return the listed players who are not connected, in roster order."""
         return tuple(player for player in self.roster if player not in self.connected)
+
+    def loading(self) -> tuple[PlayerId, ...]:
+        """Return the listed players whose clients load the map, in roster order."""
+        return tuple(player for player in self.roster if self._loading_ms(player) is not None)
+
+    def loading_since_ms(self) -> int | None:
+        """Return since when the last of the listed players loads the map; None if none does."""
+        return max((at_ms for player in self.roster if (at_ms := self._loading_ms(player)) is not None), default=None)
+
+    def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
+        """Return until when to wait for players who load the map at `end_ms`; `end_ms` if any other player is awaited.
+
+        Who connects after `end_ms` or has been loading for `load_ms` by then is not waited for.
+        """
+        began = [at_ms for player in self.roster if (at_ms := self._loading_ms(player)) is not None]
+        is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
+        return max(began) + load_ms if is_waiting and began else end_ms
+
+    def _loading_ms(self, player_id: PlayerId) -> int | None:
+        connection = self.connected.get(player_id)
+        return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
         """Return when the last listed player entered; None if one is not in the game or there is no roster."""
@@ -119,7 +151,7 @@ class Presence(msgspec.Struct, kw_only=True):
             case RoundStarted():
                 self._connect_line_ups(event, now_ms)
             case LogGap() if self.is_doubtful:
-                self.doubt_since_ms = now_ms  # keeps what the console has listed so far
+                self.doubt_since_ms, self.has_list = now_ms, False  # keeps what the console has listed so far
             case LogGap():
                 self.mark_doubtful(now_ms)
             case PlayersSeen() if self.is_doubtful and not self.is_map_over:
@@ -133,7 +165,7 @@ class Presence(msgspec.Struct, kw_only=True):
         self.is_map_over = True
         self.map_change_at_ms = now_ms
         for connection in self.connected.values():
-            connection.entered_ms = None
+            connection.entered_ms = connection.loading_ms = None
             connection.side = None
 
     def _arrive(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide, now_ms: int) -> list[Kick]:
@@ -143,7 +175,8 @@ class Presence(msgspec.Struct, kw_only=True):
             return [self._kick_unlisted(event)]
         match event:
             case PlayerConnected():
-                self._connect(event.player_id, PlayerConnection(event.user_id, event.name))
+                self.seen.pop(event.player_id, None)  # the client loads from now on
+                self._connect(event.player_id, PlayerConnection(event.user_id, event.name, loading_ms=now_ms))
             case PlayerEntered():
                 self._connect(event.player_id, PlayerConnection(event.user_id, event.name, now_ms, self._side(event)))
             case PlayerJoinedSide():
@@ -178,7 +211,7 @@ class Presence(msgspec.Struct, kw_only=True):
         connection.side = event.side
         # After a map ends the game moves players between sides of the old map, so a side does not prove entry then.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
-            connection.entered_ms = now_ms
+            connection.entered_ms, connection.loading_ms = now_ms, None
 
     def _connect(self, player_id: PlayerId, connection: PlayerConnection) -> None:
         if player_id not in self.ever_connected:
@@ -192,6 +225,7 @@ class Presence(msgspec.Struct, kw_only=True):
 
     def _leave(self, event: PlayerDisconnected, now_ms: int) -> None:
         self.turned_away.pop(event.player_id, None)
+        self.seen.pop(event.player_id, None)
         if not event.is_map_change:
             self._mark_left(event.player_id)  # also one who was still loading the map
         if self.connected.pop(event.player_id, None) is None:
@@ -210,6 +244,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.connected.clear()
             self.empty_since_ms = now_ms
         self.turned_away.clear()
+        self.seen.clear()
         self.map_change_at_ms = now_ms
         self.is_map_over = False
 
@@ -222,25 +257,33 @@ class Presence(msgspec.Struct, kw_only=True):
             elif is_human(player_id):
                 self._update_listed(player_id, name, now_ms, load_ms=event.load_ms)
         for player_id in [known for known in self.connected if known not in event.names]:
+            self.seen.pop(player_id, None)
             if now_ms - self.unseen.setdefault(player_id, now_ms) >= event.load_ms:
                 del self.connected[player_id]
                 self._mark_left(player_id)
                 if not self.connected:
                     self.empty_since_ms = now_ms
         is_load_time_over = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms
-        has_all = all(known in event.names and one.entered_ms is not None for known, one in self.connected.items())
-        if is_load_time_over and has_all:
-            self.doubt_since_ms = None
+        if is_load_time_over and all(known in event.names for known in self.connected):
+            self.has_list = self.has_list or all(map(self._is_certain, self.connected.values()))
+            if all(one.entered_ms is not None for one in self.connected.values()):
+                self.doubt_since_ms = None
         return kicks
+
+    def _is_certain(self, connection: PlayerConnection) -> bool:
+        """False if the line may be lost that says that a player entered: it is not if the client connected later."""
+        began_ms, is_logged = connection.loading_ms, connection.user_id != UNKNOWN_USER_ID
+        has_begun = is_logged and began_ms is not None and began_ms > (self.doubt_since_ms or 0)
+        return connection.entered_ms is not None or has_begun
 
     def _update_listed(self, player_id: PlayerId, name: str, now_ms: int, *, load_ms: int) -> None:
         self.unseen.pop(player_id, None)
         first_seen_ms = self.seen.setdefault(player_id, now_ms)
         if player_id not in self.connected:
-            self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, name))
+            self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, name, loading_ms=now_ms))
         connection = self.connected.get(player_id)
         if connection is not None and connection.entered_ms is None and now_ms - first_seen_ms >= load_ms:
-            connection.entered_ms = now_ms
+            connection.entered_ms, connection.loading_ms = now_ms, None
 
     def _connect_line_ups(self, event: RoundStarted, now_ms: int) -> None:
         # If connect lines were lost, a match that is being played must not appear empty.

@@ -27,7 +27,8 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
-    `roster_broken_ms` is since when a listed player is absent although all had joined, while no map is live.
+    `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
+    all have entered or play is requested.
     """
 
     settings: GameSettings

@@ -14,6 +14,13 @@ FORCE_BUY = 2000
 PISTOL_MONEY = 1000
 """Most money and mean value in a pistol round: the start money of 800, and a pistol of 200."""
 
+START_VALUE = 200
+"""Value of the pistol with which players begin who have kept nothing."""
+
+MOST_CARRIED = 8850
+"""Most value that a player can carry: M249, Desert Eagle, armour, kit, taser and one grenade of each kind. Only one of
+a kind is listed, and the molotov and the incendiary grenade are of one kind."""
+
 
 class BuyType(StrEnum):
     """How a team bought."""
@@ -28,14 +35,28 @@ class BuyType(StrEnum):
     """Rifles, armour and grenades."""
 
 
-def buy_type(money: Sequence[int | None], equipment: Sequence[int | None]) -> BuyType | None:
-    """Return the buy type of a team from the numbers of its players; None if there are none, or one is unknown."""
+def buy_type(
+    money: Sequence[int | None], equipment: Sequence[int | None], *, most_of_team: int | None = None
+) -> BuyType | None:
+    """Return the buy type of a team from the numbers of its players; None if it is not certain.
+
+    Values of equipment may be unknown if all that are possible give the same type. `most_of_team` is the most value
+    that the team can carry, if that is known; if it carries more, something was free.
+    """
     starts = [one for one in money if one is not None]
     values = [one for one in equipment if one is not None]
-    if not values or len(values) < len(equipment) or len(starts) < len(money):
+    if not values or len(starts) < len(money):
         return None
-    mean = sum(values) / len(values)
-    if max(starts) <= PISTOL_MONEY >= mean:
+    least = sum(values)
+    most = least + MOST_CARRIED * (len(equipment) - len(values))
+    if most_of_team is not None and most_of_team >= least:
+        most = min(most, most_of_team)
+    found = _type_of(least / len(equipment), max(starts))
+    return found if _type_of(most / len(equipment), max(starts)) is found else None
+
+
+def _type_of(mean: float, most_money: int) -> BuyType:
+    if most_money <= PISTOL_MONEY >= mean:
         return BuyType.PISTOL
     if mean >= FULL_BUY:
         return BuyType.FULL

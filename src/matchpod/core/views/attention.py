@@ -79,6 +79,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     phase: PublicPhase
     missing: int = 0
     """Listed players who are not on the server."""
+    is_loading: bool = False
+    """True if all of them are, but one has not entered."""
     join_until_ms: int | None = None
     """When the time to join ends, while it runs."""
     heard_ms: int | None = None
@@ -113,11 +115,11 @@ def urgency_of(reasons: Sequence[Attention]) -> int:
 
 def _roster(now: Situation) -> Attention | None:
     until_ms = now.join_until_ms
-    if now.phase not in _JOINING or not now.missing or until_ms is None:
+    if now.phase not in _JOINING or not (now.missing or now.is_loading) or until_ms is None:
         return None
     if until_ms - now.now_ms > ROSTER_MS:
         return None
-    text = f"{_players(now.missing)} missing, time left"
+    text = f"{_players(now.missing)} missing, time left" if now.missing else "a player is still loading, time left"
     return Attention(urgency=Urgency.NOW, kind="roster", text=text, until_ms=until_ms)
 
 

@@ -63,14 +63,14 @@ class WaitingFor(StrEnum):
 
 
 _ALARMS: Final = {
-    Alarm.JOIN: WaitingFor.PLAYERS_TO_JOIN,
     Alarm.ALL_LEFT: WaitingFor.PLAYERS_TO_RETURN,
     Alarm.IDLE: WaitingFor.PLAYERS_TO_RETURN,
     Alarm.READY: WaitingFor.SIDES,
     Alarm.TIME_UP: WaitingFor.TIME_LIMIT,
     Alarm.SERIES_OVER: WaitingFor.FINAL_SCORE,
 }
-"""Alarms that callers see. The others only repeat a request, or end a match that nothing else ended."""
+"""Alarms that callers see, next to the time to join. The others only repeat a request, or end a match that nothing
+else ended."""
 
 _PHASES: Final = {
     MatchPhase.WARMUP: PublicPhase.WAITING_FOR_PLAYERS,
@@ -160,7 +160,8 @@ def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
     if match.phase is MatchPhase.OVER:
         return None
     due = [(due_ms, _ALARMS[alarm]) for due_ms, alarm in match.alarms() if alarm in _ALARMS]
-    return min(due, default=None)
+    join_ms = match.join_deadline_ms()
+    return min(due if join_ms is None else [*due, (join_ms, WaitingFor.PLAYERS_TO_JOIN)], default=None)
 
 
 def expected_roster(settings: GameSettings) -> tuple[RosterPlayer, ...]:

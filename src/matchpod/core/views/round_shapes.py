@@ -79,7 +79,7 @@ class RoundTeam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     equipment_value: EquipmentValue
     """The sums of the line-up; null if one of them is."""
     buy_type: Annotated[
-        BuyType | None, Meta(description="How the team bought, by money and equipment; null if those are.")
+        BuyType | None, Meta(description="How the team bought, by money and equipment; null if they leave it open.")
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import PlayedMap
-from matchpod.core.stats.buy_types import buy_type
+from matchpod.core.stats.buy_types import START_VALUE, buy_type
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord
@@ -49,12 +49,18 @@ class _Builder:
         self._match = match
         self._played = played
         self._names: Final[dict[PlayerId, str]] = {}
+        self._last: RoundRecord | None = None
+        """The last complete round."""
+        # Casual and others give players armor and more; so can variables of the caller.
+        self._are_items_paid = match.settings.match_type.has_series and not match.settings.custom_cvars
 
     def entry(self, record: RoundRecord, *, is_complete: bool) -> RoundEntry:
         start_ms, end_ms = record.started_at_ms, record.decided_at_ms
         # Line-ups and the order of deaths must be known.
         has_order = record.is_started and not record.has_respawns
         alive: _Alive = {team: record.alive(team) if has_order else None for team in Team}
+        teams = [self._team(record, team, alive, is_complete=is_complete) for team in Team]
+        self._last = record if is_complete else None
         return RoundEntry(
             number=record.number,
             complete=is_complete,
@@ -68,8 +74,8 @@ class _Builder:
             first_kill=self._first_kill(record),
             plant=self._plant(record),
             defuse=self._defuse(record),
-            team1=self._team(record, Team.TEAM1, alive),
-            team2=self._team(record, Team.TEAM2, alive),
+            team1=teams[0],
+            team2=teams[1],
             players=self._players(record, alive),
             damage_pairs=self._pairs(record),
         )
@@ -99,21 +105,33 @@ class _Builder:
         player = None if defuse.player_id is None else self._person(record, defuse.player_id)
         return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
-    def _team(self, record: RoundRecord, team: Team, alive: _Alive) -> RoundTeam:
+    def _has_kept_items(self, record: RoundRecord, line_up: Sequence[PlayerId]) -> bool:
+        """False if all these players lost what they had: in a new half, and if all were out at the end of a round."""
+        last = self._last
+        if last is None or last.number != record.number - 1:
+            return record.number > 1
+        is_new_half = None is not last.team1_side is not record.team1_side is not None
+        return not (is_new_half or all(map(last.is_out, line_up)))
+
+    def _team(self, record: RoundRecord, team: Team, alive: _Alive, *, is_complete: bool) -> RoundTeam:
         side, survivors = record.team1_side, alive[team]
         counts = [counts for player_id, counts in record.players.items() if self._team_of(record, player_id) is team]
         line_up = record.team1 if team is Team.TEAM1 else record.team2
         money = [record.money.get(player_id) for player_id in line_up]
         equipment = [record.equipment.get(player_id) for player_id in line_up]
+        spent = _sum_known([record.spent_by(player_id) for player_id in line_up])
+        most = None
+        if is_complete and self._are_items_paid and spent is not None and not self._has_kept_items(record, line_up):
+            most = spent + START_VALUE * len(line_up)
         return RoundTeam(
             side=side if side is None or team is Team.TEAM1 else side.other,
             survivors=None if survivors is None else len(survivors),
             kills=sum(one.kills for one in counts),
             damage_dealt=sum(one.damage for one in counts),
             money=_sum_known(money),
-            spent=_sum_known([record.spent_by(player_id) for player_id in line_up]),
+            spent=spent,
             equipment_value=_sum_known(equipment),
-            buy_type=buy_type(money, equipment),
+            buy_type=buy_type(money, equipment, most_of_team=most),
         )
 
     def _players(self, record: RoundRecord, alive: _Alive) -> tuple[RoundPlayer, ...]:

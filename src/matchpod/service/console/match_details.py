@@ -214,11 +214,13 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if progress is None:
         return Situation(now_ms=now_ms, phase=phase_of(row), pending_ms=pending_ms, tries=row.tries)
+    is_joining = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN
     return Situation(
         now_ms=now_ms,
         phase=progress.phase,
         missing=progress.missing,
-        join_until_ms=progress.until_ms if progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN else None,
+        is_loading=is_joining and bool(progress.roster) and not progress.missing,
+        join_until_ms=progress.until_ms if is_joining else None,
         heard_ms=progress.heard_ms,
         silent_ms=silent_ms,
         paused_ms=progress.paused_ms,

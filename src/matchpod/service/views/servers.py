@@ -112,7 +112,10 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = msgspec.UNSET
     sides: Annotated[
         msgspec.Raw | msgspec.UnsetType,
-        Meta(description="The sides that the teams play on; null unless a map with teams is live."),
+        Meta(
+            description="The sides that the teams play on; null unless a map with teams is live, and after log lines "
+            "were lost, until a round begins for which the log shows them again."
+        ),
     ] = msgspec.UNSET
     roster: Annotated[
         msgspec.Raw | msgspec.UnsetType,

@@ -6,7 +6,7 @@ import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, Kick, LoadMap
+from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
 from matchpod.core.match.alarms import Alarm
 from matchpod.core.match.match import ROSTER_INCOMPLETE, MatchPhase
 from matchpod.core.match.played_map import MapStatus
@@ -115,10 +115,10 @@ def test_time_to_join_runs_again_from_the_moment_the_roster_breaks() -> None:
     assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
-def test_player_who_returns_stops_the_time_to_join() -> None:
-    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(299).connect(ANN)
+def test_player_who_returns_and_enters_stops_the_time_to_join() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(290).connect(ANN).after(9).enter(ANN)
     assert driver.match.roster_broken_ms is None
-    assert driver.wait(1) == []
+    assert next_deadline(driver.match) == (driver.now_ms + 20_000, WaitingFor.SIDES)
     driver.leave(ANN)
     assert driver.wait(299) == []
     assert driver.wait(1) == [KICK_BEN, incomplete(absent=(ANN,))]
@@ -186,22 +186,240 @@ def test_player_who_never_joined_is_not_awaited_once_a_map_was_played() -> None:
     assert driver.wait(3600) == []
 
 
+# --- a player who comes and goes --------------------------------------------------------------------------------
+
+
+def crash(driver: MatchDriver, player: str, *, loads_s: float = 25, away_s: float = 15) -> MatchDriver:
+    """Connect, crash while the client loads, and stay away for a while."""
+    return driver.connect(player).after(loads_s).leave(player).after(away_s)
+
+
+def test_player_who_comes_and_goes_does_not_stop_the_time_to_join() -> None:
+    driver = MatchDriver(duel()).join(ANN).connect(BEN).after(25).leave(BEN)
+    until_ms = driver.now_ms + 300_000
+    driver.after(15)
+    for _ in range(6):
+        for step in (driver.connect, driver.leave):
+            step(BEN)
+            assert next_deadline(driver.match) == (until_ms, WaitingFor.PLAYERS_TO_JOIN)
+            assert driver.wait(20) == []
+    driver.connect(BEN)
+    assert next_deadline(driver.match) == (driver.now_ms + 60_000, WaitingFor.PLAYERS_TO_JOIN)
+    driver.after(20).leave(BEN)
+    assert next_deadline(driver.match) == (until_ms, WaitingFor.PLAYERS_TO_JOIN)
+    assert until_ms - driver.now_ms == 25_000
+    assert driver.wait(24.999) == []
+    assert driver.wait(0.001) == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
+
+
+def test_deadline_is_shown_from_the_first_connection_until_all_have_entered() -> None:
+    driver = MatchDriver(duel())
+    first_ms = START_MS + 300_000
+    assert next_deadline(driver.match) == (first_ms, WaitingFor.PLAYERS_TO_JOIN)
+    driver.after(10).join(ANN)
+    assert next_deadline(driver.match) == (first_ms, WaitingFor.PLAYERS_TO_JOIN)
+    driver.after(280).connect(BEN)
+    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+    driver.after(30).leave(BEN)
+    broken_ms = driver.now_ms
+    for step in (driver.connect, driver.leave, driver.connect, driver.enter):
+        assert next_deadline(driver.match) == (broken_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+        driver.after(15)
+        step(BEN)
+    assert next_deadline(driver.match) == (driver.now_ms + 20_000, WaitingFor.SIDES)
+    driver.join_side(BEN)
+    assert driver.match.phase is MatchPhase.STARTING
+    assert next_deadline(driver.match) is None
+
+
+def test_client_that_never_finishes_loading_has_the_time_to_join() -> None:
+    driver = MatchDriver(duel()).after(200).join(ANN).connect(BEN)
+    assert driver.wait(299) == []
+    assert driver.wait(1) == [Kick(ANN, 1, ROSTER_INCOMPLETE), KICK_BEN, incomplete(absent=(BEN,))]
+
+
+def test_player_who_is_still_loading_when_the_time_to_join_ends_is_waited_for() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(299).connect(BEN)
+    assert next_deadline(driver.match) == (driver.now_ms + 60_000, WaitingFor.PLAYERS_TO_JOIN)
+    assert driver.wait(59) == []
+    assert driver.enter(BEN).join_side(BEN).effects == [StartPlay(1)]
+    assert driver.wait(0) == []
+
+
+def test_player_who_is_still_loading_is_waited_for_no_longer_than_the_load_time() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(299).connect(BEN)
+    assert driver.wait(59.999) == []
+    assert driver.wait(0.001) == [Kick(ANN, 1, ROSTER_INCOMPLETE), KICK_BEN, incomplete(absent=(BEN,))]
+
+
+def test_player_who_is_loading_for_longer_than_the_load_time_is_not_waited_for() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(240).connect(BEN)
+    assert driver.wait(59.999) == []
+    assert driver.wait(0.001) == [Kick(ANN, 1, ROSTER_INCOMPLETE), KICK_BEN, incomplete(absent=(BEN,))]
+
+
+def test_player_who_is_still_loading_is_waited_for_once() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(290).connect(BEN)
+    assert driver.wait(20) == []
+    driver.leave(BEN)
+    assert driver.match.next_deadline_ms() == START_MS + 300_000
+    driver.connect(BEN)  # in the same post
+    assert driver.wait(0) == [Kick(ANN, 1, ROSTER_INCOMPLETE), KICK_BEN, incomplete(absent=(BEN,))]
+
+
+def test_player_who_is_still_loading_is_not_waited_for_if_another_one_is_absent() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN, BEN).after(290).connect(BEN)
+    assert driver.wait(9.999) == []
+    assert driver.wait(0.001) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_player_who_leaves_while_another_one_is_waited_for_ends_the_time_to_join() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(290).connect(BEN).after(20).leave(ANN)
+    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_client_that_crashes_as_in_a_map_change_extends_the_time_to_join_once() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN, is_map_change=True).after(15)
+    effects: list[Effect] = []
+    while not effects and driver.now_ms < START_MS + 900_000:
+        driver.connect(BEN)
+        effects += driver.wait(25)
+        driver.leave(BEN, is_map_change=True)
+        effects += driver.wait(15)
+    assert effects == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
+    assert driver.now_ms <= START_MS + 300_000 + 120_000 + 40_000
+
+
+def test_player_who_comes_and_goes_does_not_stop_the_time_to_join_between_maps() -> None:
+    driver = live_duel(SeriesFormat.BO3).end_map().change_map(MAPS[1], ANN)
+    until_ms = driver.now_ms + 300_000
+    for _ in range(7):
+        crash(driver, BEN)
+        assert next_deadline(driver.match) == (until_ms, WaitingFor.PLAYERS_TO_JOIN)
+    assert driver.match.phase is MatchPhase.BETWEEN_MAPS
+    assert driver.wait(20) == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
+
+
+def test_player_who_comes_and_goes_on_the_scoreboard_does_not_stop_the_time_to_join() -> None:
+    driver = live_duel(SeriesFormat.BO3).end_map().leave(BEN)
+    until_ms = driver.now_ms + 300_000
+    driver.after(15)
+    crash(driver, BEN)
+    assert (until_ms, Alarm.JOIN) in driver.match.alarms()
+    driver.connect(BEN).after(10).enter(BEN)
+    assert not [due for due in driver.match.alarms() if due[1] is Alarm.JOIN]
+    driver.change_map(MAPS[1], ANN)
+    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+
+
+def test_map_change_before_play_does_not_restart_the_time_to_join() -> None:
+    driver = crash(MatchDriver(duel()).join(ANN, BEN).leave(BEN), BEN)
+    driver.change_map(MAPS[0], ANN)
+    crash(driver, BEN)
+    assert next_deadline(driver.match) == (START_MS + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+
+
+def test_time_to_join_runs_anew_when_a_requested_start_falls_back() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(200).join(BEN)
+    assert driver.effects == [StartPlay(1)]
+    crash(driver.after(30).leave(BEN).after(10), BEN)
+    assert driver.match.phase is MatchPhase.WARMUP
+    assert next_deadline(driver.match) == (START_MS + 230_000 + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+
+
+def test_reconnecting_without_a_line_of_leaving_has_the_time_to_join_to_enter() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).connect(BEN)
+    assert driver.match.phase is MatchPhase.WARMUP
+    assert next_deadline(driver.match) == (driver.now_ms + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+
+
+def test_time_to_join_of_a_broken_roster_does_not_depend_on_the_allocation() -> None:
+    driver = MatchDriver(duel())
+    driver.match.set_allocated(START_MS + 200_000, was_pending=True)
+    driver.after(220).join(ANN).connect(BEN).after(20).leave(BEN).after(15)
+    for _ in range(2):
+        crash(driver, BEN)
+        assert next_deadline(driver.match) == (START_MS + 240_000 + 300_000, WaitingFor.PLAYERS_TO_JOIN)
+
+
+def test_player_who_comes_and_goes_and_never_entered_is_not_missing() -> None:
+    driver = MatchDriver(duel()).join(ANN).connect(BEN).after(25).leave(BEN).after(300)
+    outcome = driver.match.outcome
+    assert outcome is not None
+    assert (outcome.missing_players, outcome.connected_players, outcome.absent_players) == ((), (ANN, BEN), (BEN,))
+
+
+@pytest.mark.parametrize("late_s", [0, 3, 20])
+def test_late_tick_ends_the_time_to_join_of_who_comes_and_goes_like_a_punctual_one(late_s: float) -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(20)
+    ended_ms = None
+    while ended_ms is None:
+        for step in (driver.connect, driver.leave):
+            due_ms = driver.match.next_deadline_ms()
+            if due_ms is not None and due_ms + late_s * 1000 <= driver.now_ms and driver.wait(0):
+                ended_ms = driver.now_ms
+                break
+            step(BEN)
+            driver.now_ms += 10_000
+    assert driver.match.outcome is not None
+    assert driver.match.outcome.reason is CancelReason.INCOMPLETE_ROSTER
+    assert ended_ms <= START_MS + 300_000 + late_s * 1000 + 20_000
+
+
+# --- lost lines -------------------------------------------------------------------------------------------------
+
+
 def test_time_to_join_does_not_end_while_it_is_not_known_who_is_there() -> None:
     driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.apply(ev.LogGap(driver.now_ms, 100))
-    assert next_deadline(driver.match) is None
+    assert next_deadline(driver.match) == (START_MS + 300_000, WaitingFor.PLAYERS_TO_JOIN)
     assert driver.wait(600) == []
+    assert next_deadline(driver.match) == (START_MS + 300_000, WaitingFor.PLAYERS_TO_JOIN)
     driver.apply(ev.PlayersSeen(driver.now_ms, {BEN: "ben"}, load_ms=60_000))
     assert not driver.match.presence.is_doubtful
+    assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
+
+
+def test_deadline_during_doubt_leaves_the_console_time_to_list_the_players() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN).after(290)
+    driver.match.resume(driver.now_ms)
+    assert next_deadline(driver.match) == (START_MS + 350_000, WaitingFor.PLAYERS_TO_JOIN)
+    assert driver.wait(59) == []
+    driver.apply(ev.PlayersSeen(driver.now_ms, {BEN: "ben"}, load_ms=60_000)).after(1)
+    driver.apply(ev.PlayersSeen(driver.now_ms, {BEN: "ben"}, load_ms=60_000))
     assert driver.wait(0) == [KICK_BEN, incomplete(absent=(ANN,))]
 
 
 def test_player_whose_return_was_lost_is_found_on_the_list_of_the_console() -> None:
     driver = MatchDriver(duel()).join(ANN, BEN).leave(ANN)
     driver.apply(ev.LogGap(driver.now_ms, 100)).after(299)
-    driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))
+    seen = ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000)
+    driver.apply(seen)
+    assert driver.wait(59.999) == []
+    assert driver.match.roster_broken_ms is not None
+    driver.after(0.001).apply(seen)
     assert driver.match.roster_broken_ms is None
-    assert driver.wait(3600) == []
+    assert driver.after(20).match.phase is MatchPhase.STARTING
+
+
+def test_player_who_comes_and_goes_during_doubt_does_not_stop_the_time_to_join() -> None:
+    driver = MatchDriver(duel()).join(ANN, BEN).leave(BEN).after(15)
+    driver.match.resume(driver.now_ms)
+    effects: list[Effect] = []
+    while not effects and driver.now_ms < START_MS + 900_000:
+        driver.connect(BEN)
+        effects += driver.wait(10)
+        driver.apply(ev.PlayersSeen(driver.now_ms, {ANN: "ann", BEN: "ben"}, load_ms=60_000))  # never without them
+        assert driver.match.presence.is_doubtful
+        effects += driver.wait(15)
+        driver.leave(BEN)
+        effects += driver.wait(15)
+        assert not effects or driver.now_ms >= START_MS + 300_000
+    assert effects == [Kick(ANN, 1, ROSTER_INCOMPLETE), incomplete(absent=(BEN,))]
+    assert driver.now_ms <= START_MS + 360_000
+
+
+# --- what follows -----------------------------------------------------------------------------------------------
 
 
 def test_series_that_is_won_ends_with_its_result_if_players_leave() -> None:

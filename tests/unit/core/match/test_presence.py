@@ -112,7 +112,7 @@ def test_joining_a_side_counts_as_entering() -> None:
 
 def test_leaving_a_side_does_not_count_as_entering() -> None:
     tracked = presence(connected(ANN), on_side(ANN, None), on_side(BEN, None))
-    assert tracked.connected == {ANN: PlayerConnection(1, "1")}
+    assert tracked.connected == {ANN: PlayerConnection(1, "1", loading_ms=1_000)}
     assert not tracked.is_everyone_on_a_side()
 
 
@@ -239,7 +239,7 @@ def test_player_whose_connect_line_was_lost_is_connected_by_the_console_list() -
     tracked = presence(entered(ANN), GAP)
     tracked.apply(listed(ANN, BEN), 10_000)
     assert tracked.missing() == ()
-    assert tracked.connected[BEN] == PlayerConnection(UNKNOWN_USER_ID, BEN[-1])
+    assert tracked.connected[BEN] == PlayerConnection(UNKNOWN_USER_ID, BEN[-1], loading_ms=10_000)
 
 
 def test_player_whose_disconnect_line_was_lost_is_removed_after_the_load_time() -> None:
@@ -285,6 +285,84 @@ def test_another_gap_extends_the_doubt_but_keeps_the_listed_players() -> None:
     assert tracked.is_doubtful
     tracked.apply(listed(ANN, BEN), 30_000 + LOAD_MS)
     assert not tracked.is_doubtful
+
+
+@pytest.mark.parametrize("event", [connected(BEN), gone(BEN), ev.MapLoading(0, "de_nuke"), listed(ANN)])
+def test_player_whose_client_loads_again_must_be_listed_for_the_whole_load_time(event: ev.GameEvent) -> None:
+    tracked = presence(entered(ANN), connected(BEN), GAP)
+    tracked.apply(listed(ANN, BEN), 10_000)
+    tracked.apply(event, 40_000)
+    tracked.apply(listed(ANN, BEN), 50_000)
+    tracked.apply(listed(ANN, BEN), 50_000 + LOAD_MS - 1)
+    assert tracked.connected[BEN].entered_ms is None
+    tracked.apply(listed(ANN, BEN), 50_000 + LOAD_MS)
+    assert tracked.connected[BEN].entered_ms == 50_000 + LOAD_MS
+
+
+def test_list_of_the_console_is_awaited_for_the_load_time_after_the_last_loss() -> None:
+    tracked = presence(entered(ANN), GAP)
+    tracked.apply(GAP, 10_000)
+    tracked.apply(connected(BEN), 30_000)
+    assert tracked.awaits_list
+    tracked.apply(listed(ANN, BEN), 10_000 + LOAD_MS - 1)
+    assert tracked.awaits_list
+    tracked.apply(listed(ANN), 10_000 + LOAD_MS)
+    assert tracked.awaits_list
+    tracked.apply(listed(ANN, BEN), 10_000 + LOAD_MS)
+    assert (tracked.awaits_list, tracked.is_doubtful, tracked.loading()) == (False, True, (BEN,))
+    tracked.apply(connected(BEN), 80_000)
+    tracked.apply(listed(ANN, BEN), 90_000)
+    assert not tracked.awaits_list
+    tracked.apply(GAP, 91_000)
+    assert tracked.awaits_list
+
+
+def test_list_of_the_console_is_awaited_while_a_client_may_have_entered_meanwhile() -> None:
+    tracked = presence(entered(ANN), connected(BEN), GAP)
+    tracked.apply(listed(ANN, BEN), LOAD_MS + 3_000)
+    assert tracked.awaits_list
+    tracked = presence(entered(ANN), GAP)
+    tracked.apply(listed(ANN, BEN), LOAD_MS + 3_000)  # only the list says that it connected
+    assert tracked.awaits_list
+    tracked.mark_doubtful(LOAD_MS + 4_000)
+    assert tracked.awaits_list
+
+
+def test_listed_players_load_from_their_connection_until_they_enter() -> None:
+    tracked = presence(connected(CAT), connected(ANN), connected(EVE), roster=(ANN, BEN, CAT))
+    assert (tracked.loading(), tracked.loading_since_ms()) == ((ANN, CAT), 2_000)
+    tracked.apply(entered(ANN), 4_000)
+    assert (tracked.loading(), tracked.loading_since_ms()) == ((CAT,), 1_000)
+    tracked.apply(on_side(CAT), 5_000)
+    assert (tracked.loading(), tracked.loading_since_ms()) == ((), None)
+
+
+def test_no_client_loads_on_a_map_that_is_over() -> None:
+    tracked = presence(entered(ANN), connected(BEN))
+    tracked.map_ended(5_000)
+    assert tracked.loading() == ()
+    tracked.apply(connected(BEN), 6_000)
+    assert tracked.loading() == (BEN,)
+
+
+@pytest.mark.parametrize(
+    ("events", "until_ms"),
+    [
+        ((entered(ANN), connected(BEN)), 2_000 + LOAD_MS),
+        ((connected(ANN), connected(BEN)), 2_000 + LOAD_MS),
+        ((connected(ANN),), 30_000),
+        ((entered(ANN), entered(BEN)), 30_000),
+    ],
+)
+def test_clients_that_load_are_waited_for_if_nobody_else_is_missing(
+    events: tuple[ev.GameEvent, ...], until_ms: int
+) -> None:
+    assert presence(*events).loaded_by_ms(30_000, LOAD_MS) == until_ms
+
+
+@pytest.mark.parametrize(("end_ms", "until_ms"), [(1_999, 1_999), (61_999, 2_000 + LOAD_MS), (62_000, 62_000)])
+def test_clients_are_waited_for_that_are_within_the_load_time(end_ms: int, until_ms: int) -> None:
+    assert presence(entered(ANN), connected(BEN)).loaded_by_ms(end_ms, LOAD_MS) == until_ms
 
 
 def test_player_enters_by_the_console_list_even_if_more_lines_are_lost() -> None:

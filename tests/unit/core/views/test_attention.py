@@ -45,6 +45,12 @@ def test_incomplete_roster_needs_it_when_the_time_to_join_ends(left_ms: int, mis
         assert texts(phase=phase, missing=missing, join_until_ms=until_ms) == expected
 
 
+def test_player_who_is_still_loading_needs_it_when_the_time_to_join_ends() -> None:
+    for left_ms, expected in [(120_001, []), (120_000, ["a player is still loading, time left"])]:
+        changes = {"phase": PublicPhase.WAITING_FOR_PLAYERS, "is_loading": True, "join_until_ms": NOW_MS + left_ms}
+        assert texts(**changes) == expected
+
+
 def test_silent_server_needs_it() -> None:
     for phase, silent_ms, expected in [
         (PublicPhase.LIVE, 9_999, []),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pytest
+
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import GameSettings, MatchType
+from matchpod.core.model import CvarSetting, GameSettings, MatchType
 from matchpod.core.stats.buy_types import BuyType
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.round_shapes import RoundEntry
 from matchpod.core.views.rounds import build_rounds
-from tests.unit.core.match_driver import ANN, BEN, EVE, MatchDriver, deathmatch, duel, live_duel
+from tests.unit.core.match_driver import ANN, BEN, EVE, MatchDriver, deathmatch, duel, live_duel, open_match
 
 BOT = "BOT:Kao"
 
@@ -112,6 +115,54 @@ def test_economy_is_per_player_and_team() -> None:
     assert one.team1.buy_type is BuyType.PISTOL
     assert (one.team2.money, one.team2.spent) == (None, 0), "the money of the bot is unknown"
     assert (one.team2.equipment_value, one.team2.buy_type) == (None, None)
+
+
+def economy(driver: RoundDriver, number: int, side: Side, **bought: int) -> RoundDriver:
+    """Start a round of Ann and Eve against Ben: Ann leaves the buy zone with what she has bought, Eve never does."""
+    driver.add(ev.RoundStarted, number, (ANN, EVE), (BEN,), side)
+    spent, value = {ANN: bought.get("ann", 0), EVE: bought.get("eve", 0)}, {ANN: bought.get("ann", 0) + 200}
+    return driver.add(ev.EconomyCounted, number, {ANN: 1900, EVE: 1900}, spent, value, has_money_lines=True)
+
+
+def test_purchases_decide_the_buy_type_if_nobody_has_kept_items() -> None:
+    driver = economy(RoundDriver(), 1, Side.T, ann=1800, eve=1700)
+    economy(driver.decide(), 2, Side.T, ann=1800, eve=1700)  # both survived, perhaps with more
+    economy(driver.kill(BEN, ANN).decide(2, (2, 0)), 3, Side.T, ann=1800, eve=1700)
+    economy(driver.kill(BEN, ANN).kill(BEN, EVE).decide(3, (3, 0)), 4, Side.T, ann=1800, eve=1700)
+    economy(driver.decide(4, (4, 0)), 5, Side.CT, ann=1800, eve=1700)
+    types = [one.team1.buy_type for one in driver.rounds()]
+    assert types == [BuyType.ECO, None, None, BuyType.ECO, BuyType.ECO]
+    assert all(one.team2.buy_type is None for one in driver.rounds())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [open_match(), msgspec.structs.replace(duel(), custom_cvars=(CvarSetting("mp_free_armor", "1"),))],
+    ids=["casual", "variable"],
+)
+def test_purchases_do_not_decide_the_buy_type_if_items_may_be_free(settings: GameSettings) -> None:
+    (one,) = economy(RoundDriver(settings), 1, Side.T, ann=1800, eve=1700).rounds()
+    assert one.team1.buy_type is None
+
+
+def test_items_are_kept_from_a_round_that_is_missing() -> None:
+    driver = economy(RoundDriver(), 1, Side.T).kill(BEN, ANN).kill(BEN, EVE).decide()
+    economy(driver, 3, Side.T, ann=1800, eve=1700)
+    assert driver.rounds()[-1].team1.buy_type is None
+
+
+def test_first_round_of_a_half_is_not_decided_by_purchases_that_may_be_lost() -> None:
+    driver = RoundDriver().add(ev.RoundStarted, 1, (ANN, EVE), (BEN,), Side.T)
+    money = {ANN: 800, EVE: 800}
+    driver.add(ev.EconomyCounted, 1, money, {ANN: 650}, {ANN: 850}, has_money_lines=True).add(ev.LogGap, 100)
+    (one,) = driver.decide().rounds()
+    assert (one.complete, one.team1.buy_type) == (False, None)
+
+
+def test_first_round_of_a_half_is_not_decided_without_money_lines() -> None:
+    driver = RoundDriver().add(ev.RoundStarted, 1, (ANN, EVE), (BEN,), Side.T)
+    (one,) = driver.add(ev.EconomyCounted, 1, {ANN: 800, EVE: 800}, {}, {ANN: 200}).rounds()
+    assert one.team1.buy_type is None
 
 
 def test_economy_that_is_not_in_the_log_is_unknown() -> None:

@@ -128,6 +128,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
             r'<([^<>"]*)>"(?: (option\d{1,2}))?',
             _vote,
         ),
+        _form(r'Vote failed "([^"]*)"( ?)', lambda f: lines.VoteFailed(f[1], bool(f[2]))),
     ),
     "Starting": (_form(r"Starting Freeze period", lambda _: lines.FreezeStarted()),),
     "Molotov": (

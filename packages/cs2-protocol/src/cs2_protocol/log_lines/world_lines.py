@@ -112,6 +112,16 @@ class Vote(WorldLine, frozen=True):
         return f'Vote {self.step} "{self.issue}" from #{self.slot} {token}<{self.area}>"{tail}'
 
 
+class VoteFailed(WorldLine, frozen=True):
+    """A vote failed; the line does not say who had started it. The game ends it with a blank."""
+
+    issue: str
+    is_padded: bool = True
+
+    def text(self) -> str:
+        return f'Vote failed "{self.issue}"{" " if self.is_padded else ""}'
+
+
 class FreezeStarted(WorldLine, frozen=True):
     """Freeze time started, before a round."""
 

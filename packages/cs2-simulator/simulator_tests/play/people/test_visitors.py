@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import Entered
 from cs2_protocol.steam_id import from_account
+from cs2_simulator.play.door import TIMED_OUT
 from cs2_simulator.play.people.visitors import PLAYERS_BY_MODE
 from cs2_simulator.scenarios import Scenario
 from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServer
@@ -122,6 +126,30 @@ def test_early_leaver_is_gone_when_the_last_player_joins() -> None:
     (late,) = set(server.accounts) - early
     assert {gone, late} <= set(ALL_ACCOUNTS)
     assert len(server.departures()) == 1
+
+
+def test_client_that_crashes_while_it_loads_comes_again_and_never_enters() -> None:
+    server = VisitedServer(Scenario.LOADING_CRASH)
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(600)
+    crashes = server.departures()
+    assert {reason for _, reason in crashes} == {TIMED_OUT}
+    assert len(crashes) >= 8
+    came = Counter(player_id for _, player_id in server.connections())
+    ((crashing, visits),) = [(player_id, count) for player_id, count in came.items() if count > 1]
+    assert visits - len(crashes) in (0, 1)
+    entered = {line.player.player_id for _, line in server.log.lines if isinstance(line, Entered)}
+    assert entered == set(came) - {crashing}
+
+
+def test_client_that_crashes_while_it_loads_crashes_on_the_next_map_too() -> None:
+    server = VisitedServer(Scenario.LOADING_CRASH)
+    server.fill()
+    (crashing,) = set(ALL_ACCOUNTS) - {player.person.account for player in server.arena.playing}
+    server.change_map()
+    server.wait(300)
+    assert {player.person.account for player in server.arena.playing} == set(ALL_ACCOUNTS) - {crashing}
+    assert len(server.departures()) >= 3
 
 
 def test_player_added_to_the_roster_comes(filled: VisitedServer) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 from cs2_protocol.game import Side
 from cs2_simulator.agenda import ScheduledTask, Script
 from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, Door
+from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, TIMED_OUT, Door
 from cs2_simulator.play.player import Participant, Player
 
 VALIDATION_MS = (700, 1_800)
@@ -30,6 +30,12 @@ CHOSEN_TEAM_MODES = ("competitive", "scrimcomp2v2")
 
 RETURN_MS = (2_000, 15_000)
 """Delay of returning guests after a map change."""
+
+CRASH_MS = (12_000, 30_000)
+"""Time from the validation until the server gives up a crashed client: some seconds of loading, then silence."""
+
+RESTART_MS = (10_000, 40_000)
+"""Time after which a player whose client crashed has started it again and connects."""
 
 LISTED_RETURN_MS = 5_000
 """Delay after which a kicked player of the match returns."""
@@ -99,6 +105,8 @@ class Guest:
     stage: GuestStage = GuestStage.EXPECTED
     player: Player | None = None
     visits: int = 0
+    crashes: bool = False
+    """True if the guest's client crashes whenever it loads a map."""
     is_ready: bool = False
     """True if the guest has written `.ready` since the map was loaded, or is about to."""
     visit: ScheduledTask | None = None
@@ -197,6 +205,9 @@ class Crowd:
         guest.cancel_plans()
         if guest is self.stranger:
             self._stranger_left(guest)
+        elif guest.crashes and reason == TIMED_OUT:
+            rng = self.arena.rng("visitors", "restart", guest.person.account, guest.visits)
+            self.schedule_visit(guest, rng.randint(*RESTART_MS))
         elif guest.stage in (GuestStage.COMING, GuestStage.HERE) and reason != LOOP_DEACTIVATE:
             if reason == KICKED and guest.is_listed:
                 self.schedule_visit(guest, LISTED_RETURN_MS)
@@ -267,6 +278,10 @@ class Crowd:
         rng = self.arena.rng("visitors", "pace", guest.person.account)
         yield rng.randint(*VALIDATION_MS)
         self.door.validate(player)
+        if guest.crashes:
+            crash_rng = self.arena.rng("visitors", "crash", guest.person.account, guest.visits)
+            self.schedule_leave(guest, crash_rng.randint(*CRASH_MS), TIMED_OUT)
+            return
         yield rng.randint(*LOADING_MS)
         self.door.enter(player)
         yield rng.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0

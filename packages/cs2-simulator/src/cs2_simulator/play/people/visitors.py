@@ -232,9 +232,11 @@ class Visitors(Watcher):
             self._send_stranger(max(waits_ms, default=0))
 
     def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
-        """Choose the impostors or the cheater of the scenario."""
+        """Choose the impostors, the cheater or the player with the crashing client of the scenario."""
         if scenario is Scenario.SPOOFER:
             disguise(self._arena, guests)
+        elif scenario is Scenario.LOADING_CRASH and guests and not any(guest.crashes for guest in guests):
+            self._arena.rng("visitors", "crash").choice(guests).crashes = True
         elif scenario is Scenario.CHEATER and guests:
             cheater = self._arena.rng("visitors", "cheater").choice(guests)
             if cheater.visits == 0:
