@@ -160,7 +160,7 @@ class _RoundPlay:
     # --- times --------------------------------------------------------------------------------------------------
 
     def _quiet_ms(self) -> int:
-        """Return how long nobody fights at the beginning of the round."""
+        """Return how long the players wait before they fight."""
         return self._rng.randint(*_QUIET_MS) if self._arena.variables.is_on("sim_quiet") else 0
 
     def _round_ms(self) -> int:
