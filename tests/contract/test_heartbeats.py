@@ -17,7 +17,7 @@ from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.heartbeat import CONFIRMED_MS, FRESH_MS, STEADY_MS, Heartbeat
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease, LeaseLostError
-from matchpod.storage import heartbeats, servers
+from matchpod.storage import database_checks, heartbeats, servers
 from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 from tests.contract import databases
@@ -293,6 +293,38 @@ async def test_silences_of_live_processes_come_with_the_heartbeat_in_one_stateme
     assert counting.statements == 1
     await heartbeats.beat(db, "eu")
     assert list((await heartbeats.beat(db, "me")).silences) == ["srv_3"], "those of the other one are heard again"
+
+
+@databases.on_both
+async def test_commands_learn_which_servers_are_silent_while_their_process_lives(db: Database) -> None:
+    now_ms = await database_checks.database_ms(db) or 1_000_000
+    silence = Silence(region="eu", host="10.0.0.1", since_ms=-12_000)
+    assert await heartbeats.silences(db, now_ms) == {}
+    if db.is_postgres:
+        await heartbeats.beat(db, "one", silences={"srv_1": silence})
+        await age(db, "one", -60_000)
+        (found,) = (await heartbeats.silences(db, now_ms)).values()
+        assert found.since_ms > -12_000 + 50_000
+        await age(db, "one", 60_000 + DEAD_MS + 1)
+        assert await heartbeats.silences(db, now_ms) == {}
+        return
+    clock, silent = SetClock(), SilentServers()
+    heartbeat = Heartbeat(db, clock, "one", silent=silent)
+    await heartbeats.store_silences(db, "killed", {"srv_2": silence}, clock.ms)
+    silent.report("srv_1", silence.shifted(clock.ms))
+    await heartbeat.store_silences()
+    assert await heartbeats.silences(db, clock.ms + 1_000) == {"srv_1": silence.shifted(-1_000)}
+    assert await heartbeats.silences(db, clock.ms + DEAD_MS + 1) == {}
+    silent.forget("srv_1")
+    await heartbeat.store_silences()
+    assert await heartbeats.silences(db, clock.ms) == {}
+
+
+async def test_process_without_silent_servers_writes_nothing(db: Database) -> None:
+    if db.is_postgres:
+        pytest.skip("it writes heartbeats")
+    await Heartbeat(db, SetClock(), "one", silent=SilentServers()).store_silences()
+    assert await db.read("SELECT * FROM heartbeats") == []
 
 
 @on_postgres

@@ -10,6 +10,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.servers.server_loss import Silence
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Database, Statement
@@ -20,6 +21,7 @@ from matchpod.service.end_match import end_match
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.regions.regions import Regions
+from matchpod.service.regions.silence import SilentServers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
@@ -39,6 +41,7 @@ class World:
         self.db = db
         self.live = LocalMatches()
         self.clock = ManualClock()
+        self.silent = SilentServers()
         self.number = 0
         self.limits: dict[str, int] = {}
 
@@ -53,11 +56,16 @@ class World:
         self.clock.at_ms = row.created_at_ms
         return row
 
+    def fall_silent(self, row: ServerRow) -> None:
+        """Let a server be silent."""
+        silence = Silence(region=row.region, host="", since_ms=self.clock.at_ms - 20_000)
+        self.silent.report(row.id, silence)
+
     def overview(self) -> Overview:
         return Overview(
             db=self.db,
             clock=self.clock,
-            regions=Regions([], self.db),
+            regions=Regions([], self.db, self.silent),
             live=self.live,
             remote=remote_matches(self.db),
             **self.limits,
@@ -144,6 +152,10 @@ async def test_number_of_logs_of_other_replicas_is_limited(world: World) -> None
     found = await world.matches(rows[0].org_id)
     assert sorted(one.is_followed for one in found) == [False, False, True]
     assert all(not one.attention for one in found if not one.is_followed)
+    for row in rows:
+        world.silent.set_remote({one.id: Silence(region="eu", host="", since_ms=0) for one in rows}, row.created_at_ms)
+    kinds = [reason.kind for one in await world.matches(rows[0].org_id) for reason in one.attention]
+    assert kinds == ["silence"] * 3, "it is known without their logs"
 
 
 async def test_most_urgent_match_is_first_and_others_are_in_the_order_of_their_creation(world: World) -> None:
@@ -151,9 +163,7 @@ async def test_most_urgent_match_is_first_and_others_are_in_the_order_of_their_c
     for row in (first, second, third):
         match = LocalMatch(row.id, Fold.begin(row, 1.0), 0)
         world.live.add(match)
-    silent = world.live.get(third.id)
-    assert silent is not None
-    silent.fold.heard_ms = world.clock.at_ms - 20_000
+    world.fall_silent(third)
     found = await world.matches(first.org_id)
     assert [one.server_id for one in found] == [third.id, first.id, second.id]
     assert [reason.kind for reason in found[0].attention] == ["silence"]
@@ -208,9 +218,7 @@ async def test_open_match_needs_attention_before_those_that_failed(world: World)
     await world.end(rows[0], CancelReason.SERVER_LOST)
     for row in rows[1:]:
         world.live.add(LocalMatch(row.id, Fold.begin(row, 1.0), 0))
-    silent = world.live.get(rows[2].id)
-    assert silent is not None
-    silent.fold.heard_ms = world.clock.at_ms - 20_000
+    world.fall_silent(rows[2])
     cards = (await world.overview().cards("org_1")).cards
     assert [one.group for one in cards] == [WallGroup.ATTENTION, WallGroup.FAILED, WallGroup.WAITING]
 

@@ -11,7 +11,7 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseError, Row, Statement, Value
-from matchpod.storage import raw_log, servers, unfinished
+from matchpod.storage import raw_log, unfinished
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases
 from tests.contract.match_histories import create_server
@@ -224,17 +224,3 @@ async def test_more_entries_than_one_transaction_deletes_are_pruned(db: Database
     )
     assert await raw_log.prune(db, 100) == count
     assert await raw_log.prune(db, 100) == 0
-
-
-async def test_servers_without_a_post_of_their_own_are_counted_by_region(db: Database) -> None:
-    for name in ("srv_heard", "srv_replaced", "srv_old", "srv_none"):
-        await create_server(db, name)
-    row = await servers.get(db, "srv_heard")
-    assert row is not None
-    for name, received_ms, attempt in (
-        ("srv_heard", 100, row.attempt),
-        ("srv_replaced", 100, "another"),
-        ("srv_old", 99, ""),
-    ):
-        await db.write(raw_log.append(name, "log", received_ms=received_ms, headers=b"{}", body=b"x", attempt=attempt))
-    assert await raw_log.count_unheard(db, 100) == {"eu": 3}

@@ -46,10 +46,16 @@ class Server:
     """A log stream with its clock, and shortcuts for the tests."""
 
     def __init__(
-        self, *urls: str, is_tick_lost: Callable[[], bool] | None = None, headers: GameHeaders = HEADERS
+        self,
+        *urls: str,
+        is_tick_lost: Callable[[], bool] | None = None,
+        is_post_lost: Callable[[bytes], bool] | None = None,
+        headers: GameHeaders = HEADERS,
     ) -> None:
         self.agenda = Agenda(START_MS)
-        self.stream = LogStream(self.agenda, describe=lambda: headers, is_tick_lost=is_tick_lost)
+        self.stream = LogStream(
+            self.agenda, describe=lambda: headers, is_tick_lost=is_tick_lost, is_post_lost=is_post_lost
+        )
         self.stream.is_on = True
         for url in urls:
             self.stream.add(url)
@@ -125,6 +131,20 @@ def test_map_log_begins_at_a_tick_in_the_range_of_real_map_loads(corpus: Path) -
     server.log("one")
     request = server.request()
     assert dict(request.headers)["X-Tick-Start"] == str(FIRST_TICK)
+
+
+def test_post_to_the_first_listener_can_be_lost() -> None:
+    server = Server(URL, OTHER_URL, is_post_lost=lambda body: b"lost" in body)
+    server.log("first")
+    server.post()
+    server.log("lost")
+    assert server.is_silent()
+    server.log("third")
+    begin, end, texts = server.post()
+    assert texts == ["third"]
+    assert server.post(url=OTHER_URL) == (0, end, ["first", "lost", "third"])
+    assert begin > end - begin, "the bytes before it are missing"
+    assert server.stream.is_acknowledged
 
 
 def test_lines_have_the_time_of_their_tick_in_milliseconds() -> None:

@@ -161,8 +161,7 @@ async def _serve(
         stack.push_async_callback(_close, service)
         stack.enter_context(_watch_loop(service, exit_s=settings.stall_exit_s))
         if read_only is None:
-            await record_deaths(service.deps.suspects, unfinished)
-            await _prepare_driving(service)
+            await _prepare_driving(service, unfinished)
         else:
             service.readiness.serve_reads_only(read_only)
         await check_vault_key(resources)
@@ -410,7 +409,8 @@ def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, 
         raise ResourcesError(f"The data folder {folder} cannot be written: {exc.strerror or exc}.") from exc
 
 
-async def _prepare_driving(service: Service) -> None:
+async def _prepare_driving(service: Service, unfinished: dict[Path, tuple[str, int] | None]) -> None:
+    await record_deaths(service.deps.suspects, unfinished)
     await _check_fleets(service)
     await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
 

@@ -12,14 +12,15 @@ from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.core.requests.text_rules import printable
-from matchpod.core.views.attention import UNHEARD_MS
+from matchpod.core.servers.server_loss import LossLimits
 from matchpod.core.views.result import iso_time
 from matchpod.ports import Fleet
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.common.row_views import view_of
 from matchpod.service.regions.regions import Regions, rest_sentence
+from matchpod.service.regions.silence import SilentServers
 from matchpod.service.regions.switch import RegionSwitch
-from matchpod.storage import raw_log, region_flags, resting_slots
+from matchpod.storage import heartbeats, region_flags, resting_slots
 from matchpod.storage.resting_slots import RestingSlot
 from matchpod.storage.withheld_servers import WithheldServer, withheld_servers
 
@@ -34,7 +35,8 @@ _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the regi
 class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A region as shown to operators; the numbers are None if its fleet cannot be used, and `fault` says why.
 
-    `notice` says what is observed of servers that are not heard, and which servers get no match for a while.
+    `notice` says what the service observes of silent servers, as in `GET /api/v1/regions`, and which servers get no
+    match for a while.
     """
 
     code: str
@@ -127,7 +129,8 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
     flags = await region_flags.active_flags(resources.db)
     withheld = await withheld_servers(resources.db)
     resting = await resting_slots.resting(resources.db)
-    unheard = await raw_log.count_unheard(resources.db, resources.clock.now_ms() - UNHEARD_MS)
+    silent, now_ms = SilentServers(LossLimits(resources.settings.silence_s * 1000)), resources.clock.now_ms()
+    silent.set_remote(await heartbeats.silences(resources.db, now_ms), now_ms)
     composed = compose_regions(resources.settings, RconConsoles(), installation=resources.installation)
     regions = Regions(composed, resources.db)
     try:
@@ -142,7 +145,7 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
                 ready=counted and counted.ready,
                 withheld=len(withheld.get(region.code, ())),
                 fault=faults[region.code] or await region.fleet.probe(),
-                notice=_notice(unheard.get(region.code, 0), resting.get(region.code, ())),
+                notice=_notice(silent.notice(region.code), resting.get(region.code, ())),
             )
             for region, counted in await regions.capacities()
         ]
@@ -151,16 +154,14 @@ async def _region_lines(resources: Resources) -> list[RegionLine]:
             await region.fleet.close()
 
 
+def _notice(silence: str | None, resting: Iterable[RestingSlot]) -> str | None:
+    return " ".join([*([silence] if silence else []), *map(rest_sentence, resting)]) or None
+
+
 async def _fault(fleet: Fleet) -> str | None:
     """Return what is wrong with the settings of a fleet, and why it cannot be used at present."""
     wrong = await fleet.check()
     return " ".join((*wrong, *filter(None, (fleet.fault,)))) or None
-
-
-def _notice(unheard: int, resting: Iterable[RestingSlot]) -> str | None:
-    servers = "1 server has" if unheard == 1 else f"{unheard} servers have"
-    silence = [f"{servers} posted no log for {UNHEARD_MS // 1000} s."] if unheard else []
-    return " ".join([*silence, *map(rest_sentence, resting)]) or None
 
 
 def _number(count: int | None) -> str:

@@ -1,7 +1,8 @@
 """Store a heartbeat of every process that shares a PostgreSQL database, by the clock of the database.
 
 A process whose heartbeat is too old is dead or frozen: the others delete it and end its leases, in one statement.
-Versions without heartbeats have no row here, so their leases only expire.
+Versions without heartbeats have no row here, so their leases only expire. The only process of an SQLite database has a
+row while servers are silent, by its own clock, for commands.
 """
 
 from __future__ import annotations
@@ -70,6 +71,29 @@ async def beat(
     }
     at_ms, is_new, *_ = rows[0]
     return Beat(at_ms, is_new, remote)
+
+
+async def store_silences(db: Database, owner: str, silences: Mapping[str, Silence], now_ms: int) -> None:
+    """Store which servers of the only process are silent; the times of `silences` are relative to now."""
+    body = msgspec.json.encode(silences) if silences else None
+    sql = "INSERT INTO heartbeats (owner, at_ms, silences) VALUES (:owner, :now_ms, :body)"
+    row = Statement(sql, {"owner": owner, "now_ms": now_ms, "body": body})
+    await db.write([Statement("DELETE FROM heartbeats"), row])
+
+
+async def silences(db: Database, now_ms: int) -> dict[str, Silence]:
+    """Return which servers of live processes are silent, by server; times are relative to now."""
+    now = DATABASE_MS if db.is_postgres else "CAST(:now_ms AS BIGINT)"
+    found = await db.read(
+        f"SELECT at_ms - now_ms, silences FROM heartbeats, (SELECT {now} AS now_ms) AS clock"
+        f" WHERE silences IS NOT NULL AND at_ms >= now_ms - {DEAD_MS}",
+        {} if db.is_postgres else {"now_ms": now_ms},
+    )
+    return {
+        server_id: silence.shifted(by_ms)
+        for by_ms, stored in msgspec.convert(found, list[tuple[int, bytes]])
+        for server_id, silence in _read(stored).items()
+    }
 
 
 def _read(stored: bytes) -> dict[str, Silence]:

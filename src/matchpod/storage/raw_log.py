@@ -19,7 +19,6 @@ from matchpod.ports import Database, DuplicateError, NothingChangedError, Row, S
 from matchpod.storage import log_blocks
 from matchpod.storage.log_blocks import LogColumns
 from matchpod.storage.rows import column_list, from_row, read_number, write_one
-from matchpod.storage.servers import ATTEMPT_CHARS
 
 BLOCK_BYTES: Final = 512 * 1024
 """Size of the bodies at which a block is complete: large enough to compress to a tenth, and small enough to unpack for
@@ -28,8 +27,6 @@ BLOCK_ENTRIES: Final = 2_000
 """Maximum entries of a block, if they are small: all of them are in memory when it is read."""
 PAGE_ENTRIES: Final = 200
 """Maximum entries that are read at a time to be merged."""
-NEWEST_ENTRIES: Final = 100
-"""How many of the newest entries of a server are searched for a log post: others are rare, one every few seconds."""
 PRUNE_ENTRIES: Final = 1_000
 """Maximum entries deleted per transaction: few enough that other writers hardly wait."""
 
@@ -141,19 +138,6 @@ async def newest_of_kind(db: Database, server_id: str, kind: str, *, count: int)
     after_seq = await newest_seq(db, server_id) - count if any(row[2] == _BLOCK for row in rows) else 0
     found = await _unpack(rows, lambda entry: entry.kind == kind and entry.seq > after_seq, count)
     return sorted(found, key=lambda entry: entry.seq, reverse=True)
-
-
-async def count_unheard(db: Database, since_ms: int) -> dict[str, int]:
-    """Count by region the running servers that have posted no log since a time; posts of replaced ones do not count."""
-    rows = await db.read(
-        "SELECT region, COUNT(*) FROM servers WHERE phase = 'running' AND NOT EXISTS ("
-        " SELECT 1 FROM raw_log WHERE raw_log.server_id = servers.id AND kind = 'log' AND received_ms >= :since_ms"
-        f" AND attempt IN ('', SUBSTR(log_token_hash, 1, {ATTEMPT_CHARS}))"
-        " AND seq > (SELECT seq FROM raw_log_heads WHERE raw_log_heads.server_id = servers.id) - :newest)"
-        " GROUP BY region",
-        {"since_ms": since_ms, "newest": NEWEST_ENTRIES},
-    )
-    return dict(msgspec.convert(rows, list[tuple[str, int]]))
 
 
 async def compress(db: Database, server_id: str) -> None:

@@ -9,14 +9,12 @@ import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.cli.regions import app
-from matchpod.core.server_status import ServerPhase
-from matchpod.ports import Statement
+from matchpod.core.servers.server_loss import Silence
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import raw_log, resting_slots, servers, withheld_servers
+from matchpod.storage import heartbeats, resting_slots, withheld_servers
 from tests.contract.agones_cluster import agones_region, secret_file, write_kubeconfig
 from tests.contract.test_storage_servers import take_slot
 from tests.unit.cli.command_runner import CommandRunner
-from tests.unit.cli.test_matches import server
 
 TWO_REGIONS = """
 [[regions]]
@@ -96,33 +94,27 @@ def test_slots_in_use_are_counted(two_regions: CommandRunner) -> None:
     ]
 
 
-def test_servers_that_post_no_log_or_rest_are_named(two_regions: CommandRunner) -> None:
+def test_servers_that_the_service_finds_silent_or_that_rest_are_shown(two_regions: CommandRunner) -> None:
     two_regions.output(app, "list")  # creates the database
 
-    async def store() -> None:
+    async def store(age_ms: int) -> None:
         db, now_ms = await SqliteDatabase.open(two_regions.data_dir / DATABASE_FILE), int(time.time() * 1000)
+        silences = {f"srv_{number}": Silence(region="us", host=f"host {number}", since_ms=-25_000) for number in (1, 2)}
         try:
-            for number, (region, age_ms) in enumerate((("eu", 60_000), ("eu", 0), ("us", 60_000), ("us", 90_000))):
-                row = server(f"srv_{number}", region=region, phase=ServerPhase.RUNNING)
-                await servers.create(db, row, idempotency=None)
-                await db.write(log_entry(row.id, "log", now_ms - age_ms, attempt=row.attempt))
-                await db.write(log_entry(row.id, "observed", now_ms))
-                await db.write(log_entry(row.id, "log", now_ms, attempt="another server of the match"))
-            await servers.create(db, server("srv_released", region="eu", phase=ServerPhase.RELEASED), idempotency=None)
-            await db.write([resting_slots.rest("us", "27100", "srv_9", 0)])
+            await heartbeats.store_silences(db, "service", silences, now_ms - age_ms)
+            await db.write([resting_slots.rest("eu", "27100", "srv_9", 0)])
         finally:
             await db.close()
 
-    asyncio.run(store())
-    assert [region["notice"] for region in two_regions.json_output(app, "list")] == [
-        "1 server has posted no log for 10 s.",
-        "2 servers have posted no log for 10 s. The server 27100 gets no other match until 1970-01-01T00:05:00.000Z:"
-        " it sent invalid data or too much data over its console in srv_9.",
-    ]
-
-
-def log_entry(server_id: str, kind: str, received_ms: int, attempt: str = "") -> list[Statement]:
-    return raw_log.append(server_id, kind, received_ms=received_ms, headers=b"{}", body=b"", attempt=attempt)
+    asyncio.run(store(age_ms=-60_000))  # so that the machine may be busy
+    eu, us = [region["notice"] for region in two_regions.json_output(app, "list")]
+    assert eu == (
+        "The server 27100 gets no other match until 1970-01-01T00:05:00.000Z:"
+        " it sent invalid data or too much data over its console in srv_9."
+    )
+    assert str(us).startswith("2 servers have given no sign of life since ")
+    asyncio.run(store(age_ms=heartbeats.DEAD_MS + 1))
+    assert [region["notice"] for region in two_regions.json_output(app, "list")] == [eu, None], "it has stopped"
 
 
 def test_activation_and_deactivation_are_stored(two_regions: CommandRunner) -> None:

@@ -31,7 +31,7 @@ def test_roster_says_which_side_each_team_plays_on() -> None:
 
 
 def test_attention_is_announced_without_the_counters_that_run() -> None:
-    now = Situation(now_ms=900_000, phase=PublicPhase.PAUSED, heard_ms=1, paused_ms=1, called_ms=899_000, detections=2)
+    now = Situation(now_ms=900_000, phase=PublicPhase.PAUSED, silent_ms=1, paused_ms=1, called_ms=899_000, detections=2)
     reasons = attention_of(now)
     assert b'data-since="1"' in fragment(PARTS, "reasons", reasons)
     text = announced(reasons)

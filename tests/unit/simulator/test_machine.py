@@ -58,6 +58,29 @@ def test_server_crashes_or_hangs_during_play(match_type: MatchType, scenario: Sc
     assert played.reader.match.first_live_at_ms is not None
 
 
+@pytest.mark.parametrize(
+    ("scenario", "posts", "text"),
+    [
+        (Scenario.ROUND_RESTORE, "restore", b"Match_Reloaded"),
+        (Scenario.LEAVER, "disconnect", b"disconnected (reason"),
+        (Scenario.FULL_MATCH, "end", b"Game Over"),
+    ],
+)
+def test_chosen_post_is_lost_once(scenario: Scenario, posts: str, text: bytes) -> None:
+    settings = mode_settings(MatchType.COMPETITIVE, max_rounds=12)
+    logs = []
+    for lost in ("", posts):
+        played = PlayedMatch(settings, scenario=scenario, extra=(f'sim_lost_posts "{lost}"',))
+        played.play()
+        logs.append([body for _, _, body in played.posts])
+        begins = [int(headers["X-LogBytes-BeginOffset"]) for _, headers, _ in played.posts]
+        ends = [int(headers["X-LogBytes-EndOffset"]) for _, headers, _ in played.posts]
+        gaps = sum(end < begin for end, begin in zip(ends, begins[1:], strict=False))
+        assert gaps == bool(lost)
+    whole, incomplete = (sum(text in body for body in log) for log in logs)
+    assert incomplete == whole - 1
+
+
 def test_lost_lines_leave_an_offset_gap_but_the_winner_is_known() -> None:
     played = PlayedMatch(mode_settings(MatchType.COMPETITIVE, max_rounds=12), scenario=Scenario.LOG_LOSS, seed=3)
     assert played.play()

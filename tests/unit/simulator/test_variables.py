@@ -135,9 +135,13 @@ def test_mode_depends_on_game_type_and_game_mode(variables: Variables) -> None:
 def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
     names = [name for name in VARIABLES if name.startswith("sim_")]
     assert {name: variables.text(name) for name in names} == {
+        "sim_arrival": "25",
+        "sim_client_load": "0",
+        "sim_lost_posts": "",
         "sim_map_load": "6",
         "sim_players": "",
         "sim_lockstep": "0",
+        "sim_quiet": "0",
         "sim_rcon_drop": "1",
         "sim_report_faults": "0",
         "sim_roster_delay": "20",

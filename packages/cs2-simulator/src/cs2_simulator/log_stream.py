@@ -100,11 +100,17 @@ class LogStream:
         *,
         describe: Callable[[], GameHeaders],
         is_tick_lost: Callable[[], bool] | None = None,
+        is_post_lost: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent."""
+        """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent.
+
+        `is_post_lost` is called with each post to the first listener. If it returns True, the post counts as
+        acknowledged and does not arrive.
+        """
         self._agenda = agenda
         self._describe = describe
         self._is_tick_lost = is_tick_lost
+        self._is_post_lost = is_post_lost
         self.listeners: list[LogReceiver] = []
         """The listeners in the order they were added."""
         self._is_on = False
@@ -197,6 +203,16 @@ class LogStream:
         if listener.requested_to is not None or not self._is_on or listener not in self.listeners:
             return None
         self._close_ticks()
+        request = self._next_request(listener)
+        while request is not None and self._is_lost_on_its_way(listener, request):
+            self.handle_response(listener, ACKNOWLEDGED)
+            request = self._next_request(listener)
+        return request
+
+    def _is_lost_on_its_way(self, listener: LogReceiver, request: LogRequest) -> bool:
+        return self._is_post_lost is not None and listener is self.listeners[0] and self._is_post_lost(request.body)
+
+    def _next_request(self, listener: LogReceiver) -> LogRequest | None:
         first = listener.next_batch
         last_tick = self._agenda.tick - listener.delay_ticks
         after = first

@@ -1,4 +1,4 @@
-"""Assemble one simulated server without its sockets, and implement the scenarios with a crash, a hang or log loss.
+"""Assemble one simulated server without its sockets, and implement crashes, hangs, and lost ticks and posts of its log.
 
 Everything here happens in simulated time. The owner of a machine advances its agenda, passes in console commands and
 performs what the machine requests through `Outside`.
@@ -21,7 +21,8 @@ from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.watcher import Watcher
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.plugin.shot_counter import ShotCounter
-from cs2_simulator.scenarios import Scenario
+from cs2_simulator.scenarios import LOSABLE_POSTS, Scenario
+from cs2_simulator.sim_settings import losses_in
 from cs2_simulator.variables import Variables
 
 BOOT_MS = 600_000
@@ -56,7 +57,10 @@ class Machine(Watcher):
         self.agenda = Agenda(start_ms - BOOT_MS)
         self._end = TaskSlot(self.agenda)
         self.variables = Variables()
-        self.stream = LogStream(self.agenda, describe=self._describe, is_tick_lost=self._is_tick_lost)
+        self._lost_posts: set[str] = set()
+        self.stream = LogStream(
+            self.agenda, describe=self._describe, is_tick_lost=self._is_tick_lost, is_post_lost=self._is_post_lost
+        )
         self.arena = Arena(self.agenda, self.stream, self.variables)
         self.door = Door(self.arena)
         self.game = Game(self.arena)
@@ -153,6 +157,15 @@ class Machine(Watcher):
         if self._lost_ticks > 0:
             self._lost_ticks -= 1
             return True
+        return False
+
+    def _is_post_lost(self, body: bytes) -> bool:
+        """True for the first post of each kind in `sim_lost_posts`; a disconnect counts from the first round on."""
+        for name in losses_in(self.variables.text("sim_lost_posts")):
+            is_due = name not in self._lost_posts and (name != "disconnect" or self.game.phase is GamePhase.LIVE)
+            if is_due and LOSABLE_POSTS[name] in body:
+                self._lost_posts.add(name)
+                return True
         return False
 
     def _describe(self) -> GameHeaders:

@@ -1,4 +1,4 @@
-"""Names and descriptions of the scenarios that a simulated server can play.
+"""Names and descriptions of the scenarios that a simulated server can play, and of the log posts that it can lose.
 
 The behavior is implemented where it takes effect: absent players in `play.people.visitors`, scores in
 `play.fights.fate`, a crashing server in `machine`.
@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Self
+
+LOSABLE_POSTS = {
+    "restore": b'World triggered "Match_Reloaded"',
+    "disconnect": b'" disconnected (reason "',
+    "end": b" - Game Over: ",
+}
+"""Values of `sim_lost_posts`, and what the post of each contains."""
 
 
 class Scenario(StrEnum):

@@ -6,7 +6,7 @@ import math
 import re
 
 from cs2_protocol.steam_id import MAX_ACCOUNT, account_of
-from cs2_simulator.scenarios import Scenario
+from cs2_simulator.scenarios import LOSABLE_POSTS, Scenario
 
 MAX_SPEED = 1000.0
 """Maximum `sim_speed`. No machine can simulate ticks faster than this."""
@@ -20,6 +20,8 @@ _NUMBERS = {
     # Name: minimum, maximum, and whether the minimum itself is allowed.
     "sim_speed": (0.0, MAX_SPEED, False),
     "sim_roster_delay": (0.0, MAX_WAIT_S, True),
+    "sim_arrival": (0.0, MAX_WAIT_S, True),
+    "sim_client_load": (0.0, MAX_WAIT_S, True),
     "sim_map_load": (0.0, MAX_WAIT_S, True),
     "sim_report_faults": (0.0, 100.0, True),
 }
@@ -33,7 +35,9 @@ def sim_fault(name: str, value: str) -> str | None:
         return f"sim_scenario must be one of: {', '.join(Scenario)}"
     if name == "sim_players" and None in _accounts(value):
         return "sim_players must be a comma-separated list of SteamID64s or account numbers"
-    if name in ("sim_lockstep", "sim_rcon_drop") and value not in _BOOLS:
+    if name == "sim_lost_posts" and not set(losses_in(value)) <= LOSABLE_POSTS.keys():
+        return f"sim_lost_posts must be a comma-separated list of: {', '.join(LOSABLE_POSTS)}"
+    if name in ("sim_lockstep", "sim_quiet", "sim_rcon_drop") and value not in _BOOLS:
         return f"{name} must be one of: {', '.join(_BOOLS)}"
     return None
 
@@ -41,6 +45,11 @@ def sim_fault(name: str, value: str) -> str | None:
 def accounts_in(players: str) -> list[int]:
     """Return the accounts in a valid value of `sim_players`, each once."""
     return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
+
+
+def losses_in(posts: str) -> list[str]:
+    """Return the names in a valid value of `sim_lost_posts`."""
+    return [name.strip() for name in posts.split(",") if name.strip()]
 
 
 def _number_fault(name: str, value: str) -> str | None:

@@ -29,9 +29,9 @@ this service, and stalls of a host usually end within a minute."""
 NO_POSTS_MS: Final = 180_000
 """A server that answers is lost if no log post arrives within this time after its log address was registered again."""
 
-MAX_SHARED: Final = 20
-"""Silent servers of a region that a process reports to others: one is enough for a longer wait, and heartbeats must
-stay small when a whole region is silent."""
+MAX_SHARED: Final = 100
+"""Silent servers of a region that a process reports to others: as many as they follow on their wall, and about 9 KB per
+heartbeat when a whole region is silent."""
 
 
 class FleetReport(StrEnum):
@@ -100,7 +100,11 @@ class Judgment(msgspec.Struct, frozen=True):
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True):
-    """A server of which neither log nor console is heard."""
+    """A silent server: it has posted no log for some time, and its console was asked and did not answer.
+
+    People are warned of these servers only. A log without lines is no silence: real servers log nothing for tens of
+    seconds, and a server that waits for players logs nothing at all until it is asked.
+    """
 
     region: str
     host: str

@@ -13,11 +13,6 @@ from matchpod.core.views.progress import PublicPhase
 
 ROSTER_MS: Final = 120_000
 """An incomplete roster needs attention when this much of the join time is left."""
-SILENT_MS: Final = 5_000
-"""A server needs attention if neither its log nor its console was heard for this long. Long before it is lost."""
-UNHEARD_MS: Final = 10_000
-"""The same for its log alone: a server whose match is driven posts every 7 s or so, since its console is asked. Not
-later than the earliest loss (`MATCHPOD_SILENCE_S` is at least 10): other replicas know only the log."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
@@ -83,10 +78,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """True if all of them are, but one has not entered."""
     join_until_ms: int | None = None
     """When the time to join ends, while it runs."""
-    heard_ms: int | None = None
-    """When the server last sent something."""
     silent_ms: int | None = None
-    """Since when neither its log nor its console is heard; None if it answers, or another process drives the match."""
+    """Since when the server is silent (`core.servers.server_loss.Silence`); None if it is not."""
     paused_ms: int | None = None
     """Since when it is paused."""
     called_ms: int | None = None
@@ -124,11 +117,9 @@ def _roster(now: Situation) -> Attention | None:
 
 
 def _silence(now: Situation) -> Attention | None:
-    is_silent = _is_past(now, now.silent_ms, SILENT_MS)
-    if now.phase not in _WITH_SERVER or not (is_silent or _is_past(now, now.heard_ms, UNHEARD_MS)):
+    if now.phase not in _WITH_SERVER or now.silent_ms is None:
         return None
-    since_ms = now.silent_ms if is_silent else now.heard_ms
-    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=since_ms)
+    return Attention(urgency=Urgency.NOW, kind="silence", text="nothing heard for", since_ms=now.silent_ms)
 
 
 def _gone(now: Situation) -> Attention | None:

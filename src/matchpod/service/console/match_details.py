@@ -213,7 +213,9 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
     """What may need attention in a match; without its progress, only its row is known."""
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if progress is None:
-        return Situation(now_ms=now_ms, phase=phase_of(row), pending_ms=pending_ms, tries=row.tries)
+        return Situation(
+            now_ms=now_ms, phase=phase_of(row), silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
+        )
     is_joining = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN
     return Situation(
         now_ms=now_ms,
@@ -221,7 +223,6 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         missing=progress.missing,
         is_loading=is_joining and bool(progress.roster) and not progress.missing,
         join_until_ms=progress.until_ms if is_joining else None,
-        heard_ms=progress.heard_ms,
         silent_ms=silent_ms,
         paused_ms=progress.paused_ms,
         called_ms=progress.called_ms,

@@ -1,4 +1,4 @@
-"""Know which servers are silent, so that a stall of a host is not taken for many dead servers.
+"""Know which servers are silent: to warn people, and so that a stall of a host is not taken for many dead servers.
 
 The liveness probes report those of this process here, and its heartbeat exchanges them with other processes.
 """
@@ -18,7 +18,7 @@ from matchpod.core.servers.server_loss import (
 
 
 class SilentServers:
-    """The servers whose log and console are both silent."""
+    """The silent servers of all processes that share a database."""
 
     def __init__(self, limits: LossLimits | None = None) -> None:
         self.limits = limits or LossLimits()
@@ -62,19 +62,20 @@ class SilentServers:
         self._together.pop(server_id, None)
 
     def since_ms(self, server_id: str) -> int | None:
-        """Since when a server is silent; None if it is not, or another process probes it."""
-        found = self._silences.get(server_id)
+        """Since when a server is silent, whichever process probes it; None if it is not."""
+        found = self._silences.get(server_id) or self._remote.get(server_id)
         return None if found is None else found.since_ms
 
     def count(self, region: str) -> int:
         """The number of silent servers of a region that this process probes."""
-        return len(self._of(region))
+        return sum(one.region == region for one in self._silences.values())
 
     def notice(self, region: str) -> str | None:
         """What is observed of the silent servers of a region, in a sentence; None if there are none."""
-        found = self._of(region)
-        is_together = any(self._together[key] > 1 for key in found)
+        every = {**self._remote, **self._silences}
+        found = {key: one for key, one in every.items() if one.region == region}
+        is_together = any(
+            self._together.get(key, 1) > 1 or len(find_together(one, every, self.limits)) > 1
+            for key, one in found.items()
+        )
         return silence_notice(tuple(found.values()), self.limits, is_together=is_together)
-
-    def _of(self, region: str) -> Mapping[str, Silence]:
-        return {key: one for key, one in self._silences.items() if one.region == region}

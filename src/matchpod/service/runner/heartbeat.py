@@ -66,6 +66,7 @@ class Heartbeat:
         self._steady_since_ms = math.inf
         self._ahead_ms = 0.0
         """How far the clock of the database is ahead of ours."""
+        self._are_silences_stored = False
 
     def is_confirmed(self) -> bool:
         """True if no other process can have ended our leases."""
@@ -94,6 +95,14 @@ class Heartbeat:
         self._is_checked = True
         self._until_ms = sent_ms + CONFIRMED_MS
         return is_late
+
+    async def store_silences(self) -> None:
+        """Without heartbeats: store which servers are silent, for commands, while there are any."""
+        now_ms = self._clock.now_ms()
+        silences = self._silent.shared(now_ms)
+        if silences or self._are_silences_stored:
+            await heartbeats.store_silences(self._db, self._owner, silences, now_ms)
+            self._are_silences_stored = bool(silences)
 
     async def end_dead_leases(self) -> bool:
         """End the leases of processes that are dead or frozen, and announce that; True if there were any."""

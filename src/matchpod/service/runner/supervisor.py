@@ -123,6 +123,9 @@ class Supervisor:
                     group.create_task(self._loop("beat", self._beat, self._wait_to_beat, retry_s=0))
                     pause = partial(asyncio.sleep, self._intervals.dead_s)
                     group.create_task(self._loop("dead", self._end_dead_leases, pause))
+                else:
+                    pause = partial(asyncio.sleep, self._intervals.beat_s)
+                    group.create_task(self._loop("silences", self._heartbeat.store_silences, pause))
                 group.create_task(self._loop("slots", self._wake_waiting, self._wait_for_free_slots))
                 group.create_task(self._loop("sweep", self._sweeper.sweep, partial(asyncio.sleep, SWEEP_S)))
                 for region in self._deps.regions.all():

@@ -53,9 +53,25 @@ def test_servers_of_other_processes_are_silent_together_with_ours() -> None:
     silent.set_remote({"srv_2": silence(-5_000), "srv_3": silence(-60_000), "srv_4": silence(0, region="us")}, 110_000)
     assert silent.report("srv_1", silence(100_000)) == 3, "srv_3 has another cause"
     assert silent.report("srv_5", silence(101_000)) == 4
-    assert "2 servers have given no sign of life" in (silent.notice("eu") or "")
+    assert "4 servers have given no sign of life" in (silent.notice("eu") or "")
     assert "several fell silent together" in (silent.notice("eu") or "")
     assert (silent.count("eu"), silent.count("us")) == (2, 0), "only ours"
+
+
+def test_silence_is_the_same_in_all_processes() -> None:
+    ours, theirs = SilentServers(), SilentServers()
+    ours.report("srv_1", silence(100_000))
+    ours.report("srv_2", silence(170_000))
+    theirs.set_remote(ours.shared(180_000), 180_000)
+    assert [one.since_ms("srv_1") for one in (ours, theirs)] == [100_000, 100_000]
+    assert "2 servers" in (ours.notice("eu") or "")
+    assert theirs.notice("eu") == ours.notice("eu")
+    ours.report("srv_3", silence(105_000))
+    theirs.set_remote(ours.shared(180_000), 180_000)
+    assert "several fell silent together" in (theirs.notice("eu") or "")
+    assert theirs.notice("eu") == ours.notice("eu")
+    theirs.set_remote({}, 181_000)
+    assert (theirs.since_ms("srv_1"), theirs.notice("eu")) == (None, None)
 
 
 def test_number_does_not_fall_because_a_server_of_another_process_recovers() -> None:

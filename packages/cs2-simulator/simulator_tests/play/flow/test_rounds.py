@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from cs2_protocol.game import Side
@@ -141,6 +143,18 @@ def test_every_mode_with_rounds_reaches_game_over(settings: dict[str, str], map_
 
 
 # --- joining and leaving -------------------------------------------------------------------------------------------
+
+
+def test_quiet_rounds_have_a_stretch_without_a_line(server: PlayedServer) -> None:
+    server.set({"sim_quiet": "1"})
+    server.go_live({"mp_maxrounds": "30"}, count=5)
+    for number in range(1, 6):
+        server.run_until(f"round {number}")
+        begin = len(server.log.lines)
+        server.run_until(f"end {number}")
+        times = [at for at, _ in server.log.lines[begin:]]
+        assert 10_000 <= max(after - before for before, after in pairwise(times)) <= 60_000
+        assert times[-1] - times[0] < 120_000
 
 
 def test_player_who_joins_during_a_round_spawns_in_the_next(server: PlayedServer) -> None:

@@ -31,6 +31,19 @@ def test_warmup_countdown_starts_when_both_sides_have_players(server: PlayedServ
     assert END in server.world_texts()
 
 
+def test_nobody_plays_in_a_quiet_warmup(server: PlayedServer) -> None:
+    server.set({"mp_warmup_pausetimer": "1", "sim_quiet": "1"})
+    server.fill()
+    server.wait(60)
+    server.mark_log()
+    server.wait(600)
+    assert server.log_texts() == []
+    server.set({"sim_quiet": "0"})
+    server.join(301, Side.CT)
+    server.wait(60)
+    assert server.log_texts() != []
+
+
 def test_countdown_stops_when_a_side_is_empty_again(server: PlayedServer) -> None:
     server.set({"mp_warmuptime": "30"})
     server.join(1, Side.CT)

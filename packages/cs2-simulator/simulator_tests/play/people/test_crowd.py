@@ -49,6 +49,17 @@ def test_visit_has_its_steps_in_order_and_within_their_times(filled: VisitedServ
         assert 900 <= waits[2] <= 4_100
 
 
+def test_client_of_the_last_player_can_load_for_long(server: VisitedServer) -> None:
+    server.set(sim_client_load="50")
+    server.fill()
+    server.wait(60)
+    starts = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Validated)}
+    ends = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Entered)}
+    *others, last = [ends[user_id] - starts[user_id] for user_id in sorted(starts)]
+    assert last in range(49_900, 50_100)
+    assert max(others) < 15_100
+
+
 def test_kicked_listed_player_returns_after_five_seconds(filled: VisitedServer) -> None:
     filled.door.kick(find(filled, 1003), "")
     at = filled.agenda.now_ms

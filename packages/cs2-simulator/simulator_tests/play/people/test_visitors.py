@@ -51,6 +51,15 @@ def test_arrival_delay_is_a_setting(server: VisitedServer) -> None:
     assert server.connections() == []
 
 
+def test_time_in_which_players_connect_is_a_setting(server: VisitedServer) -> None:
+    server.set(sim_arrival="240")
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(300)
+    times = [at for at, _ in server.connections()]
+    assert len(times) == 10
+    assert 60_000 < times[-1] <= 260_100
+
+
 def test_commands_restart_the_wait_for_players(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     for _ in range(10):

@@ -36,15 +36,15 @@ def plan_buyzone_exits(battle: Battle, runner: ScriptRunner) -> None:
     runner.start(_leave_buyzone(battle, players))
 
 
-def plan_side_events(battle: Battle, runner: ScriptRunner, *, fight_ms: int) -> None:
-    """Plan what may happen besides the fights, which take about `fight_ms`."""
+def plan_side_events(battle: Battle, runner: ScriptRunner, *, fight_ms: int, after_ms: int = 0) -> None:
+    """Plan what may happen besides the fights, which begin after `after_ms` and take about `fight_ms`."""
     roll = battle.rng.random
     for player in [player for player in battle.arena.players if player.is_alive]:
         for grenade in list(player.grenades):
             if roll() < _THROWN:
-                runner.start(throw(battle, player, grenade), 3000 + int(roll() * fight_ms))
+                runner.start(throw(battle, player, grenade), after_ms + 3000 + int(roll() * fight_ms))
         if roll() < _SKIRMISHES:
-            runner.start(_skirmish(battle), 6000 + int(roll() * fight_ms))
+            runner.start(_skirmish(battle), after_ms + 6000 + int(roll() * fight_ms))
     for share, script in (
         (_CHICKENS, _chicken(battle)),
         (_PROPS, _prop(battle)),
@@ -53,7 +53,7 @@ def plan_side_events(battle: Battle, runner: ScriptRunner, *, fight_ms: int) -> 
         (_FALLS, _fall(battle)),
     ):
         if roll() < share:
-            runner.start(script, 2000 + int(roll() * fight_ms))
+            runner.start(script, after_ms + 2000 + int(roll() * fight_ms))
 
 
 def _leave_buyzone(battle: Battle, players: list[tuple[int, Player]]) -> Script[None]:

@@ -65,7 +65,7 @@ class Warmup:
         if not self._is_on:
             return
         arena = self._arena
-        if all(player.person.is_bot for player in arena.playing):
+        if arena.variables.is_on("sim_quiet") or all(player.person.is_bot for player in arena.playing):
             self._play.cancel()
         elif not self._play.is_active:
             self._plays += 1

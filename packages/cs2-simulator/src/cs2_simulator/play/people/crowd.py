@@ -282,7 +282,7 @@ class Crowd:
             crash_rng = self.arena.rng("visitors", "crash", guest.person.account, guest.visits)
             self.schedule_leave(guest, crash_rng.randint(*CRASH_MS), TIMED_OUT)
             return
-        yield rng.randint(*LOADING_MS)
+        yield self._loading_ms(guest, rng)
         self.door.enter(player)
         yield rng.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0
         side = self._free_side() if guest is self.stranger else self.side_of(guest.team)
@@ -290,6 +290,12 @@ class Crowd:
             self.door.join(player, side)
         else:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
+
+    def _loading_ms(self, guest: Guest, rng: Random) -> int:
+        """Return how long a guest's client loads: `sim_client_load` if that is set, for the last one."""
+        loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
+        is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)
+        return slow_ms if is_slow else loading_ms
 
     def _free_side(self) -> Side | None:
         """Return the side of a guest who is gone for good; the places of guests who may still come are not free."""

@@ -31,8 +31,8 @@ PLAYERS_BY_MODE = {"competitive": 10, "scrimcomp2v2": 4, "deathmatch": 8, "casua
 
 DEFAULT_PLAYERS = 10
 
-ARRIVAL_MS = (5_000, 25_000)
-"""Bounds of the random time in which all players connect."""
+ARRIVAL_SHARE = 0.2
+"""All players connect within `sim_arrival`, and at the earliest in this share of it."""
 
 LATE_MS = 180_000
 LEAVES_BEFORE_MS = 60_000
@@ -217,7 +217,8 @@ class Visitors(Watcher):
         guests = sorted(self._crowd.guests.values(), key=by_rank)
         self._assign_roles(scenario, guests)
         rng = self._arena.rng("visitors", "trickle")
-        waits_ms = random_times(rng, len(guests), 0, rng.randint(*ARRIVAL_MS))
+        arrival_ms = int(self._arena.variables.number("sim_arrival") * 1000)
+        waits_ms = random_times(rng, len(guests), 0, rng.randint(int(arrival_ms * ARRIVAL_SHARE), arrival_ms))
         if scenario is Scenario.INCOMPLETE_ROSTER:
             # A roster of one loses its only player, a roster of two loses one.
             guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
