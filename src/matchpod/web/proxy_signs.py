@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from matchpod.core.requests.addresses import is_loopback
 from matchpod.core.requests.text_rules import printable
 from matchpod.web.http.responses import Header
+
+KEPT: Final = 16
+"""Headers whose answers are kept, each of at most 64 KiB: a machine has few names for itself."""
 
 _NAMES: Final = frozenset({b"host", b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
 _FORWARDED: Final = re.compile(r'(?i)(?:^|[;,\s])(?:for|host)\s*=\s*("[^"]*"|[^;,\s]*)')
@@ -20,12 +24,17 @@ _UNSPECIFIED: Final = ("0.0.0.0", "::")
 
 def proxy_sign(headers: Sequence[Header]) -> str | None:
     """Return the first header that names another machine, with that name; None if there is none."""
-    for name, value in headers:
-        if name in _NAMES:
-            for host in _hosts(name, value.decode("latin-1")):
-                if not _is_local(host):
-                    return f"{name.decode()}: {printable(host.strip())}"
+    for header in headers:
+        if header[0] in _NAMES and (sign := _sign(header)) is not None:
+            return sign
     return None
+
+
+@lru_cache(KEPT)  # polls have the same header each time, and reading it takes as long as the rest of their answer
+def _sign(header: Header) -> str | None:
+    name, text = header[0], header[1].decode("latin-1")
+    found = next((host for host in _hosts(name, text) if not _is_local(host)), None)
+    return None if found is None else f"{name.decode()}: {printable(found.strip())}"
 
 
 def _hosts(name: bytes, text: str) -> Sequence[str]:
