@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
-from time import monotonic
 from typing import cast
 
 import msgspec
@@ -261,12 +260,12 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(db: Data
 
 
 class Stopwatch:
-    """A monotonic clock that tests set forward."""
+    """A monotonic clock that stands still, unless a test sets it forward."""
 
     ahead_s = 0.0
 
     def __call__(self) -> float:
-        return monotonic() + self.ahead_s
+        return self.ahead_s
 
 
 async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(db: Database) -> None:
@@ -284,6 +283,39 @@ async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(
         stopwatch.ahead_s += 5
         world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
         live.woken.set()
+        await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
+        assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
+        await until_connected(world)
+        assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
+
+
+async def test_deadline_waits_for_posts_if_the_process_stood_still_while_it_stored_earlier_ones(db: Database) -> None:
+    async with open_world(db, speed=20) as world:
+        stopwatch = Stopwatch()
+        process = world.start(pulse=Pulse(stopwatch), intervals=Intervals(late_ms=600_000))
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        token = tokens_of(await world.row()).log
+        world.region.is_paused = True
+        await until_applied(world)
+        due_ms = live.fold.due_ms()
+        assert due_ms is not None
+        may_write, is_writing = asyncio.Event(), asyncio.Event()
+
+        async def write_slowly(statements: Sequence[Statement]) -> None:
+            if "INSERT INTO raw_log_heads" in statements[0].sql:
+                is_writing.set()
+                await may_write.wait()
+
+        process.db.before_write = write_slowly
+        earlier = asyncio.create_task(process.ingest.store_log(token, {}, f"{STAMP} - a line\n".encode()))
+        await is_writing.wait()
+        world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
+        live.woken.set()
+        await world.until(lambda: not live.woken.is_set(), "the deadline was noticed, and waits for the post")
+        stopwatch.ahead_s += 5
+        may_write.set()
+        assert await earlier is Receipt.STORED
         await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
         assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)

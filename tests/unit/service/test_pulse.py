@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from matchpod.service.runner.pulse import BEAT_S, LATE_S, SETTLE_S, Pulse
 
 
@@ -34,3 +38,12 @@ def test_process_that_stood_still_is_late_before_and_after_it_notes_that() -> No
         clock.now_s += SETTLE_S / 4
         pulse.beat()
     assert not pulse.was_late()
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no boot time clock")
+def test_process_whose_machine_was_suspended_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_clock = time.clock_gettime
+    pulse = Pulse()
+    pulse.beat()
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: read_clock(clock) + 60 * (clock == time.CLOCK_BOOTTIME))
+    assert pulse.was_late(), "timers and the usual monotonic clock do not count that time"

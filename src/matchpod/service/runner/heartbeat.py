@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from matchpod.ports import Clock, Database, DatabaseUnavailableError
 from matchpod.service.regions.silence import SilentServers
+from matchpod.service.runner.pulse import since_boot_s
 from matchpod.storage import heartbeats
 from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
@@ -33,11 +33,6 @@ CHECK_S: Final = 1.5
 DEAD_MS, and the next heartbeat must be stored before."""
 
 
-def _since_boot_s() -> float:
-    """Seconds since boot, including time in suspend if the system supports it: others go on meanwhile."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
 class Heartbeat:
     """The heartbeat of this process. A database that has none is confirmed always: leases expire by their row."""
 
@@ -49,7 +44,7 @@ class Heartbeat:
         *,
         silent: SilentServers,
         max_matches: int | None = None,
-        monotonic_s: Callable[[], float] = _since_boot_s,
+        monotonic_s: Callable[[], float] = since_boot_s,
     ) -> None:
         self._db = db
         self._clock = clock

@@ -1,4 +1,5 @@
-"""Tell whether this process has just stood still: it was stopped, starved of CPU time, or blocked by its own code.
+"""Tell whether this process has just stood still: stopped, starved of CPU time, blocked by its own code, or suspended
+with its machine.
 
 What arrived meanwhile has not been read yet, so nothing may be decided by the clock.
 """
@@ -19,10 +20,15 @@ SETTLE_S: Final = 2.0
 """How long afterwards requests may still wait to be read and stored."""
 
 
+def since_boot_s() -> float:
+    """Seconds since boot, including time in suspend if the system supports it: others go on meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class Pulse:
     """When this process last ran."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = since_boot_s) -> None:
         self._monotonic = monotonic
         self._beat_s = math.inf
         self._late_s = -math.inf

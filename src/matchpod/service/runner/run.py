@@ -338,14 +338,15 @@ class _Runner:
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
+        await self._flush()  # which may take long: it is decided after it
         is_late = late_ms > self._intervals.late_ms or self._deps.pulse.was_late()
         is_in_time = not is_late and not self._live.lacks_post
         if is_in_time or not self._fold.may_wait(now_ms):
-            await self._append(EntryKind.DEADLINE)
+            await self._append_now(EntryKind.DEADLINE)
             return
         why = "deadline waits for a log post" if self._live.lacks_post else "deadline noticed late"
         _log.warning(why, extra=self._about(late_ms=late_ms))
-        await self._append(EntryKind.RESUMED)
+        await self._append_now(EntryKind.RESUMED)
 
     async def _observe(self) -> None:
         """Log that time passes for a server that sends nothing."""
@@ -355,8 +356,15 @@ class _Runner:
 
     async def _append(self, kind: EntryKind) -> None:
         """Append an entry of the service after all posts that wait; LeaseLostError if the match is no longer ours."""
+        await self._flush()
+        await self._append_now(kind)
+
+    async def _flush(self) -> None:
+        """Store all posts that wait."""
+        await self._deps.log_writer.flush(self._live.server_id)
+
+    async def _append_now(self, kind: EntryKind) -> None:
         row = self._lease.row
-        await self._deps.log_writer.flush(row.id)
         self._lease.check()
         new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
@@ -374,7 +382,7 @@ class _Runner:
 
     async def _end_lost(self) -> None:
         await self._lease.change(error=readable_error(self._lost))  # first: no post that is stored meanwhile is missed
-        await self._deps.log_writer.flush(self._live.server_id)
+        await self._flush()
         await self._apply_stored()  # the server's last posts may have been stored since
         if self._fold.is_over:
             return
