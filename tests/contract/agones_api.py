@@ -169,11 +169,12 @@ class FakeAgones:
     def set_state(self, name: str, state: str) -> None:
         self.objects[name]["status"]["state"] = state
         self._record("MODIFIED", self.objects[name])
+        if state == "RequestReady":
+            self.set_state(name, "Ready")
 
     def sdk_ready(self, name: str) -> None:
         """Let a process in the pod call `SDK.Ready()`: Agones accepts it from an allocated server too, labels stay."""
         self.set_state(name, "RequestReady")
-        self.set_state(name, "Ready")
 
     def fail(self, name: str) -> None:
         """Let a game server crash: it is Unhealthy, its Fleet replaces it, and then it is deleted."""
