@@ -104,8 +104,7 @@ class DevServers:
         """Create a development server for a new simulated one, and return its name when it is ready."""
         name = f"{self.run}-{next(self._numbers)}"
         await self.register(name, await self._game_servers.start(name))
-        while (await self.client.server(name)).status.state != ServerState.READY:
-            await asyncio.sleep(0.02)
+        await self._until_ready(name)
         return name
 
     async def register(self, name: str, port: int, labels: Mapping[str, str] | None = None) -> None:
@@ -128,12 +127,13 @@ class DevServers:
             await self.client.delete_server(server.metadata.name, uid=server.metadata.uid)
 
     async def make_ready(self, name: str) -> None:
-        """Put a server back into the pool, as its pod can do with `SDK.Ready()`."""
-        body = msgspec.json.encode({"status": {"state": ServerState.READY}})
+        """Have Agones put a server back into the pool: `SDK.Ready()` in its pod requests it with this state."""
+        body = msgspec.json.encode({"status": {"state": "RequestReady"}})
         path = f"{self._path}/gameservers/{name}"
         await self._transport.send(
             ApiRequest(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, timeout_s=20)
         )
+        await self._until_ready(name)
 
     async def names(self, server_id: str) -> list[str]:
         """Return the names of the game servers of a match that are not being deleted."""
@@ -153,6 +153,10 @@ class DevServers:
         await self.client.close()
         await self._transport.close()
         await self._game_servers.close()
+
+    async def _until_ready(self, name: str) -> None:
+        while (await self.client.server(name)).status.state != ServerState.READY:
+            await asyncio.sleep(0.02)
 
     async def _post(self, kind: str, content: dict[str, object]) -> None:
         name = {"fleets": "Fleet", "gameservers": "GameServer"}[kind]
