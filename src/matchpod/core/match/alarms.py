@@ -50,7 +50,7 @@ class MatchAlarms(MatchState, kw_only=True):
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
         join_ms = self.join_deadline_ms()
-        is_unknown_who_is_there = self._first_join_ms() is None and self.presence.awaits_list
+        is_unknown_who_is_there = self.presence.awaits_list and self._first_join_ms() is None
         if join_ms is not None and not is_unknown_who_is_there:
             yield join_ms, Alarm.JOIN
         if self.presence.empty_since_ms is not None:
@@ -78,22 +78,25 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def _first_join_ms(self) -> int | None:
         """Return when the first time to join ends; None once all listed players have connected or a map was live."""
-        join_ms = to_ms(self.timers.join_s)
         if not self.presence.ever_connected:
-            return (self._given_at_ms if self.was_pending else self.created_at_ms) + join_ms
-        is_missing = self.first_live_at_ms is None and bool(self.presence.missing())
-        return self._given_at_ms + join_ms if is_missing else None
+            since_ms = self._given_at_ms if self.was_pending else self.created_at_ms
+        elif self.first_live_at_ms is None and self.presence.missing():
+            since_ms = self._given_at_ms
+        else:
+            return None
+        return since_ms + to_ms(self.timers.join_s)
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
-        join_ms, load_ms = to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
         presence, broken_ms = self.presence, self.roster_broken_ms
-        if broken_ms is not None:
-            end_ms = presence.loaded_by_ms(self._after_first_change(broken_ms + join_ms), load_ms)
-        elif self._awaits_roster() and (loading_ms := presence.loading_since_ms()) is not None:
-            end_ms = loading_ms + join_ms
-        else:
+        since_ms = broken_ms
+        if broken_ms is None and self._awaits_roster():
+            since_ms = presence.loading_since_ms()
+        if since_ms is None:
             return None
+        end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
+        if broken_ms is not None:
+            end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
         # After lost lines, the console needs the load time to tell who is there.
         return end_ms if presence.doubt_since_ms is None else max(end_ms, presence.doubt_since_ms + load_ms)
 
