@@ -197,7 +197,7 @@ def test_secret_that_is_shown_once_stays_after_the_session_ended(pages: Pages, k
 @pytest.mark.soak
 def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service: ConsoleService, key: NewKey) -> None:
     page = log_in(pages, key, "/console")
-    other = pages.open_tab(page, "/console")
+    other = pages.open_tab(page, "/console/matches")
     hide = "(state) => Object.defineProperty(document, 'visibilityState', {value: state, configurable: true})"
     changed = "document.dispatchEvent(new Event('visibilitychange'))"
     other.evaluate(hide, "hidden")
@@ -212,7 +212,7 @@ def test_tab_of_an_ended_session_is_not_shown_another_one(pages: Pages, service:
     other.evaluate(hide, "visible")
     other.evaluate(changed)
     expect(other.locator(".role")).to_contain_text("yet another")
-    assert path_of(other) == "/console"
+    assert path_of(other) == "/console/matches"
 
 
 def test_focus_and_selection_stay_and_new_attention_is_announced(pages: Pages, service: ConsoleService) -> None:

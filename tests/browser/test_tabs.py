@@ -101,26 +101,25 @@ def _loaded_s(page: Page) -> float:
 
 
 def test_hidden_tabs_have_no_stream_and_catch_up(pages: Pages, service: ConsoleService) -> None:
-    first = pages.open()
-    second = pages.open_tab(first, "/console")
+    server_id = service.hostile[0]
+    first = pages.open(f"/console/matches/{server_id}")
+    second = pages.open_tab(first, f"/console/matches/{server_id}")
     wait_for_streams(service, 1)
     second.evaluate(SET_VISIBLE, "hidden")
-    server_id = service.create_open_match("while a tab was hidden")
-    expect(first.locator(f"#card-{server_id}")).to_be_visible()
-    expect(second.locator(f"#card-{server_id}")).to_have_count(0)
+    service.post_log(server_id, *lines_of_chat("while a tab was hidden"))
+    expect(first.get_by_text("while a tab was hidden", exact=True)).to_have_count(1)
+    expect(second.get_by_text("while a tab was hidden", exact=True)).to_have_count(0)
     first.evaluate(SET_VISIBLE, "hidden")
     wait_for_streams(service, 0)
     second.evaluate(SET_VISIBLE, "visible")
-    expect(second.locator(f"#card-{server_id}")).to_be_visible()
+    expect(second.get_by_text("while a tab was hidden", exact=True)).to_have_count(1)
     first.evaluate(SET_VISIBLE, "visible")
-    service.running.cancel(server_id)
-    other_id = service.create_open_match("while both were visible")
+    service.post_log(server_id, *lines_of_chat("while both were visible"))
     for tab in (first, second):
-        expect(tab.locator(f"#card-{other_id}")).to_have_count(1)
+        expect(tab.get_by_text("while both were visible", exact=True)).to_have_count(1)
     first.close()
     second.close()
     wait_for_streams(service, 0)
-    service.running.cancel(other_id)
 
 
 @pytest.mark.soak
@@ -172,7 +171,7 @@ def test_page_that_is_gone_is_loaded_again(pages: Pages, service: ConsoleService
 
 @pytest.mark.soak
 def test_tab_that_crashed_is_forgotten(pages: Pages, service: ConsoleService) -> None:
-    first = pages.open()
+    first = pages.open("/console/matches")
     second = pages.open_tab(first, f"/console/matches/{service.hostile[0]}")
     wait_for_streams(service, 1)
     with suppress(Error):

@@ -1,6 +1,6 @@
 "use strict";
-// Times in the reader's time zone, counters that run, copy buttons, search on the page. Everything else is done by the
-// server; pages can be read without this file. Functions with a `root` also prepare fragments before they are shown.
+// Times in the reader's time zone, counters that run, copy buttons, search on the page, alarms in title and sound.
+// Everything else is done by the server; pages can be read without this file. Functions with a `root` also prepare fragments before they are shown.
 (() => {
   const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
@@ -63,28 +63,77 @@
     }
   }
 
+  // Buttons for a whole group take those of its matches that the search shows, and say how many.
+  function acknowledgeShown() {
+    const isSearched = Boolean(document.querySelector("[data-filter]")?.value.trim());
+    for (const form of document.querySelectorAll("form[data-every]")) {
+      const isShown = (id) => document.getElementById(`card-${id}`)?.hidden === false;
+      const shown = form.dataset.every.split(" ").filter(isShown), button = form.querySelector("button");
+      form.elements.servers.value = shown.join(" ");
+      form.hidden = !shown.length;
+      show(button, isSearched ? `Acknowledge ${shown.length} shown` : `Acknowledge all ${shown.length}`);
+      button.setAttribute("aria-label", `${button.textContent} that are ${form.dataset.name}`);
+    }
+    const older = document.getElementById("older");
+    if (older) older.hidden = isSearched;  // they are not searched
+  }
+
   const title = document.title;
-  let attention = null;
+  let known = null;
+
   function alarm() {
     const mark = document.querySelector("[data-attention]");
     if (!mark) return;
     const count = Number(mark.dataset.attention);
     document.title = count ? `(${count}) ${title}` : title;
-    const sound = document.getElementById("sound");
-    if (attention !== null && count > attention) {
-      document.getElementById("announcement").textContent = mark.textContent;
-      if (sound && sound.checked) beep();
+    const reasons = [...document.querySelectorAll("[data-reason]")];
+    const added = known && reasons.filter((reason) => !known.has(reason.dataset.reason));
+    if (added?.length) {
+      const names = added.map((reason) => (reason.closest("article") ?? reason).querySelector("a").textContent);
+      document.getElementById("announcement").textContent = `${mark.textContent}: ${names.slice(0, 3).join(", ")}`;
+      beep();
     }
-    attention = count;
+    known = new Set(reasons.map((reason) => reason.dataset.reason));
   }
 
-  function beep() {
-    const audio = new AudioContext(), tone = audio.createOscillator(), volume = audio.createGain();
+  // Browsers allow sound only after a click or a key on the page: until then a remembered wish is said to be waiting.
+  let audio = null;
+
+  function allowSound() {
+    const isWanted = document.getElementById("sound").checked, hint = document.getElementById("sound-hint");
+    hint.hidden = true;
+    if (!isWanted) return;
+    audio ??= new AudioContext();
+    setTimeout(() => { hint.hidden = audio.isAllowed || !document.getElementById("sound").checked; }, 500);
+    audio.resume().then(() => {
+      audio.isAllowed = true;
+      hint.hidden = true;
+      audio.suspend();  // it costs CPU time while it runs
+    });
+  }
+
+  async function beep() {
+    if (!audio?.isAllowed || !document.getElementById("sound").checked) return;
+    await audio.resume();
+    const tone = audio.createOscillator(), volume = audio.createGain();
     volume.gain.value = 0.1;
     tone.connect(volume).connect(audio.destination);
+    tone.onended = () => audio.suspend();
     tone.start();
     tone.stop(audio.currentTime + 0.25);
-    tone.onended = () => audio.close();
+  }
+
+  function rememberSound() {
+    const sound = document.getElementById("sound");
+    if (!sound) return;
+    sound.checked = localStorage.getItem("sound") === "on";
+    allowSound();
+    sound.addEventListener("change", () => {
+      localStorage.setItem("sound", sound.checked ? "on" : "off");
+      allowSound();
+    });
+    const use = () => { if (audio && !audio.isAllowed) audio.resume(); };
+    for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, use);
   }
 
   function feedFilter(root) {
@@ -108,7 +157,7 @@
 
   function dress(root) { prepare(root); run(root); filter(root); feedFilter(root); }
 
-  function updated() { openNext(); shortenFeed(); alarm(); }
+  function updated() { openNext(); shortenFeed(); acknowledgeShown(); alarm(); }
 
   // A confirmation gets the focus when it opens; Escape closes it and gives the focus back.
   function confirmations() {
@@ -129,12 +178,14 @@
     dress(document);
     updated();
     formParts();
+    rememberSound();
     confirmations();
     setInterval(() => run(document), 1000);
     document.addEventListener("submit", () => { isSending = true; });
     document.addEventListener("input", (event) => {
       if (event.target.matches("[data-filter]")) {
         filter(document);
+        acknowledgeShown();
         keepSearch(event.target);
       } else if (event.target.form?.method === "post") isTyped = true;
     });

@@ -1,6 +1,7 @@
 "use strict";
 // Keeps a page as the service shows it: follows its stream while the page is visible, says when the connection is lost,
-// keeps the clock of the service, and leads to the log-in when the session has ended.
+// keeps the clock of the service, and leads to the log-in when the session has ended. A page with alarms also follows
+// while it is hidden, if it shares the stream of all tabs.
 
 const REPEAT_MS = 10_000;
 const WORKER_SILENT_MS = 20_000;  // longer than the stream itself waits
@@ -14,6 +15,7 @@ class LivePage {
     this.isOverlay = Boolean(shown?.dataset.stream);
     this.name = shown?.dataset.follow ?? "";
     this.position = shown?.dataset.position ?? "";
+    this.hasAlarms = shown?.dataset.alarms !== undefined;
     this.address = this.isOverlay ? `${shown.dataset.stream}?` : `/console/stream?session=${session}&`;
     this.offsetMs = Number(document.documentElement.dataset.now) - Date.now();
     this.updatedMs = this.now();
@@ -29,42 +31,49 @@ class LivePage {
   now() { return Date.now() + this.offsetMs; }
 
   visibilityChanged() {
-    if (document.visibilityState === "hidden") this.leave();
+    if (document.visibilityState === "hidden" && !(this.hasAlarms && this.connected().isShared)) this.leave();
     else if (!this.isFollowing) this.follow();
+  }
+
+  connected() {
+    return this.link ??= connectTab(STREAM_SCRIPT, (message) => this.receive(message), { isShared: !this.isOverlay });
   }
 
   follow() {
     this.isFollowing = true;
     this.heardAt = performance.now();
-    this.send ??= connectTab(STREAM_SCRIPT, (message) => this.receive(message), { isShared: !this.isOverlay });
     this.repeat();
   }
 
   repeat() {
     this.saidAt = performance.now();
-    this.send({ address: this.address, name: this.name, position: this.position });
+    this.connected().send({ address: this.address, name: this.name, position: this.position });
   }
 
   leave() {
     if (!this.isFollowing) return;
     this.isFollowing = false;
-    this.send({ address: this.address, isLeaving: true });
+    this.connected().send({ address: this.address, isLeaving: true });
   }
 
   check() {
     if (!this.isFollowing) return;
-    if (performance.now() - this.saidAt > REPEAT_MS) this.repeat();
+    this.repeatIfDue();
     if (performance.now() - this.heardAt > WORKER_SILENT_MS) {
       this.showLost();
       this.leave();
-      this.send = null;  // the worker may have crashed
+      this.link = null;  // the worker may have crashed
       this.follow();
     }
   }
 
+  repeatIfDue() { if (performance.now() - this.saidAt > REPEAT_MS) this.repeat(); }
+
   receive(message) {
+    if (message.kind === "alone") this.visibilityChanged();
     if (!this.isFollowing) return;
     this.heardAt = performance.now();
+    this.repeatIfDue();  // timers of hidden pages run once per minute
     if (message.kind === "lost") this.showLost();
     else if (message.kind === "ended") this.sessionEnded();
     else if (message.kind === "gone") setTimeout(() => location.reload(), 1000);

@@ -9,6 +9,7 @@
 //   {kind: "lost"}                            the page is not being updated: no connection, or it cannot be read
 //   {kind: "gone", name}                      there is no such page any longer
 //   {kind: "ended"}                           the session has ended
+//   {kind: "alone"}                           the worker could not be loaded: this tab holds its own stream
 
 const SILENT_MS = 15_000;      // no event for this long: the connection is dead
 const OPENING_MS = 4_000;      // no answer for this long: try again
@@ -243,26 +244,31 @@ class TabGroups {
   }
 }
 
-// Returns a function that sends messages to what holds the stream.
+// Returns what sends messages to the holder of the stream; `isShared` is false if that is this tab.
 function connectTab(script, receive, { isShared }) {
+  const link = { isShared: false };
   const own = () => {
     const groups = new TabGroups(), tab = { postMessage: receive };
-    return (message) => groups.receive(tab, message);
+    link.isShared = false;
+    link.send = (message) => groups.receive(tab, message);
   };
-  if (!isShared || !self.SharedWorker) return own();
-  let send, sent;
+  own();
+  if (!isShared || !self.SharedWorker) return link;
   try {
     const worker = new SharedWorker(script);
+    let sent;
     worker.port.onmessage = (event) => receive(event.data);
     worker.onerror = () => {  // it could not be loaded
-      send = own();
-      send(sent);
+      own();
+      if (sent) link.send(sent);
+      receive({ kind: "alone" });
     };
-    send = (message) => worker.port.postMessage(message);
+    link.isShared = true;
+    link.send = (message) => worker.port.postMessage(sent = message);
   } catch {
-    send = own();  // not allowed here
+    // Not allowed here.
   }
-  return (message) => send(sent = message);
+  return link;
 }
 
 const STREAM_SCRIPT = self.document?.currentScript?.src;
