@@ -7,7 +7,16 @@ import asyncio
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
 from matchpod.service.operations.pruning import DAY_MS, Pruned, Retention, count_prunable, prune
-from matchpod.storage import audit_log, history, history_counts, map_events, raw_log, servers, stored_matches
+from matchpod.storage import (
+    audit_log,
+    history,
+    history_counts,
+    map_events,
+    raw_log,
+    servers,
+    stored_matches,
+    unfinished,
+)
 from matchpod.storage.audit_log import AuditRow
 from matchpod.storage.servers import Idempotency
 from tests.contract import databases
@@ -54,6 +63,19 @@ async def test_logs_are_deleted_first_and_events_later(db: Database) -> None:
     assert await count_and_prune(db, ENDED_MS + 366 * DAY_MS) == Pruned(events=events)
     (first, *_) = await history.maps_of(db, "srv_1")
     assert await history.stats_of(db, first.id) is not None, "statistics are kept forever"
+
+
+async def test_entries_that_were_set_aside_are_forgotten_with_their_log(db: Database) -> None:
+    for name in ("srv_1", "srv_open"):
+        await store_match(db, name, entries=20)
+        assert await unfinished.set_aside(db, name, 7)
+        await unfinished.begin(db, name, 9, "dead")
+    await db.write([Statement("UPDATE servers SET phase = 'running' WHERE id = 'srv_open'")])
+    await prune(db, KEEP, ENDED_MS + 29 * DAY_MS)
+    assert [one.seq for one in await unfinished.of_server(db, "srv_1")] == [7]
+    await prune(db, KEEP, ENDED_MS + 31 * DAY_MS)
+    left = await db.read("SELECT server_id, seq FROM unfinished_entries ORDER BY seq")
+    assert left == [("srv_open", 7), ("srv_open", 9)]
 
 
 async def test_nothing_is_deleted_from_an_open_match(db: Database) -> None:

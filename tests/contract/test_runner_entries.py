@@ -23,7 +23,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.pulse import Pulse
 from matchpod.storage import outbox, raw_log, servers
-from matchpod.storage.servers import HANDOVER_MS
+from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, SETTINGS, Process, World, open_world
 from tests.contract.simulated_region import SimulatedRegion
@@ -338,6 +338,30 @@ async def test_deadline_is_not_written_by_a_process_that_has_lost_the_match(db: 
         await world.until(lambda: frozen.live.get("srv_1") is None, "the process has stopped")
         kinds = {entry.kind for entry in await raw_log.read_after(db, "srv_1", 0, limit=1000)}
         assert not kinds & {EntryKind.DEADLINE, EntryKind.RESUMED, EntryKind.OBSERVED}
+
+
+@databases.on_both
+async def test_deadline_is_not_written_by_a_process_whose_lease_has_ended_although_no_other_has_the_match(
+    db: Database,
+) -> None:
+    """The fence is still the same, so the database would accept the entry."""
+    async with open_world(db, speed=20.0) as world:
+        frozen = world.start("frozen", intervals=Intervals(late_ms=600_000, renew_s=600, watch_s=600, beat_s=600))
+        await world.create(scenario="no_show")
+        live = await world.until_driven()
+        world.region.is_paused = True
+        await until_applied(world)
+        frozen.supervisor._is_draining = True  # so that it does not acquire the match again
+        due_ms, fence = live.fold.due_ms(), (await world.row()).fence
+        assert due_ms is not None
+        assert due_ms < world.clock.now_ms() + LEASE_MS
+        world.clock.ahead_ms += LEASE_MS + 1
+        live.woken.set()
+        await world.until(lambda: frozen.live.get("srv_1") is None, "the process has stopped")
+        assert (await world.row()).fence == fence
+        kinds = {entry.kind for entry in await raw_log.read_after(db, "srv_1", 0, limit=1000)}
+        assert not kinds & {EntryKind.DEADLINE, EntryKind.RESUMED, EntryKind.OBSERVED}
+        assert await outbox.outcome_of(db, "srv_1") is None
 
 
 def _take_over(server_id: str) -> Statement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import lzma
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -194,6 +194,41 @@ async def test_block_is_pruned_when_its_newest_entry_is_old(db: Database) -> Non
     assert await raw_log.count_prunable(db, 101) == 1
     assert await raw_log.prune(db, 101) == 1
     assert await bodies(db, "srv_done") == []
+
+
+class SteppedDatabase(databases.DelegatingDatabase):
+    """Writes only when it is told to."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.waiting, self.may_write, self.written = (asyncio.Semaphore(0) for _ in range(3))
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        self.waiting.release()
+        await self.may_write.acquire()
+        try:
+            return await super().write(statements)
+        finally:
+            self.written.release()
+
+
+async def test_two_processes_that_merge_different_entries_at_once_store_no_overlapping_blocks(db: Database) -> None:
+    for number in range(5):
+        await append(db, "srv_1", b"%d" % number)
+    slow, fast = SteppedDatabase(db), SteppedDatabase(db)
+    merging = [asyncio.create_task(raw_log.compress(slow, "srv_1"))]
+    await slow.waiting.acquire()  # it has read five entries
+    for number in range(5, 10):
+        await append(db, "srv_1", b"%d" % number)
+    merging.append(asyncio.create_task(raw_log.compress(fast, "srv_1")))
+    await fast.waiting.acquire()  # it has read ten
+    for one in (slow, fast):
+        one.may_write.release()
+        await one.written.acquire()
+    slow.may_write.release()  # the rest, which only one has left
+    await asyncio.gather(*merging)
+    assert await bodies(db, "srv_1") == [b"%d" % number for number in range(10)]
+    assert await db.read("SELECT seq FROM raw_log WHERE kind <> 'block'") == []
 
 
 async def test_block_cannot_be_set_aside(db: Database) -> None:
