@@ -4,6 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 MINUTES ?= 20
+REAL_TIME ?= 60
 DATABASE ?= both
 SEED ?=
 
@@ -103,8 +104,8 @@ chromium: ## Install Debian's Chromium, for tests of the console in a browser (n
 			echo "Chromium cannot be installed here, so tests in a browser are skipped."; \
 	fi
 
-soak: $(READY) chromium ## Run the tests with random seeds and more cases for MINUTES (default 20)
-	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES)
+soak: $(READY) chromium ## Run the tests with random seeds for MINUTES (20), then matches in real time for REAL_TIME (60)
+	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python scripts/soak.py --minutes $(MINUTES) --real-time $(REAL_TIME)
 
 chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATABASE=sqlite, postgres or both; SEED repeats one
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos matches --minutes $(MINUTES) --database $(DATABASE) \

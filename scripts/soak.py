@@ -1,8 +1,9 @@
 """Run the tests repeatedly with random seeds for a given time.
 
 First run all in-process tests once with fixed seeds and check the coverage of the whole package. Then run rounds of the
-soak, law and hypothesis tests, part by part, each round with a new seed. No part starts after the time is over. The
-first failure ends the run and prints the command that reproduces it.
+soak, law and hypothesis tests, part by part, each round with a new seed. No part starts after the time is over. At last
+play matches at the speed of real games, for an hour unless told otherwise: alone, since other tests would take the
+seconds by which it judges. The first failure ends the run and prints the command that reproduces it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PARTS = (
     ("tests/unit", "packages", "tests/corpus", "tests/bench"),
     ("tests/contract",),
     ("tests/e2e", "tests/chaos"),
+    ("tests/real_time",),
     ("tests/browser",),
     ("tests/deploy",),
 )
@@ -63,6 +65,16 @@ def run_all_with_coverage() -> bool:
     return subprocess.run(check, check=False).returncode == 0
 
 
+def play_in_real_time(minutes: float) -> bool:
+    """Play matches at the speed of real games; print every alarm that was shown, and return False if one was false."""
+    args = ["-m", "tests.real_time", "--minutes", f"{minutes:g}"]
+    print(f"soak: {minutes:g} minutes at the speed of real games", flush=True)
+    status = subprocess.run([sys.executable, *args], check=False)
+    if status.returncode != 0:
+        print(f"\nsoak: failed. To reproduce:\n  .venv/bin/python {shlex.join(args)}")
+    return status.returncode == 0
+
+
 def rounds(first_seed: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the round number, seed and folders of each part of each round, without end."""
     random, seed = SystemRandom(), first_seed
@@ -77,6 +89,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20, help="duration in minutes; default: 20")
     parser.add_argument("--seed", type=int, help="seed of the first round; default: random")
+    parser.add_argument(
+        "--real-time", type=float, default=60, help="minutes at the speed of real games; default: 60, 0 for none"
+    )
     parser.add_argument("--no-coverage", action="store_true", help="skip the first run with coverage")
     args = parser.parse_args()
     started_s = time.monotonic()
@@ -88,8 +103,8 @@ def main() -> int:
     for number, seed, part in rounds(first_seed):
         minutes = (time.monotonic() - started_s) / 60
         if minutes >= args.minutes:
-            print(f"soak: passed in {minutes:.1f} minutes; next part: {' '.join(part)} of round {number}")
-            return 0
+            print(f"soak: passed in {minutes:.1f} minutes; next part: {' '.join(part)} of round {number}", flush=True)
+            return 0 if not args.real_time or play_in_real_time(args.real_time) else 1
         print(f"soak: round {number}, seed {seed}, {' '.join(part)}, {minutes:.1f} minutes so far", flush=True)
         if not run(pytest_args(f"--hypothesis-seed={seed}", *part, *LAWS), seed):
             return 1

@@ -121,9 +121,9 @@ class Session:
         self._lanes: list[Played | None] = [None] * len(lanes)
         self._servers = len(lanes) + 2
         self._database_url = database_url
+        self._key = ""
         self._names = [f"replica {number + 1}" for number in range(replicas)]
         self._created = 0
-        self._services_key = ""
         self._taken: list[tuple[float, int]] = []
         self._ended_s: list[float] = []
         self._pending: list[tuple[float, Callable[[], None]]] = []
@@ -169,11 +169,11 @@ class Session:
             regions=self._regions,
             database_url=self._database_url,
             data_dir=self._folder / "data" if self._database_url else None,
-            key=self._services_key,
+            key=self._key,
             settings=_SETTINGS,
         )
         stack.enter_context(service)
-        self._services_key = service.key
+        self._key = service.key
         return service
 
     def _create(self, lane: int) -> None:

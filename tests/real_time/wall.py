@@ -9,7 +9,7 @@ from html import unescape
 import msgspec
 
 _CARD = re.compile(r'<article id="card-(srv_\w+)" class="([^"]*)".*?</article>', re.DOTALL)
-_REASON = re.compile(r'<li class="urgency\d">(.*?)</li>', re.DOTALL)
+_REASON = re.compile(r'<li class="urgency\d"[^>]*>(.*?)</li>', re.DOTALL)
 _NOTE = re.compile(r'<p class="muted small note">(.*?)</p>', re.DOTALL)
 _COUNTER = re.compile(r'<time class="counter"[^>]*>[^<]*</time>')
 _UNTIL = re.compile(r'data-until="(\d+)"')
