@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from matchpod.app.first_run import KEY_FILE
+from matchpod.app.serving import OPS_PER_ADDRESS, PROBES_PER_ADDRESS
 from matchpod.cli import create_app
 from matchpod.core.requests.secret_names import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
@@ -21,9 +22,10 @@ from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings.table import SERVICE
 from matchpod.web.event_streams import CHECK_S, HEARTBEAT_S
-from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
-from matchpod.web.http.connection import MAX_PIPELINED
+from matchpod.web.handlers.ops import METRICS_PER_S
+from matchpod.web.http.admission import MAX_PIPELINED
 from matchpod.web.http.connections import MAX_UNREAD_BYTES
+from matchpod.web.services import METRICS_WAIT_S
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("security.md", "secrets.md"))
@@ -75,6 +77,7 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
         f"served {METRICS_PER_S} times per second, to all clients together",
         f"the request waits up to {METRICS_WAIT_S:g} s, then 429",
+        f"{OPS_PER_ADDRESS} connections per address, one request at a time; {PROBES_PER_ADDRESS} for probes",
         f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",
         f"`{KEY_FILE}`",

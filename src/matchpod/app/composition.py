@@ -156,7 +156,11 @@ def _compose_web(
     metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
     build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
-    return web, create_web(services, endpoints=OPS_ENDPOINTS, metrics=metrics) if has_ops else None
+    if not has_ops:
+        return web, None
+    # That port has few connections: one that waits could not be used by others meanwhile.
+    limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
+    return web, create_web(msgspec.structs.replace(services, limits=limits), endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:

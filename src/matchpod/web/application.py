@@ -24,7 +24,7 @@ from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
 from matchpod.web.handlers.matches import OK_BODY, get_server
-from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.bodies import ClientDisconnectedError
@@ -80,7 +80,7 @@ def create_web(
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
         metrics_pace=RequestPacer(
-            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=METRICS_WAIT_S, what="The metrics"
+            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from matchpod.service.access.audit import Audit
@@ -15,12 +17,16 @@ from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 
+METRICS_WAIT_S: Final = 2.0
+"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for callers; `rate_limit` is in requests per key and minute, None for no limit."""
 
     max_body_bytes: int
     rate_limit: int | None = None
+    metrics_wait_s: float = METRICS_WAIT_S
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):

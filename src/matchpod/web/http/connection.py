@@ -29,11 +29,8 @@ from matchpod.web.http.responses import CONNECTION
 
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
-MAX_PIPELINED: Final = 32
-"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
-
 _INVALID: Final = "This is not a valid HTTP request."
-_TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
+_TOO_MANY: Final = "Too many requests were sent before the answer to an earlier one."
 _OK_DATE: Final = b"HTTP/1.1 200 OK\r\ndate: "
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
@@ -160,7 +157,7 @@ class ApiConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier ones."""
-        if len(self._waiting) >= MAX_PIPELINED:
+        if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
             raise HeadError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
         self._head.complete(version)
@@ -189,6 +186,7 @@ class ApiConnection(asyncio.Protocol):
         """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
         body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        keep_alive = keep_alive and not self.seat.admission.is_single
         method = self._parser.get_method().decode("ascii")
         scope = self._scope(self._parser.get_http_version(), method, self._head.url, self._head.headers)
         exchange = Exchange(self, scope, keep_alive=keep_alive)
