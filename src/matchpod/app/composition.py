@@ -37,6 +37,7 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
+from matchpod.service.common.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
 from matchpod.service.common.match_spans import MatchSpans
 from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
@@ -77,7 +78,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
     access: Access
-    regions: Regions
     readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
@@ -89,6 +89,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
+
+    @property
+    def regions(self) -> Regions:
+        """The regions."""
+        return self.deps.regions
 
     @property
     def streams(self) -> Streams:
@@ -128,6 +133,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         metrics=metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
+        fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
         version=version,
     )
@@ -136,7 +142,6 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     return Service(
         access=access,
         console=console,
-        regions=deps.regions,
         readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
@@ -322,7 +327,7 @@ def _compose_deps(
         ),
         live=live,
         log_writer=LogWriter(resources.db, live, turns),
-        streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
+        streams=_compose_streams(resources, live, metrics),
         consoles=consoles,
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
@@ -334,6 +339,18 @@ def _compose_deps(
         random_bytes=secrets.token_bytes,
         on_match_ended=dispatcher.wake,
         spans=spans,
+    )
+
+
+def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
+    """Return the streams; what they read takes turns with requests."""
+    of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
+    return Streams(
+        db=resources.db,
+        live=live,
+        metrics=metrics,
+        max_of_org=resources.settings.max_streams,
+        fair_turns=FairTurns(TurnLimits(of_key=of_key)),
     )
 
 

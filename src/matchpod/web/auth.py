@@ -18,8 +18,9 @@ LOOPBACK: Final = "loopback"
 
 
 async def authorize(access: Access, limiter: RateLimiter | None, endpoint: Endpoint, call: Call) -> Principal:
-    """Return the principal of an authorized request."""
+    """Return the principal of an authorized request; that of one without the rights is in the call too."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
+    call.principal = principal
     if limiter is not None:
         limiter.acquire(principal.key_id)
     if endpoint.access is not None and endpoint.access not in principal.scopes:

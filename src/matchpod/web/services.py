@@ -9,6 +9,7 @@ import msgspec
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
+from matchpod.service.common.fair_turns import FairTurns
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
@@ -43,6 +44,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Registry
     readiness: Readiness
     limits: Limits
+    fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may read the API; `*` stands for all."""
     version: str

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
@@ -78,6 +79,7 @@ class ApiConnection(asyncio.Protocol):
         self._drops_data = False
         """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
         self._is_half_closed = False
+        self._on_lost: Callable[[], None] | None = None
 
     # --- the transport --------------------------------------------------------------------------------------------
 
@@ -98,6 +100,8 @@ class ApiConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._can_write.set()
+        if self._on_lost is not None:
+            self._on_lost()
         for exchange in (self._current, *self._waiting):
             if exchange is not None:
                 exchange.disconnect()
@@ -133,6 +137,8 @@ class ApiConnection(asyncio.Protocol):
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
         if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
             self.transport.abort()
+            return False
+        if self._on_lost is not None:  # the request waits, and most clients that end their side have gone
             return False
         if self._drops_data:  # the requests before a rejected one are being answered, or the answers being read
             self._is_half_closed = True
@@ -417,6 +423,10 @@ class ApiConnection(asyncio.Protocol):
     def has_room(self) -> bool:
         """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
+
+    def watch_loss(self, act: Callable[[], None] | None, /) -> None:
+        """Call `act` when the connection is lost; None to call nothing any longer."""
+        self._on_lost = act
 
     def begin_stream(self) -> None:
         """Switch to streaming: later requests on this connection are ignored."""
