@@ -11,7 +11,8 @@ import msgspec
 
 from matchpod.service.common.prometheus import RENDER_S, Registry
 from matchpod.web import create_web
-from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.ops import METRICS_PER_S
+from matchpod.web.services import METRICS_WAIT_S
 from tests.e2e.listening import listening
 from tests.e2e.serve_process import serving
 from tests.e2e.service.running_service import wait_until

@@ -10,20 +10,24 @@ import pytest
 from typer.testing import CliRunner
 
 from matchpod.app.first_run import KEY_FILE
+from matchpod.app.serving import OPS_PER_ADDRESS, PROBES_PER_ADDRESS
 from matchpod.cli import create_app
 from matchpod.core.requests.secret_names import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.callbacks.dispatcher import MAX_PER_HOST
-from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE, MAX_WAIT_S
+from matchpod.service.common.fair_turns import MAX_WAIT_S, MAX_WAITING, OF_KEY, OF_KEY_SHARED
+from matchpod.service.ingest import budget
+from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings.table import SERVICE
 from matchpod.web.event_streams import CHECK_S, HEARTBEAT_S
-from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
-from matchpod.web.http.connection import MAX_PIPELINED
+from matchpod.web.handlers.ops import METRICS_PER_S
+from matchpod.web.http.admission import MAX_PIPELINED
 from matchpod.web.http.connections import MAX_UNREAD_BYTES
+from matchpod.web.services import METRICS_WAIT_S
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("security.md", "secrets.md"))
@@ -65,7 +69,7 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
     for text in (
         f"{BYTES_PER_S // 1024} KiB per second after a burst of {BURST_BYTES // 1024**2} MiB, {MAX_AT_ONCE} posts at once",
         f"{MAX_BODY_BYTES // 1024**2} MiB per log post, {MAX_REPORT_BYTES // 1024} KiB per report",
-        f"the post waits up to {MAX_WAIT_S:g} s, then 429",
+        f"the post waits up to {budget.MAX_WAIT_S:g} s, then 429",
         f"{MAX_PER_HOST:,} attempts at once to one host of an organization",
         f"{MAX_READERS:,} of all organizations",
         f"a comment every {HEARTBEAT_S:g} s",
@@ -75,6 +79,9 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"{MAX_UNREAD_BYTES // 1024**2} MiB of all responses together",
         f"served {METRICS_PER_S} times per second, to all clients together",
         f"the request waits up to {METRICS_WAIT_S:g} s, then 429",
+        f"{OPS_PER_ADDRESS} connections per address, one request at a time; {PROBES_PER_ADDRESS} for probes",
+        f"{OF_KEY} requests in progress, {MAX_WAITING:,} that wait, in turns with others; {OF_KEY_SHARED} in progress "
+        f"with PostgreSQL | | 429; 503 after {MAX_WAIT_S:g} s of waiting",
         f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",
         f"`{KEY_FILE}`",

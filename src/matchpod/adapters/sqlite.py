@@ -30,8 +30,9 @@ from matchpod.ports import (
     Value,
 )
 
-READERS: Final = 2
-"""Reader threads. Queries are short and SQLite mostly reads from memory: more would only wait for each other."""
+READERS: Final = 3
+"""Reader threads. Queries are short and SQLite mostly reads from memory: more would only wait for each other. One more
+than the requests of one organization that are in progress (`fair_turns.py`), whose queries may be slow."""
 WAITING_WRITES: Final = 10_000
 """Limit of the write queue; beyond it the disk is far too slow, and writes fail instead of waiting even longer."""
 GROUP_SIZE: Final = 256

@@ -38,6 +38,7 @@ from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.common.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
 from matchpod.service.common.match_spans import MatchSpans
 from matchpod.service.common.measured_database import MeasuredDatabase
 from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
@@ -77,7 +78,6 @@ _log = logging.getLogger(__name__)
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
-    access: Access
     readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
@@ -89,6 +89,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     web: Application
     ops: Application | None
     """What the port for probes and metrics serves; None if there is no such port."""
+
+    @property
+    def access(self) -> Access:
+        """The organizations and their keys."""
+        return self.console.services.access
 
     @property
     def regions(self) -> Regions:
@@ -134,13 +139,13 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         metrics=metrics.registry,
         readiness=readiness,
         limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
+        fair_turns=deps.streams.fair_turns,
         cors_origins=settings.cors_origins,
         version=version,
     )
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
-        access=access,
         console=console,
         readiness=readiness,
         supervisor=supervisor,
@@ -161,7 +166,11 @@ def _compose_web(
     metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
     build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
-    return web, create_web(services, endpoints=OPS_ENDPOINTS, metrics=metrics) if has_ops else None
+    if not has_ops:
+        return web, None
+    # That port has few connections: one that waits could not be used by others meanwhile.
+    limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
+    return web, create_web(msgspec.structs.replace(services, limits=limits), endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
@@ -329,7 +338,7 @@ def _compose_deps(
         ),
         live=live,
         log_writer=LogWriter(resources.db, live, turns),
-        streams=Streams(db=resources.db, live=live, metrics=metrics, max_of_org=resources.settings.max_streams),
+        streams=_compose_streams(resources, live, metrics),
         consoles=consoles,
         turns=turns,
         suspects=Suspects(resources.db, turns, owner=owner, on_set_aside=metrics.entries_set_aside.inc),
@@ -341,6 +350,18 @@ def _compose_deps(
         random_bytes=secrets.token_bytes,
         on_match_ended=dispatcher.wake,
         spans=spans,
+    )
+
+
+def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
+    """Return the streams; what they read takes turns with requests."""
+    of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
+    return Streams(
+        db=resources.db,
+        live=live,
+        metrics=metrics,
+        max_of_org=resources.settings.max_streams,
+        fair_turns=FairTurns(TurnLimits(of_key=of_key)),
     )
 
 

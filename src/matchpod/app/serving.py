@@ -55,7 +55,8 @@ from matchpod.ports import DatabaseError
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.settings import Settings
 from matchpod.storage import servers
-from matchpod.web.http.admission import MAX_CONNECTIONS, ConnectionLimits, max_connections
+from matchpod.web.http.admission import ADDRESS_EXCESS, MAX_CONNECTIONS, ConnectionLimits, max_connections
+from matchpod.web.http.connections import Patience
 
 DRAIN_MATCHES_S: Final = 5.0
 """Time for runners to release a few matches: each has at most one transaction in progress. After it the other parts
@@ -74,9 +75,18 @@ times above, with callbacks delivered during the grace period."""
 OPEN_FILES: Final = 65_536
 """Limit on open files: far more than one process has connections; lowered to what the system allows."""
 
-OPS_LIMITS: Final = ConnectionLimits(total=32)
-"""Connections of the port for probes and metrics, for a few probes and scrapers; from the open files kept for other
-purposes."""
+OPS_PER_ADDRESS: Final = 8
+PROBES_PER_ADDRESS: Final = 24
+OPS_LIMITS: Final = ConnectionLimits(
+    total=16,
+    per_address=OPS_PER_ADDRESS // ADDRESS_EXCESS,
+    pipelined=0,
+    probes=ConnectionLimits(total=32, per_address=PROBES_PER_ADDRESS // ADDRESS_EXCESS),
+)
+"""Connections of the port for probes and metrics: for a few scrapers, and for probes. Each has one request in progress.
+They are from the open files kept for other purposes."""
+OPS_PATIENCE: Final = Patience(head_s=5.0)
+"""A probe is one packet. Scrapers connect again after a pause."""
 
 Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -245,7 +255,8 @@ class ServiceProcess:
         self._servers = {self._http: bound}
         if ops is not None and service.ops is not None:
             told = partial(_log.info, "listening for probes and metrics", extra={"port": port_of(ops)})
-            self._servers[HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS)] = ops
+            server = HttpServer(service.ops, on_listening=told, limits=OPS_LIMITS, patience=OPS_PATIENCE)
+            self._servers[server] = ops
 
     async def run(self, *, also: Job | None = None) -> int:
         """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.

@@ -32,6 +32,7 @@ from matchpod.console.rendering import page, redirect
 from matchpod.console.streams import PAGES, SESSION
 from matchpod.console.visit import (
     MANAGER_ONLY,
+    MAX_FORM_BYTES,
     OPERATOR_ONLY,
     ORGANIZATION_ONLY,
     OWNER_ONLY,
@@ -49,6 +50,7 @@ from matchpod.web.http.asgi import Scope as HttpScope
 from matchpod.web.http.errors import error_headers
 from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
+from matchpod.web.request_turns import NO_KEY, OPERATORS
 
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
@@ -169,6 +171,7 @@ def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoi
 async def _to_page_of_form(deps: ConsoleDeps, depth: int, _: Site, call: Call) -> Response:
     """Redirect to the first `depth` segments of the path."""
     deps.doors.check(call)
+    await call.take_turn(NO_KEY)
     _check_query(call, ())
     return redirect(quote(b"/".join(_raw_path(call).split(b"/")[: depth + 1]), safe=URL_CHARACTERS))
 
@@ -189,17 +192,21 @@ def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
 async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
     """Redirect with status 308: browsers send the form that they have sent here once more."""
     deps.doors.check(call)
+    await call.take_turn(NO_KEY)
     path, query = _raw_path(call).removesuffix(b"/"), call.scope.get("query_string", b"")
     return redirect(quote(path + b"?" + query if query else path, safe=URL_CHARACTERS), status=308)
 
 
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:
     deps.doors.check(call)
+    user = None if route.who is Who.ANYONE else await deps.sessions.find(deps.doors.read_cookie(call))
+    if route.method == "POST":  # the form arrives before the turn
+        await call.read_body(MAX_FORM_BYTES)
+    await call.take_turn(NO_KEY if user is None else user.org_id or OPERATORS)
     if route.query is not None:
         _check_query(call, route.query)
     if route.who is Who.ANYONE:
         return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
-    user = await deps.sessions.find(deps.doors.read_cookie(call))
     if user is None:
         return _to_login(call)
     limiter.acquire(user.session_id)

@@ -15,7 +15,6 @@ from matchpod.service.access.audit import Action
 from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.web.endpoint import Call
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Header, Response
 from matchpod.web.query_strings import query_of
 
@@ -117,7 +116,7 @@ class Visit(msgspec.Struct, kw_only=True):
 async def read_form(call: Call) -> dict[str, str]:
     """Return the fields of a form; InvalidParamsError if it is none."""
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
-    body = await read_body(call.scope, call.receive, MAX_FORM_BYTES)
+    body = await call.read_body(MAX_FORM_BYTES)
     if kind != FORM_TYPE:
         raise InvalidParamsError(f"A form is expected, with the content type {FORM_TYPE}.")
     try:

@@ -12,6 +12,8 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
 from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
@@ -24,7 +26,7 @@ from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
 from matchpod.web.handlers.matches import OK_BODY, get_server
-from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
+from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
 from matchpod.web.http.bodies import ClientDisconnectedError
@@ -37,6 +39,7 @@ from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.openapi.docs import read_pages
 from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.query_strings import check_names
+from matchpod.web.request_turns import NO_KEY, RequestTurn
 from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.server_reads import ServerReads
@@ -80,7 +83,7 @@ def create_web(
         pages=read_pages(),
         metrics=RenderedMetrics(services.metrics, monotonic),
         metrics_pace=RequestPacer(
-            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=METRICS_WAIT_S, what="The metrics"
+            METRICS_PER_S, monotonic, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
     # Request ids are not secret, so they do not need the system's random source: it takes a tenth of a request's time.
@@ -165,25 +168,17 @@ class Application:
         """Answer one HTTP request."""
         started = self._monotonic()
         request_id = new_request_id(self._random_bytes(REQUEST_RANDOM_BYTES))
-        route, method = UNKNOWN_ROUTE, UNKNOWN_ROUTE
-        endpoint: Endpoint | None = None
+        turn = RequestTurn(self._site.services.fair_turns, scope, self._metrics.waiting)
+        call = Call(scope=scope, receive=receive, turn=turn)
         try:
-            if scope["method"] == OPTIONS:
-                response: Answer = self._options(scope)
-                method = OPTIONS
-            else:
-                endpoint, params = self._router.find(scope)
-                route, method = endpoint.path, endpoint.method
-                response = await self._handle(endpoint, Call(scope=scope, receive=receive, params=params))
-        except MatchpodError as error:
-            response = self._error(scope, _hide_internal_error(error, request_id), request_id)
+            response = await self._respond(call, request_id)
         except ClientDisconnectedError:
-            _log.debug("client disconnected", extra={"request_id": request_id, "route": route})
+            _log.debug("client disconnected", extra={"request_id": request_id, "route": _labels(call)[0]})
             return
-        except Exception:  # noqa: BLE001 - the caller gets only the request id, which finds the traceback in the log
-            _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
-            response = self._error(scope, internal_error(), request_id)
-        cors = () if method == OPTIONS else self._cors.headers(scope, endpoint)
+        finally:
+            turn.end()
+        route, method = _labels(call)
+        cors = () if method == OPTIONS else self._cors.headers(scope, call.endpoint)
         if isinstance(response, EventStream):
             # A stream is recorded when it starts: its duration depends on the match, not on the service.
             self._record(route, method, 200, started=started, request_id=request_id)
@@ -191,11 +186,41 @@ class Application:
             return
         if isinstance(response, PartedResponse):
             self._record(route, method, 200, started=started, request_id=request_id)
+            response = msgspec.structs.replace(response, parts=turn.parts(response.parts))
             await send_parts(response, scope, send, more_headers=((b"x-request-id", request_id.encode()), *cors))
             return
-        response = await compress(response, scope)
         await _send(send, response, request_id, more_headers=cors, is_head=scope["method"] == "HEAD")
         self._record(route, method, response.status, started=started, request_id=request_id)
+
+    async def _respond(self, call: Call, request_id: str) -> Answer:
+        """Return the response, which is made in the turn of the request."""
+        scope = call.scope
+        try:
+            response = await self._find(call)
+        except MatchpodError as error:
+            response = await self._fail(call, error, request_id)
+        except ClientDisconnectedError:
+            raise
+        except Exception:  # noqa: BLE001 - the caller gets only the request id, which finds the traceback in the log
+            route, method = _labels(call)
+            _log.exception("request failed", extra={"request_id": request_id, "route": route, "method": method})
+            response = self._error(scope, internal_error(), request_id)
+        return await compress(response, scope) if isinstance(response, Response) else response
+
+    async def _find(self, call: Call) -> Answer:
+        if call.scope["method"] == OPTIONS:
+            await call.take_turn(NO_KEY)
+            return self._options(call.scope)
+        call.endpoint, call.params = self._router.find(call.scope)
+        return await self._handle(call.endpoint, call)
+
+    async def _fail(self, call: Call, error: MatchpodError, request_id: str) -> Response:
+        """Return the response for an error: in a turn too, since wrong requests may be a flood."""
+        try:
+            await call.take_turn(NO_KEY if call.principal is None else call.principal.org_id)
+        except MatchpodError as rejected:
+            error = rejected
+        return self._error(call.scope, _hide_internal_error(error, request_id), request_id)
 
     def _error(self, scope: Scope, error: MatchpodError, request_id: str) -> Response:
         page = None if self._error_page is None else self._error_page(scope, error)
@@ -239,9 +264,16 @@ class Application:
         if services.readiness.read_only is not None and not _is_read(endpoint):
             raise UnavailableError(READ_ONLY, retry_after_s=READ_ONLY_RETRY_S)
         if endpoint.access is not None:
-            call.principal = await authorize(
+            principal = await authorize(
                 services.access, self._limiter, endpoint, call, private_callbacks=services.private_callbacks
             )
+            if endpoint.body is not None:  # it arrives before the turn
+                await call.read_body(services.limits.max_body_bytes)
+            await call.take_turn(principal.org_id)
+        elif not endpoint.is_queued:
+            call.turn = None
+        elif endpoint.tag is not Tag.CONSOLE:  # the console knows sessions
+            await call.take_turn(NO_KEY)
         if call.scope.get("query_string"):
             check_names(endpoint, call)
         answer = await endpoint.handler(self._site, call)
@@ -262,6 +294,13 @@ class Application:
                     "duration_ms": round(duration_s * 1000, 3),
                 },
             )
+
+
+def _labels(call: Call) -> tuple[str, str]:
+    """Return the route and the method of a request as labels of metrics."""
+    if call.endpoint is not None:
+        return call.endpoint.path, call.endpoint.method
+    return UNKNOWN_ROUTE, OPTIONS if call.scope["method"] == OPTIONS else UNKNOWN_ROUTE
 
 
 def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:

@@ -27,8 +27,9 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request."""
+    """Return the principal of an authorized request; that of one without the rights is in the call too."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
+    call.principal = principal
     await note_proxy(private_callbacks, call)
     if limiter is not None:
         limiter.acquire(principal.key_id)

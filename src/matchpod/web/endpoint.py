@@ -14,7 +14,9 @@ from matchpod.service.common.principals import Principal, Role
 from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.service.common.prometheus import RenderedMetrics
 from matchpod.web.http.asgi import Receive, Scope
+from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import JSON, Header, PartedResponse, Response
+from matchpod.web.request_turns import RequestTurn
 from matchpod.web.services import Services
 
 
@@ -45,8 +47,23 @@ class Call(msgspec.Struct, kw_only=True):
 
     scope: Scope
     receive: Receive
-    params: tuple[str, ...]
+    endpoint: Endpoint | None = None
+    params: tuple[str, ...] = ()
     principal: Principal | None = None
+    turn: RequestTurn | None = None
+    """The turn of the request; None if it waits for none."""
+    _body: bytes | None = None
+
+    async def take_turn(self, key: str) -> None:
+        """Wait for the turn of the request, in the queue of this key."""
+        if self.turn is not None:
+            await self.turn.begin(key)
+
+    async def read_body(self, limit: int) -> bytes:
+        """Return the body, which is received once; PayloadTooLargeError if it exceeds the limit."""
+        if self._body is None:
+            self._body = await read_body(self.scope, self.receive, limit)
+        return self._body
 
     @property
     def caller(self) -> Principal:
@@ -156,6 +173,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""
+    is_queued: bool = True
+    """False if a request is answered at once, without waiting for a turn."""
     is_read: bool = False
     """True for a POST that a process that serves reads only answers too."""
     has_etag: bool = False

@@ -37,6 +37,7 @@ _ingest_post: Final = partial(
     Endpoint,
     method="POST",
     tag=Tag.INGEST,
+    is_queued=False,
     returns=matches.Accepted,
     errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
@@ -50,6 +51,7 @@ METRICS: Final = _operation(
     content_type=CONTENT_TYPE,
     errors=(MatchpodError, InvalidParamsError, RateLimitError),
     handler=ops.metrics,
+    is_queued=False,
 )
 PROBES: Final = (
     _operation(
@@ -58,6 +60,7 @@ PROBES: Final = (
         summary="Liveness of the process",
         returns=ops.Health,
         handler=ops.healthz,
+        is_queued=False,
     ),
     _operation(
         path="/readyz",
@@ -66,6 +69,7 @@ PROBES: Final = (
         returns=ops.Health,
         errors=ANYWHERE,
         handler=ops.readyz,
+        is_queued=False,
     ),
 )
 
@@ -216,6 +220,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path=MATCH_PATH,
         name="getMatchFile",
         tag=Tag.INGEST,
+        is_queued=False,
         summary="Get the match file for the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,

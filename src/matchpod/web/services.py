@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
+from matchpod.service.common.fair_turns import FairTurns
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
@@ -16,12 +19,16 @@ from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 
+METRICS_WAIT_S: Final = 2.0
+"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for callers; `rate_limit` is in requests per key and minute, None for no limit."""
 
     max_body_bytes: int
     rate_limit: int | None = None
+    metrics_wait_s: float = METRICS_WAIT_S
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +46,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Registry
     readiness: Readiness
     limits: Limits
+    fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may read the API; `*` stands for all."""
     version: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +22,7 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.streams.channels import PAGE, RING, MapChannel, StreamItem, type_of
 from matchpod.service.streams.map_streams import Reader, Streams
-from matchpod.service.streams.readers import PollPace
+from matchpod.service.streams.readers import WOKEN_AT_ONCE, PollPace, turn_of
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
@@ -412,6 +413,52 @@ async def test_readers_of_a_map_share_frames_without_database_reads(world: World
     frames = [await reader.next(0.0) for reader in readers]
     assert len(set(map(id, frames))) == 1
     assert world.db.reads == before
+
+
+async def test_a_few_of_many_readers_are_woken_at_a_time_in_turns_of_the_organizations(world: World) -> None:
+    readers = [await world.open() for _ in range(20 * WOKEN_AT_ONCE)]
+    other = await world.streams.open_map(replace(world.rows[1], org_id="org_2"), 0)
+    assert other is not None
+    waiting = [asyncio.create_task(reader.next(TIMEOUT_S)) for reader in readers]
+    others = asyncio.create_task(other.next(TIMEOUT_S))
+    await asyncio.sleep(0)
+    world.streams.publish("map-1", 1, lines(1, 1))
+    world.streams.publish("map-2", 1, lines(1, 1))
+    counts = [0]
+    while counts[-1] < len(readers):
+        await asyncio.sleep(0)
+        counts.append(sum(task.done() for task in waiting))
+        if counts[-1] > 3 * WOKEN_AT_ONCE:
+            assert others.done()
+    assert max(after - before for before, after in pairwise(counts)) <= WOKEN_AT_ONCE
+    assert {await task for task in waiting} == {StreamItem(1, line(1)).frame()}
+
+
+async def test_closed_reader_among_many_is_woken(world: World) -> None:
+    readers = [await world.open() for _ in range(5 * WOKEN_AT_ONCE)]
+    waiting = [asyncio.create_task(reader.next(TIMEOUT_S)) for reader in readers]
+    await asyncio.sleep(0)
+    world.streams.publish("map-1", 1, lines(1, 1))
+    for reader in readers:
+        reader.close()
+    assert len(await asyncio.gather(*waiting)) == len(readers)
+
+
+async def test_missed_items_are_read_in_turns_of_the_organizations(world: World) -> None:
+    await world.store(1, 3)
+    await world.store(1, 3, number=2)
+    turns = world.streams.fair_turns
+    for _ in range(turns.limits.of_key):
+        while not turns.begin(turn_of("org_1")):
+            await asyncio.sleep(0)
+    reader = await world.open()
+    waiting = asyncio.create_task(reader.next(TIMEOUT_S))
+    other = await world.streams.open_map(replace(world.rows[1], org_id="org_2"), 0)
+    assert other is not None
+    assert ids(await other.next(TIMEOUT_S)) == ["1", "2", "3"]
+    assert not waiting.done()
+    turns.end(turn_of("org_1"))
+    assert ids(await waiting) == ["1", "2", "3"]
 
 
 async def test_publishing_without_readers_has_no_effect(world: World) -> None:

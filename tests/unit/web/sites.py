@@ -249,6 +249,7 @@ class Site:
             metrics=self.metrics,
             readiness=self.readiness,
             limits=Limits(max_body_bytes=65_536),
+            fair_turns=streams.fair_turns,
             version="1.2.3",
         )
 

@@ -19,7 +19,7 @@ from matchpod.core.requests.text_rules import nearest, printable
 MAX_FAULTS = 50
 """Most faults listed per request, more than anyone corrects at once. Further ones are only counted."""
 
-MAX_HINTS = 16
+MAX_HINTS = 4
 """Unknown fields of one object after which suggestions stop: finding the nearest name is slow."""
 
 Schema = dict[str, object]

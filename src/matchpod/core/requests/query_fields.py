@@ -17,7 +17,7 @@ from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
 """A number with more digits exceeds every limit; only one more is converted, since conversion is expensive."""
-MAX_HINTS: Final = 16
+MAX_HINTS: Final = 4
 """Faults after which hints stop. Finding the nearest name is slow, and a query may have a thousand unknown ones."""
 
 E = TypeVar("E", bound=StrEnum)

@@ -292,6 +292,9 @@ class HttpMetrics:
             "matchpod_http_request_seconds", "Duration of requests in seconds.", ("route", "status_class")
         )
         self.requests.max_series = self.seconds.max_series = MAX_ROUTE_SERIES
+        self.waiting = metrics.gauge(
+            "matchpod_requests_waiting", "Requests that wait for the turn of their organization."
+        )
         self.streams = metrics.gauge("matchpod_streams", "Open event streams.")
         self.streams_ended = metrics.counter(
             "matchpod_streams_ended_total", "Event streams that ended, by reason.", ("route", "why")

@@ -16,11 +16,19 @@ from functools import partial
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.fair_turns import FairTurns
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.channels import PAGE, Channel, MapChannel, ReadAfter, StreamItem
 from matchpod.service.streams.organization_streams import OrganizationStreams
-from matchpod.service.streams.readers import DEFAULT_PACE, MAX_READERS, OpenReaders, PollPace, StreamReader
+from matchpod.service.streams.readers import (
+    DEFAULT_PACE,
+    MAX_READERS,
+    OpenReaders,
+    PollPace,
+    StreamReader,
+    turn_of,
+)
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
 
@@ -100,7 +108,8 @@ class Reader(StreamReader):
     async def _read(self, position: _Position, deadline: float) -> Sequence[StreamItem]:
         seq, newest = position.seq, position.channel.newest
         try:
-            stored = await map_events.read_after(self._db, position.channel.map_id, seq, limit=PAGE)
+            read = partial(map_events.read_after, self._db, position.channel.map_id, seq, limit=PAGE)
+            stored = await self._streams.fair_turns.run(turn_of(self.org_id), read)
         except DatabaseUnavailableError:
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()
@@ -136,14 +145,19 @@ class Streams:
         metrics: Metrics,
         max_readers: int = MAX_READERS,
         max_of_org: int | None = None,
+        fair_turns: FairTurns | None = None,
         pace: PollPace = DEFAULT_PACE,
     ) -> None:
+        """Reading what a reader has missed takes `fair_turns`, with requests and others."""
         self.pace = pace
+        self.fair_turns = fair_turns or FairTurns()
         self._db = db
         self._live = live
         self._metrics = metrics
         self._readers = OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
-        self.organizations = OrganizationStreams(db=db, readers=self._readers, metrics=metrics, pace=pace)
+        self.organizations = OrganizationStreams(
+            db=db, readers=self._readers, metrics=metrics, fair_turns=self.fair_turns, pace=pace
+        )
         """The streams of organizations; limits apply to both kinds together."""
         self._channels: dict[str, MapChannel] = {}
         self._pollers: dict[str, _Poller] = {}

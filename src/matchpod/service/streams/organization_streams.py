@@ -15,10 +15,11 @@ from typing import Final
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.fair_turns import FairTurns
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.streams import organization_events as events
 from matchpod.service.streams.channels import PAGE, Channel, StreamItem
-from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
+from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader, turn_of
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000
@@ -75,7 +76,8 @@ class OrganizationReader(StreamReader):
         items = self._channel.after(after, PAGE)
         if items is None:
             try:
-                stored = await organization_events.read_after(self._db, self.org_id, after, limit=PAGE)
+                read = partial(organization_events.read_after, self._db, self.org_id, after, limit=PAGE)
+                stored = await self._streams.fair_turns.run(turn_of(self.org_id), read)
             except DatabaseUnavailableError:
                 stored = []
             items = [StreamItem(seq, line) for seq, line in stored]
@@ -98,8 +100,11 @@ class OrganizationReader(StreamReader):
 class OrganizationStreams:
     """The streams of all organizations that have readers in this process."""
 
-    def __init__(self, *, db: Database, readers: OpenReaders, metrics: Metrics, pace: PollPace) -> None:
+    def __init__(
+        self, *, db: Database, readers: OpenReaders, metrics: Metrics, fair_turns: FairTurns, pace: PollPace
+    ) -> None:
         self.pace = pace
+        self.fair_turns = fair_turns
         self._db = db
         self._readers = readers
         self._metrics = metrics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from matchpod.core.requests.callback_query import read_callbacks_query
 from matchpod.web.endpoint import Call, Site
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import private_json
 from matchpod.web.query_strings import query_of
@@ -28,5 +27,5 @@ async def redeliver(site: Site, call: Call) -> Response:
 
 async def redeliver_given_up(site: Site, call: Call) -> Response:
     """Send the given-up callbacks since a time again."""
-    body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
+    body = await call.read_body(site.services.limits.max_body_bytes)
     return private_json(await site.services.callbacks.redeliver_given_up(call.caller, body))

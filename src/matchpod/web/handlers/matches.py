@@ -10,7 +10,6 @@ from msgspec import Meta
 from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.web.endpoint import Call, Site
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
@@ -30,7 +29,7 @@ OK_BODY = _encoder.encode(Accepted(ok=True))
 async def create(site: Site, call: Call) -> Response:
     """Create a match."""
     key = call.single_header(b"idempotency-key")
-    body = await read_body(call.scope, call.receive, site.services.limits.max_body_bytes)
+    body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
     return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
 

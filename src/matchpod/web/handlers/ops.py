@@ -24,8 +24,6 @@ INTERNAL = "internal"
 METRICS_PER_S = 20
 """Requests for the metrics per second, of all clients together. They need no key, and each of thousands of scrapers
 would ask less often; what waits costs nothing, so a flood of requests holds up only itself."""
-METRICS_WAIT_S = 2.0
-"""How long a request for the metrics waits at most; scrapers usually wait 10 s."""
 
 _encoder = msgspec.json.Encoder()
 

@@ -15,19 +15,24 @@ import msgspec
 MAX_CONNECTIONS: Final = 16_384
 """Limit unless configured: room for all the streams of a process and a few thousand others. Each takes up to 15 KB of
 memory, and up to 64 KiB more while the head of a request arrives."""
+MAX_PIPELINED: Final = 32
+"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 RESERVED_PART: Final = 8
 """One in this many connections is reserved for game servers and probes, which are short."""
 ADDRESS_EXCESS: Final = 2
 """An address may have this multiple of its limit; only a request shows if it is a game server's, and an answer explains
 more than a closed connection. Further connections are closed at once."""
 
-RESERVED_FILES: Final = 64
-"""Open files kept for other purposes: the database, the log, the fleets."""
+RESERVED_FILES: Final = 80
+"""Open files kept for other purposes: the port for probes and metrics, the database, the log, the fleets."""
 RESERVED_FILES_PER_SERVER: Final = 2
 """Open files kept for each game server: its console, and one for a short time, for example at its start."""
 
 PRIORITY_PREFIX: Final = "/ingest/"
-PRIORITY_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+PROBE_PATHS: Final = frozenset({"/healthz", "/readyz"})
+PRIORITY_PATHS: Final = PROBE_PATHS | {"/metrics"}
+PROBE_BYTES: Final = 32
+"""Bytes of a request that show whether it is a probe."""
 
 _IPV6_NETWORK: Final = 64
 """Prefix length of the network that one customer of a provider gets: they can use any address in it."""
@@ -44,10 +49,14 @@ class Excess(StrEnum):
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of open connections; `per_address` is None for no limit."""
+    """Limits of open connections, and of requests on them; `per_address` is None for no limit."""
 
     total: int
     per_address: int | None = None
+    pipelined: int = MAX_PIPELINED
+    probes: ConnectionLimits | None = None
+    """Places besides, which only connections that begin with a probe can take, for one request each. The limits of an
+    address then hold for this machine too."""
 
     @property
     def ordinary(self) -> int:
@@ -74,6 +83,15 @@ def is_priority(path: str) -> bool:
     return path.startswith(PRIORITY_PREFIX) or path in PRIORITY_PATHS
 
 
+def is_probe(begin: bytes) -> bool:
+    """True if a request that begins with these bytes is a probe."""
+    method, _, rest = begin.partition(b" ")
+    path, space, _ = rest.partition(b" ")
+    if not space or method not in (b"GET", b"HEAD"):
+        return False
+    return path.partition(b"?")[0].decode("latin-1") in PROBE_PATHS
+
+
 def address_group(host: str) -> str | None:
     """Return what connections from this address are counted by; None if they are not limited.
 
@@ -95,18 +113,20 @@ def address_group(host: str) -> str | None:
 class Seat:
     """The place of one connection in the counts; `address` is None if it does not count for its address."""
 
-    __slots__ = ("address", "is_ordinary")
+    __slots__ = ("address", "admission", "is_ordinary")
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, admission: Admission, address: str | None) -> None:
+        self.admission = admission
         self.address = address
         self.is_ordinary = False
 
 
 class Admission:
-    """Counts the open connections, in total and by address."""
+    """Counts the open connections, in total and by address; with `is_single`, each is for one request only."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, *, is_single: bool = False) -> None:
         self.limits = limits
+        self.is_single = is_single
         self.open = 0
         self._ordinary = limits.ordinary
         self._of_address = limits.of_address
@@ -131,7 +151,7 @@ class Admission:
     def enter(self, address: str | None) -> Seat:
         """Count a new connection."""
         self.open += 1
-        seat = Seat(None if self._of_address is None else address)
+        seat = Seat(self, None if self._of_address is None else address)
         if seat.address is not None:
             self._by_address[seat.address] = self._by_address.get(seat.address, 0) + 1
         self.excess(seat)

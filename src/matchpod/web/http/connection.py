@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
@@ -29,11 +30,8 @@ from matchpod.web.http.responses import CONNECTION
 
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
-MAX_PIPELINED: Final = 32
-"""Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
-
 _INVALID: Final = "This is not a valid HTTP request."
-_TOO_MANY: Final = f"More than {MAX_PIPELINED} requests were sent before the answer to an earlier one."
+_TOO_MANY: Final = "Too many requests were sent before the answer to an earlier one."
 _OK_DATE: Final = b"HTTP/1.1 200 OK\r\ndate: "
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
@@ -81,6 +79,7 @@ class ApiConnection(asyncio.Protocol):
         self._drops_data = False
         """True if what the client still sends is dropped: during a stream, and after a request that was rejected."""
         self._is_half_closed = False
+        self._on_lost: Callable[[], None] | None = None
 
     # --- the transport --------------------------------------------------------------------------------------------
 
@@ -101,6 +100,8 @@ class ApiConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._can_write.set()
+        if self._on_lost is not None:
+            self._on_lost()
         for exchange in (self._current, *self._waiting):
             if exchange is not None:
                 exchange.disconnect()
@@ -137,6 +138,8 @@ class ApiConnection(asyncio.Protocol):
         if self._is_streaming:  # a client that disconnected looks the same, and a stream may stay open for hours
             self.transport.abort()
             return False
+        if self._on_lost is not None:  # the request waits, and most clients that end their side have gone
+            return False
         if self._drops_data:  # the requests before a rejected one are being answered, or the answers being read
             self._is_half_closed = True
             return self._current is not None and not self._current.is_response_complete
@@ -160,7 +163,7 @@ class ApiConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier ones."""
-        if len(self._waiting) >= MAX_PIPELINED:
+        if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
             raise HeadError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
         self._head.complete(version)
@@ -189,6 +192,7 @@ class ApiConnection(asyncio.Protocol):
         """Start an exchange for the request whose head is complete, or queue it behind earlier ones."""
         body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        keep_alive = keep_alive and not self.seat.admission.is_single
         method = self._parser.get_method().decode("ascii")
         scope = self._scope(self._parser.get_http_version(), method, self._head.url, self._head.headers)
         exchange = Exchange(self, scope, keep_alive=keep_alive)
@@ -419,6 +423,10 @@ class ApiConnection(asyncio.Protocol):
     def has_room(self) -> bool:
         """True if sending does not have to wait for the client."""
         return self._can_write.is_set()
+
+    def watch_loss(self, act: Callable[[], None] | None, /) -> None:
+        """Call `act` when the connection is lost; None to call nothing any longer."""
+        self._on_lost = act
 
     def begin_stream(self) -> None:
         """Switch to streaming: later requests on this connection are ignored."""

@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from email.utils import formatdate
 from typing import Final, Protocol
@@ -19,10 +20,20 @@ import msgspec
 
 from matchpod.core.errors import UnavailableError
 from matchpod.service.common.metrics import ConnectionMetrics
-from matchpod.web.http.admission import Admission, ConnectionLimits, Excess, Seat, address_group, is_priority
+from matchpod.web.http.admission import (
+    Admission,
+    ConnectionLimits,
+    Excess,
+    Seat,
+    address_group,
+    is_priority,
+    is_probe,
+)
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 
+LOOPBACK: Final = "loopback"
+"""What connections of this machine are counted by where they are limited too."""
 RETRY_AFTER_S: Final = 5
 """When a rejected client may try again: most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
@@ -85,6 +96,7 @@ class Connections:
         reads: ReadRoute | None = None,
     ) -> None:
         self.app = app
+        self.max_pipelined = limits.pipelined
         self.patience = patience
         self.direct = direct
         self.reads = reads
@@ -101,6 +113,7 @@ class Connections:
         """Those whose clients do not read, and the bytes that wait for them; longest without progress first."""
         self._unread_bytes = 0
         self._admission = Admission(limits)
+        self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
         self._metrics = metrics
         metrics.rejected.preset(Excess)
         self._warn_at_s: dict[Excess, float] = {}
@@ -193,55 +206,76 @@ class Connections:
 
     # --- limits -----------------------------------------------------------------------------------------------------
 
-    def admit(self, host: str) -> Seat | None:
-        """Return a place for a client at this address; None if its connection must be closed at once."""
-        address = address_group(host)
-        if self._admission.is_barred(address):
+    @property
+    def has_probe_places(self) -> bool:
+        """True if it matters for a place how the first request begins."""
+        return self._probes is not None
+
+    def admit(self, host: str, begin: bytes = b"") -> Seat | None:
+        """Return a place for a client at this address; None if its connection must be closed at once.
+
+        `begin` are the first bytes of its request, as far as they have arrived.
+        """
+        address, admission = address_group(host), self._admission
+        if self._probes is not None:
+            address = address or LOOPBACK
+            admission = self._probes if is_probe(begin) else admission
+        if admission.is_barred(address):
             self.note(Excess.ADDRESS, address=address)
             return None
-        if self._admission.is_crowded:
-            self.close_idle(1)
-        if self._admission.is_full:
-            self.close_idle(1, even_fresh=True)
-        if self._admission.is_full:
+        if admission.is_crowded:
+            self.close_idle(1, of=admission)
+        if admission.is_full:
+            self.close_idle(1, of=admission, even_fresh=True)
+        if admission.is_full:
             self.note(Excess.LIMIT)
             return None
-        seat = self._admission.enter(address)
-        self._metrics.open.set(self._admission.open)
+        seat = admission.enter(address)
+        self._count_open()
         return seat
 
     def release(self, seat: Seat) -> None:
         """Free the place of a connection that has ended."""
-        self._admission.leave(seat)
-        self._metrics.open.set(self._admission.open)
+        seat.admission.leave(seat)
+        self._count_open()
+
+    def _count_open(self) -> None:
+        self._metrics.open.set(self._admission.open + (0 if self._probes is None else self._probes.open))
 
     def trust(self, seat: Seat) -> None:
         """Stop counting a connection for its address: a game server has authenticated itself on it."""
-        self._admission.trust(seat)
+        seat.admission.trust(seat)
 
     def rejection(self, seat: Seat, path: str) -> UnavailableError | None:
         """Return the error for a request that cannot be answered because there are too many connections."""
         if is_priority(path):
             return None
-        if self._admission.excess(seat) is Excess.LIMIT:
-            self.close_idle(self._admission.open - self._admission.limits.ordinary)
-        reason = self._admission.excess(seat)
+        admission = seat.admission
+        if admission.excess(seat) is Excess.LIMIT:
+            self.close_idle(admission.open - admission.limits.ordinary, of=admission)
+        reason = admission.excess(seat)
         if reason is None:
             return None
         if reason is Excess.ADDRESS:
             self.note(reason, address=seat.address)
-            most = self._admission.limits.of_address
+            most = admission.limits.of_address
             message = f"More than {most} connections are open from this address. Close some, or reuse them."
         else:
             self.note(reason)
             message = "The service has too many open connections. Retry later."
         return UnavailableError(message, retry_after_s=RETRY_AFTER_S)
 
-    def close_idle(self, count: int, *, even_fresh: bool = False) -> None:
-        """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh."""
+    def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
+        """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh.
+
+        With `of`, only those that have one of its places.
+        """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda one: self._silent[one] <= fresh_s, self._silent)
-        for connection in tuple(itertools.islice(itertools.chain(silent, self._idle), count)):
+        waiting: Iterator[Connection] = itertools.chain(silent, self._idle)
+        if self._probes is not None and of is not None:
+            waiting = filter(lambda one: one.seat.admission is of, waiting)
+        for connection in tuple(itertools.islice(waiting, count)):
             self.remove(connection)
             connection.abort()
             self.note(Excess.IDLE)

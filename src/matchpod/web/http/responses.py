@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol
 
 import msgspec
@@ -45,7 +45,7 @@ class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamConnection(Protocol):
-    """The connection under a stream, or under a response in parts."""
+    """The connection under a stream, under a response in parts, or of a request that waits."""
 
     @property
     def is_open(self) -> bool:
@@ -54,6 +54,9 @@ class StreamConnection(Protocol):
     @property
     def has_room(self) -> bool:
         """True if sending does not have to wait for the client."""
+
+    def watch_loss(self, act: Callable[[], None] | None, /) -> None:
+        """Call `act` when the connection is lost; None to call nothing any longer."""
 
     def begin_stream(self) -> None:
         """Switch to streaming: later requests on this connection are ignored."""

@@ -83,8 +83,8 @@ _HELP: Final = (
     ),
     ErrorHelp(
         error=errors.RateLimitError,
-        meaning="Too many requests, live matches, open streams or failed log-ins; `Retry-After` is the seconds to "
-        "wait.",
+        meaning="Too many requests, requests that wait, live matches, open streams or failed log-ins; `Retry-After` "
+        "is the seconds to wait.",
         advice="Wait for the seconds in `Retry-After`, then repeat the request. The message says which limit it is.",
     ),
     ErrorHelp(
@@ -105,7 +105,7 @@ _HELP: Final = (
     ),
     ErrorHelp(
         error=errors.UnavailableError,
-        meaning="Starting, stopping, or the database is unavailable; `Retry-After` says when to retry.",
+        meaning="Starting, stopping, too busy, or the database is unavailable; `Retry-After` says when to retry.",
         advice="Repeat the request after the seconds in `Retry-After`, a creation with the same `Idempotency-Key`: it "
         "may have created its match.",
     ),

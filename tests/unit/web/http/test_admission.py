@@ -13,6 +13,8 @@ from matchpod.web.endpoint import Tag
 from matchpod.web.http.admission import (
     ADDRESS_EXCESS,
     MAX_CONNECTIONS,
+    PROBE_BYTES,
+    PROBE_PATHS,
     RESERVED_FILES,
     Admission,
     ConnectionLimits,
@@ -20,6 +22,7 @@ from matchpod.web.http.admission import (
     Seat,
     address_group,
     is_priority,
+    is_probe,
     max_connections,
 )
 from matchpod.web.routes import ENDPOINTS
@@ -52,6 +55,31 @@ def test_requests_of_game_servers_and_probes_have_priority_and_those_of_callers_
             assert not is_priority(endpoint.path)
     assert all(map(is_priority, ("/healthz", "/readyz", "/metrics")))
     assert not any(map(is_priority, ("/", "/docs", "/ingest", "/ingestion/x", "/api/ingest/x")))
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: x", True),
+        (b"HEAD /readyz HTTP/1.1\r\n", True),
+        (b"GET /readyz?x=1 HTTP/1.1", True),
+        (b"GET /readyz ", True),
+        (b"GET /readyz", False),  # more may follow
+        (b"GET /metrics HTTP/1.1", False),
+        (b"GET /healthz/ HTTP/1.1", False),
+        (b"GET /healthzz HTTP/1.1", False),
+        (b"POST /healthz HTTP/1.1", False),
+        (b"GET  /healthz HTTP/1.1", False),
+        (b"GET /\xff\x00 HTTP/1.1", False),
+        (b"", False),
+    ],
+)
+def test_probe_is_recognized_by_how_it_begins(begin: bytes, expected: bool) -> None:
+    assert is_probe(begin[:PROBE_BYTES]) is expected
+
+
+def test_longest_probe_fits_into_the_bytes_that_are_looked_at() -> None:
+    assert all(is_probe(f"HEAD {path} HTTP/1.1".encode()[:PROBE_BYTES]) for path in PROBE_PATHS)
 
 
 def test_number_of_connections_leaves_open_files_for_the_rest() -> None:

@@ -1,0 +1,251 @@
+"""Let work take fair turns: a queue per key, such as an organization, and a bounded number in progress.
+
+The event loop does one thing at a time: what is more than the share of a key waits here, and not in the loop's queue.
+At most one turn begins per iteration of the loop: what never waits, such as log posts, goes on in between. Of the keys
+with waiting work, the one whose last turn was longest ago is next. The latency of others matters more than throughput:
+a key has fewer turns in progress while there are others, and one with a queue is held back a moment for one without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from enum import Enum, auto
+from typing import Final, TypeVar
+
+import msgspec
+
+OF_KEY: Final = 2
+"""Turns of one key in progress. More would make each slower: with SQLite, their work is done by one core and by a few
+threads that read, of which others need one."""
+OF_KEY_SHARED: Final = 4
+"""The same with a database on the network: some of them wait for its answers."""
+NEAR_S: Final = 1.0
+"""A key is alone if no other one had a turn for this long. Otherwise it has half as many in progress, which is what the
+next turn of another one has to wait for."""
+SLOW_S: Final = 0.02
+"""After this time, work in progress counts no longer for that: it waits for the database more than it computes."""
+AT_ONCE: Final = 16
+"""Turns of all keys in progress."""
+MAX_WAITING: Final = 1_000
+"""Work of one key that waits, each with its request in memory; a burst of that size is done within a second or two."""
+MAX_WAIT_S: Final = 10.0
+"""Longest wait for a turn: shorter than the timeouts of clients and proxies, so that they get a response."""
+FULL_S: Final = 5.0
+"""Pause before work is rejected because the queue is full: otherwise a client that repeats it at once would keep the
+loop busy with rejections."""
+HOLD_S: Final = 0.01
+"""How long keys with a queue are held back for work of a key without one: most requests take less."""
+
+_T = TypeVar("_T")
+
+WatchLoss = Callable[[Callable[[], None] | None], None]
+"""Gets a function to call if the result is no longer wanted; None at the end of the wait."""
+
+
+class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many turns are in progress, and how many may wait for how long."""
+
+    of_key: int = OF_KEY
+    near_s: float = NEAR_S
+    slow_s: float = SLOW_S
+    at_once: int = AT_ONCE
+    waiting: int = MAX_WAITING
+    wait_s: float = MAX_WAIT_S
+    full_s: float = FULL_S
+    hold_s: float = HOLD_S
+
+
+DEFAULT_LIMITS: Final = TurnLimits()
+
+
+class QueueFullError(Exception):
+    """Too much work of the key waits already."""
+
+
+class WaitedTooLongError(Exception):
+    """The turn has not come in time."""
+
+
+class NotWantedError(Exception):
+    """The result is no longer wanted."""
+
+
+class _Outcome(Enum):
+    """How a wait ended."""
+
+    BEGUN = auto()
+    TOO_LONG = auto()
+    GONE = auto()
+
+
+_Waiter = asyncio.Future[_Outcome]
+
+
+class FairTurns:
+    """The turns of a process."""
+
+    def __init__(self, limits: TurnLimits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self._in_progress: dict[Hashable, int] = {}
+        self._total = 0
+        self._queues: dict[Hashable, OrderedDict[_Waiter, None]] = {}
+        """Those that wait, by key; no queue is empty."""
+        self._served: dict[Hashable, int] = {}
+        """The number of the last turn of each key, since nothing was in progress."""
+        self._turns = 0
+        self._begun_s: dict[Hashable, float] = {}
+        """When the last turn of each key in progress began."""
+        self._last_key: Hashable = None
+        self._last_s = self._alone_from_s = -math.inf
+        """When the last turn of all began, and when its key counts as alone unless another one has a turn before."""
+        self._has_begun = False
+        """True if a turn has begun in this iteration of the loop."""
+        self._is_planned = False
+        self._held: asyncio.TimerHandle | None = None
+        """Ends the time in which those that wait are held back."""
+        self._is_due = False
+        """True if they were held back long enough: the next one begins in any case."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return sum(map(len, self._queues.values()))
+
+    def begin(self, key: Hashable) -> bool:
+        """Begin a turn now; False if it has to wait. Each turn must be ended."""
+        if self._has_begun or key in self._queues or not self._has_room(key):
+            return False
+        self._hold_place(key)
+        return True
+
+    async def wait(self, key: Hashable, *, watch_loss: WatchLoss | None = None, is_limited: bool = True) -> None:
+        """Wait for a turn to begin, after those of the same key that wait already.
+
+        Without `is_limited`, however many wait, and for however long.
+        """
+        queue = self._queues.get(key, OrderedDict())
+        if is_limited and len(queue) >= self.limits.waiting:
+            await asyncio.sleep(self.limits.full_s)
+            raise QueueFullError
+        loop = asyncio.get_running_loop()
+        waiter: _Waiter = loop.create_future()
+        self._queues[key] = queue
+        queue[waiter] = None
+        self._plan()
+        timer = loop.call_later(self.limits.wait_s, _resolve, waiter, _Outcome.TOO_LONG) if is_limited else None
+        if watch_loss is not None:
+            watch_loss(lambda: _resolve(waiter, _Outcome.GONE))
+        outcome = None
+        try:
+            outcome = await waiter
+        finally:
+            if outcome is None and waiter.done() and not waiter.cancelled():
+                outcome = waiter.result()  # cancelled right after that
+                if outcome is _Outcome.BEGUN:
+                    self.end(key)
+            if outcome is not _Outcome.BEGUN:
+                self._leave(key, waiter)
+            if timer is not None:
+                timer.cancel()
+            if watch_loss is not None:
+                watch_loss(None)
+        if outcome is _Outcome.TOO_LONG:
+            raise WaitedTooLongError
+        if outcome is _Outcome.GONE:
+            raise NotWantedError
+
+    async def run(self, key: Hashable, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do some work in a turn, for which it waits as long as it takes; return its result."""
+        if not self.begin(key):
+            await self.wait(key, is_limited=False)
+        try:
+            return await work()
+        finally:
+            self.end(key)
+
+    def end(self, key: Hashable) -> None:
+        """End a turn of this key."""
+        self._total -= 1
+        left = self._in_progress[key] - 1
+        if left:
+            self._in_progress[key] = left
+        else:
+            del self._in_progress[key], self._begun_s[key]
+        if self._queues:
+            self._plan()
+        elif not self._total:
+            self._served.clear()
+
+    def _has_room(self, key: Hashable) -> bool:
+        held, limits = self._in_progress.get(key, 0), self.limits
+        if self._total >= limits.at_once or held >= limits.of_key:
+            return False
+        if held < max(1, limits.of_key // 2):
+            return True
+        now_s = time.monotonic()
+        is_alone = now_s >= (self._alone_from_s if key == self._last_key else self._last_s + limits.near_s)
+        return is_alone or now_s >= self._begun_s[key] + limits.slow_s
+
+    def _hold_place(self, key: Hashable) -> None:
+        now_s = time.monotonic()
+        if key != self._last_key and now_s < self._last_s + self.limits.near_s:
+            self._alone_from_s = now_s + self.limits.near_s
+        self._last_key, self._last_s = key, now_s
+        self._total += 1
+        self._in_progress[key] = self._in_progress.get(key, 0) + 1
+        self._begun_s[key] = now_s
+        self._has_begun = True
+        self._turns += 1
+        self._served[key] = self._turns
+        self._plan()
+
+    def _leave(self, key: Hashable, waiter: _Waiter) -> None:
+        queue = self._queues.get(key)
+        if queue is not None and waiter in queue:
+            del queue[waiter]
+            if not queue:
+                del self._queues[key]
+
+    def _plan(self) -> None:
+        """Go on in the next iteration of the loop."""
+        if not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_planned = self._has_begun = False
+        if not self._queues:
+            return
+        ready = [key for key in self._queues if self._has_room(key)]
+        is_held = not self._is_due and any(key not in self._queues for key in self._in_progress)
+        if is_held:
+            ready = [key for key in ready if key not in self._in_progress and len(self._queues[key]) == 1]
+        if not ready:
+            if self._held is None:
+                self._held = asyncio.get_running_loop().call_later(self.limits.hold_s, self._release)
+            return
+        if not is_held and self._held is not None:
+            self._held.cancel()
+            self._held = None
+        self._is_due = False
+        key = min(ready, key=lambda one: self._served.get(one, 0))
+        waiter, _ = self._queues[key].popitem(last=False)
+        if not waiter.done():
+            self._hold_place(key)
+            waiter.set_result(_Outcome.BEGUN)
+        if not self._queues[key]:
+            del self._queues[key]
+        self._plan()
+
+    def _release(self) -> None:
+        self._held, self._is_due = None, True
+        self._plan()
+
+
+def _resolve(waiter: _Waiter, outcome: _Outcome) -> None:
+    if not waiter.done():
+        waiter.set_result(outcome)

@@ -1,0 +1,83 @@
+"""Let requests wait for their turn: those of an organization in its queue, those without a key in one for all of them.
+
+A turn begins once it is known whose request it is and its body has arrived, and ends before the response is sent: no
+slow client holds one. Log posts, probes and usual polls of a server have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Final
+
+from matchpod.core.errors import RateLimitError, UnavailableError
+from matchpod.service.common.fair_turns import FairTurns, NotWantedError, QueueFullError, WaitedTooLongError
+from matchpod.service.common.prometheus import Gauge
+from matchpod.web.http.asgi import Scope
+from matchpod.web.http.bodies import ClientDisconnectedError
+from matchpod.web.http.responses import CONNECTION, StreamConnection
+
+NO_KEY: Final = "no key"
+"""The queue of all requests without a key."""
+OPERATORS: Final = "operators"
+"""The queue of operators in the console, who belong to no organization."""
+RETRY_AFTER_S: Final = 1
+
+
+class RequestTurn:
+    """The turn of one request; it may begin once."""
+
+    __slots__ = ("_is_held", "_is_over", "_key", "_scope", "_turns", "_waiting")
+
+    def __init__(self, turns: FairTurns, scope: Scope, waiting: Gauge) -> None:
+        """`waiting` counts the requests that wait."""
+        self._turns = turns
+        self._scope = scope
+        self._waiting = waiting
+        self._key: str | None = None
+        self._is_held = self._is_over = False
+
+    async def begin(self, key: str) -> None:
+        """Wait until the turn begins, unless it has begun before or is over.
+
+        RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client has gone.
+        """
+        if self._is_held or self._is_over:
+            return
+        if not self._turns.begin(key):
+            await self._wait(key)
+        self._key, self._is_held = key, True
+
+    def end(self) -> None:
+        """End the turn; it may be over already."""
+        self._is_over = True
+        if self._is_held and self._key is not None:
+            self._is_held = False
+            self._turns.end(self._key)
+
+    async def parts(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Return the parts of a response; each is made in a turn of its own, like that of the request before."""
+        key = self._key or NO_KEY
+        while (part := await self._turns.run(key, partial(anext, parts, None))) is not None:
+            yield part
+
+    async def _wait(self, key: str) -> None:
+        connection: StreamConnection | None = (self._scope.get("extensions") or {}).get(CONNECTION)
+        self._waiting.add(1)
+        try:
+            await self._turns.wait(key, watch_loss=None if connection is None else connection.watch_loss)
+        except QueueFullError as exc:
+            self._is_over = True
+            if key in (NO_KEY, OPERATORS):
+                text = "Too many requests without a key wait for an answer. Retry later."
+                raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
+            text = f"This organization has {self._turns.limits.waiting:,} requests waiting, its limit. Retry later."
+            raise RateLimitError(text, retry_after_s=RETRY_AFTER_S) from exc
+        except WaitedTooLongError as exc:
+            self._is_over = True
+            text = f"The request has waited {self._turns.limits.wait_s:g} s for its turn. Retry later."
+            raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
+        except NotWantedError as exc:
+            raise ClientDisconnectedError from exc
+        finally:
+            self._waiting.add(-1)
