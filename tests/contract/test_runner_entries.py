@@ -308,7 +308,7 @@ async def test_deadline_waits_for_posts_if_the_process_stood_still_while_it_stor
                 await may_write.wait()
 
         process.db.before_write = write_slowly
-        earlier = asyncio.create_task(process.ingest.store_log(token, {}, f"{STAMP} - a line\n".encode()))
+        earlier = asyncio.ensure_future(process.ingest.store_log(token, {}, f"{STAMP} - a line\n".encode()))
         await is_writing.wait()
         world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
         live.woken.set()
