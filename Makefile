@@ -113,6 +113,7 @@ chaos: $(READY) ## Run matches with kills and other faults for MINUTES, on DATAB
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos stalls --database $(DATABASE) --write
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos killers --database $(DATABASE) $(if $(SEED),--seed $(SEED)) --write
 	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos releases $(if $(SEED),--seed $(SEED)) --write
+	@TMPDIR=$(TEST_TMPDIR) $(BIN)/python -m tests.chaos replaced --database $(DATABASE) --write
 
 check: $(READY) ## Check format, lint, types, import contracts, layout and words; count lines
 	$(BIN)/ruff format --check .

@@ -26,6 +26,7 @@ from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind, Mix
 from tests.chaos.pods import Size, play_on_pods
 from tests.chaos.releases import measure_releases
+from tests.chaos.replaced import measure_replaced
 from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_section
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
@@ -168,6 +169,11 @@ async def run_releases(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "releases", await measure_releases(folder, args.freezes, seed, say))
 
 
+async def run_replaced(args: argparse.Namespace, folder: Path) -> bool:
+    """Let hostile servers post after they were replaced."""
+    return _finish(args, "replaced", await measure_replaced(folder, _databases(args), say))
+
+
 async def run_strangers(args: argparse.Namespace, folder: Path) -> bool:
     """Start services on other databases beside one that plays matches."""
     return _finish(args, "strangers", await measure_strangers(folder, say))
@@ -240,6 +246,9 @@ def _parser() -> argparse.ArgumentParser:
     releases.add_argument("--freezes", type=int, default=4, help="default: 4")
     releases.add_argument("--seed", type=int, help="default: random")
     releases.set_defaults(run=run_releases)
+    replaced = commands.add_parser("replaced", help="servers that go on posting after they were replaced")
+    replaced.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
+    replaced.set_defaults(run=run_replaced)
     strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
     strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():

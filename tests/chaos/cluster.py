@@ -52,6 +52,7 @@ class Cluster:
         sources: Mapping[str, str] | None = None,
         late_polls: int = 1,
         is_forgetful: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """`sources` are variables with which Python runs another version of the service; `is_forgetful`: see Replica."""
         self.data_dir = folder / "data"
@@ -71,7 +72,7 @@ class Cluster:
                 regions="",
                 database_url=store.url,
                 data_dir=self.data_dir,
-                settings={"silence_s": str(SILENCE_S)},
+                settings={"silence_s": str(SILENCE_S), **(settings or {})},
             )
             for number in range(replicas)
         ]

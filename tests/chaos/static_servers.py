@@ -20,6 +20,7 @@ from tests.e2e.service.game_server import execute_at
 from tests.e2e.service.running_service import free_port_range
 
 START_S = 120.0
+GARBAGE = b"HTTP/1.1 400 Bad Request\r\n\r\n"
 _FAILURES = (OSError, asyncio.IncompleteReadError)
 
 
@@ -45,6 +46,9 @@ class StaticServer:
         """What has reached the server through the proxy."""
         self.find_pid: Callable[[int], int | None] = lambda _port: None
         """Looks up the process that connects from a port."""
+        self.on_command: Callable[[str], None] = lambda _text: None
+        """Called with each command before it is passed on."""
+        self._is_broken = False
         self._connections: set[asyncio.StreamWriter] = set()
         self._may_pass = asyncio.Event()
         self._may_pass.set()
@@ -108,8 +112,17 @@ class StaticServer:
 
     async def hold(self, lasts_s: float) -> None:
         """Keep connections to its console open, but pass nothing on for a while."""
-        self._may_pass.clear()
+        self.pause()
         await asyncio.sleep(lasts_s)
+        self._may_pass.set()
+
+    def pause(self) -> None:
+        """Pass nothing on."""
+        self._may_pass.clear()
+
+    def break_console(self) -> None:
+        """Answer everything from now on with bytes that are no packet."""
+        self._is_broken = True
         self._may_pass.set()
 
     async def leftovers(self) -> list[str]:
@@ -156,14 +169,17 @@ class StaticServer:
             await asyncio.sleep(self.delay_s)
             await self._may_pass.wait()
             found = [frame.body for frame in frames.feed(data) if frame.type == EXEC_COMMAND]
-            self.commands += [SentCommand(time.monotonic(), pid, body.decode(errors="replace")) for body in found]
+            sent = [SentCommand(time.monotonic(), pid, body.decode(errors="replace")) for body in found]
+            self.commands += sent
+            for command in sent:
+                self.on_command(command.text)
             writer.write(data)
             await writer.drain()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65_536):
             await self._may_pass.wait()
-            writer.write(data)
+            writer.write(GARBAGE if self._is_broken else data)
             await writer.drain()
 
 

@@ -43,7 +43,7 @@ from tests.contract.simulated_region import SimulatedRegion
 from tests.vaults import VAULT, stored_tokens
 
 SPEED = 2.0
-"""Speed of the region: players have two and a half minutes to join, a failed server is replaced after a second."""
+"""Speed of the region: players have two and a half minutes to join, a failed server is replaced after seconds."""
 TIMEOUT_S = 300.0
 PENDING_MS = 600_000
 START_MS = 1_790_000_000_000
@@ -220,9 +220,11 @@ class World:
         self.speed = speed
         self.clock = ShiftedClock()
         self.region = region
+        self.quota_bytes: int | None = None
+        """What a server of a match may store, for processes that are started from now on."""
         self.processes: list[Process] = []
 
-    def start(self, name: str = "one", *, quota_bytes: int | None = None, **changed: object) -> Process:
+    def start(self, name: str = "one", **changed: object) -> Process:
         """Start a process; `changed` are dependencies that are not as usual, such as `intervals`."""
         process = Process(
             self.db,
@@ -230,7 +232,7 @@ class World:
             name=name,
             clock=self.clock,
             speed=self.speed,
-            quota_bytes=quota_bytes,
+            quota_bytes=self.quota_bytes,
             **changed,
         )
         self.processes.append(process)

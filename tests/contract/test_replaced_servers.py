@@ -103,7 +103,8 @@ async def test_bytes_of_a_server_that_was_replaced_do_not_count_for_the_quota(db
     async with open_world(db, kind=HeldRegion) as world:
         await world.create(seed=SEED)
         old = tokens_of(await world.row())
-        processes = [world.start(name, quota_bytes=quota_bytes) for name in ("one", "two")]
+        world.quota_bytes = quota_bytes
+        processes = [world.start(name) for name in ("one", "two")]
         await world.until(lambda: bool(world.region.orders), "the first server is ordered")
         flood = msgspec.structs.replace(FOREIGN[0], headers=b"{}", body=LINE * (quota_bytes // len(LINE) // 4))
         for process in processes * 3:

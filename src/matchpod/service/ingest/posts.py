@@ -109,8 +109,8 @@ class _Sender(msgspec.Struct, frozen=True):
     secrets: tuple[bytes, ...]
     """The password and the tokens that the service made for the match."""
     log_from_bytes: int = 0
-    """What earlier servers of the match had stored when this one got its log address. That takes seconds, so what they
-    can still send afterwards is next to nothing."""
+    """What earlier servers of the match had stored when this one got its log address. No process took their posts any
+    longer by then."""
 
 
 class _Tokens:

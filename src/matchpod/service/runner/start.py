@@ -29,6 +29,7 @@ from matchpod.ports import (
     ServerOrder,
     SlotInUseError,
 )
+from matchpod.service.ingest.posts import OPEN_FOR_MS
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions.regions import Region, rest_sentence
@@ -49,8 +50,9 @@ LOOK_AGAIN_MS: Final = 30_000
 TRIES: Final = 3
 """Attempts to start a server, each with a new one if the old one could be released; then the match fails."""
 
-TRY_AGAIN_MS: Final = 1_000
-"""Pause between two attempts."""
+TRY_AGAIN_MS: Final = OPEN_FOR_MS + 500
+"""Pause between two attempts: when the next server gets its log address, no process believes the tokens of the last one
+any longer, so that all it could store is known (`log_from_bytes`)."""
 
 LOOK_S: Final = 2.0
 """How often the process of a server is probed while it is being configured."""
