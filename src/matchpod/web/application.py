@@ -258,6 +258,8 @@ class Application:
 
     async def _handle(self, endpoint: Endpoint, call: Call) -> Answer:
         services = self._site.services
+        if not endpoint.is_queued:
+            call.turn = None
         state = services.readiness.state
         if state is not ReadinessState.READY and not _is_available_while(endpoint, state):
             raise UnavailableError(f"The service is {state}. Retry later.", retry_after_s=1)
@@ -270,8 +272,6 @@ class Application:
             if endpoint.body is not None:  # it arrives before the turn
                 await call.read_body(services.limits.max_body_bytes)
             await call.take_turn(principal.org_id)
-        elif not endpoint.is_queued:
-            call.turn = None
         elif endpoint.tag is not Tag.CONSOLE:  # the console knows sessions
             await call.take_turn(NO_KEY)
         if call.scope.get("query_string"):

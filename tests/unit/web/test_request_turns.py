@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx
 import msgspec
 import pytest
 
 from matchpod.service.common.fair_turns import FairTurns, TurnLimits
+from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
 from matchpod.web import create_web
-from matchpod.web.request_turns import NO_KEY
+from matchpod.web.request_turns import NO_KEY, RequestTurn
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, Site, check_error
 from tests.vaults import tokens_of
@@ -169,6 +170,17 @@ def test_log_posts_and_probes_wait_for_no_turn(site: Site) -> None:
     guests.run(scenario)
 
 
+def test_log_post_that_cannot_be_stored_waits_for_no_turn(site: Site) -> None:
+    guests = Guests(site)
+
+    async def scenario() -> None:
+        await guests.hold(NO_KEY)
+        site.readiness.serve_reads_only("Its database is a copy.")
+        assert (await guests.send("POST", "/ingest/logs/unknown", content=b"line\n")).status_code == 503
+
+    guests.run(scenario)
+
+
 def test_usual_poll_of_a_server_waits_for_no_turn(site: Site) -> None:
     guests, server_id = Guests(site), site.new_server()
     reads = guests.app.server_reads
@@ -211,6 +223,30 @@ def test_body_arrives_before_the_turn_so_that_slow_clients_hold_none(site: Site)
         guests.release(guests.ours)
         await slow[0]
         assert sent[0]["status"] == 201
+
+    guests.run(scenario)
+
+
+def test_parts_of_a_response_are_made_in_turns_too(site: Site) -> None:
+    guests = Guests(site)
+
+    async def parts() -> AsyncIterator[bytes]:
+        for number in range(3):
+            yield b"%d" % number
+
+    async def scenario() -> None:
+        turn = RequestTurn(guests.turns, {}, HttpMetrics(Registry()).waiting)
+        await turn.begin("ours")
+        turn.end()
+        made = turn.parts(parts())
+        await asyncio.sleep(0)
+        assert await anext(made) == b"0"
+        await guests.hold("ours")
+        waiting = asyncio.ensure_future(anext(made))
+        await guests.until_waiting(1)
+        guests.release("ours")
+        assert await waiting == b"1"
+        assert [part async for part in made] == [b"2"]
 
     guests.run(scenario)
 

@@ -1,0 +1,77 @@
+"""Requests to the console wait for the turn of the organization that a person is logged in to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from matchpod.console.routes import LOGIN, ROUTES
+from matchpod.console.visit import Who
+from matchpod.web.request_turns import NO_KEY, OPERATORS
+from tests.contract.console import console_site
+from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.test_routes import address
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+site = console_site.site
+
+TIMEOUT_S = 60.0
+PAGE = "/console/regions"
+
+
+@asynccontextmanager
+async def held(site: ConsoleSite, *keys: str) -> AsyncIterator[None]:
+    """Hold all places of these queues until the end of the block."""
+    turns, taken = site.service.streams.fair_turns, list[str]()
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            for key in keys:
+                for _ in range(turns.limits.of_key):
+                    while not turns.begin(key):
+                        await asyncio.sleep(0.001)  # a second turn of the same key may have to wait, too
+                    taken.append(key)
+            yield
+    finally:
+        for key in taken:
+            turns.end(key)
+
+
+async def until_waiting(site: ConsoleSite, count: int) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while site.service.streams.fair_turns.waiting < count:
+            await asyncio.sleep(0)
+
+
+async def test_people_wait_for_the_turn_of_their_organization(site: ConsoleSite) -> None:
+    async with held(site, site.org_ids["ours"]):
+        waiting = [asyncio.ensure_future(site.request("GET", PAGE, who=who)) for who in (OWNER, MEMBER)]
+        await until_waiting(site, 2)
+        assert (await site.request("GET", PAGE, who=STRANGER)).status_code == 200
+        assert (await site.request("GET", PAGE, who=OPERATOR)).status_code == 200
+        assert (await site.request("GET", LOGIN)).status_code == 200
+    assert [(await one).status_code for one in waiting] == [200, 200]
+
+
+async def test_every_page_waits_for_a_turn(site: ConsoleSite) -> None:
+    for route in ROUTES:
+        async with held(site, site.org_ids["ours"], OPERATORS, NO_KEY):
+            who = None if route.who is Who.ANYONE else OPERATOR if route.who is Who.OPERATOR else OWNER
+            form: dict[str, str] | None = {} if route.method == "POST" else None
+            path = address(route).replace("/login/0", "/login/x")
+            waiting = [
+                asyncio.ensure_future(site.request(route.method, f"{path}?unknown=1", who=who, form=form)),
+                asyncio.ensure_future(site.request("GET", f"{path}/", who=who)),
+            ]
+            await until_waiting(site, len(waiting))
+        assert {(await one).status_code for one in waiting} <= {200, 303, 308, 400, 401, 403, 404, 405}, route.path
+
+
+async def test_people_without_a_session_share_one_queue(site: ConsoleSite) -> None:
+    async with held(site, NO_KEY):
+        waiting = [asyncio.ensure_future(site.request("GET", path)) for path in (PAGE, LOGIN, "/console/nothing")]
+        await until_waiting(site, len(waiting))
+        assert (await site.request("GET", PAGE, who=OWNER)).status_code == 200
+    assert [(await one).status_code for one in waiting] == [303, 200, 404]
