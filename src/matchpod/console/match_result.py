@@ -11,9 +11,8 @@ import msgspec
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.damage_pairs import damage_pairs
 from matchpod.console.charts.economy import economy
-from matchpod.console.charts.kill_matrix import kill_matrix
+from matchpod.console.charts.matrices import damage_pairs, kill_matrix
 from matchpod.console.charts.opening_duels import opening_duels
 from matchpod.console.charts.player_bars import player_bars
 from matchpod.console.charts.presence_lanes import presence_lanes

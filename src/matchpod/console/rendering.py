@@ -57,9 +57,9 @@ def fragment(template: str, macro: str, *values: object, **named: object) -> byt
     return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
-def macro(template: str, name: str, *values: object) -> Markup:
+def macro(template: str, name: str, /, *values: object, **named: object) -> Markup:
     """Return what a macro of a template renders, for use in other templates."""
-    return Markup(getattr(_templates().get_template(template).module, name)(*values))
+    return Markup(getattr(_templates().get_template(template).module, name)(*values, **named))
 
 
 def redirect(path: str, *headers: Header, status: int = 303) -> Response:

@@ -7,34 +7,22 @@ two halves of equal length. Without these signs no part is named.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections.abc import Sequence
-
-import msgspec
 
 from matchpod.core.views.round_shapes import StoredRound
 
 
-class Part(msgspec.Struct, frozen=True):
-    """Rounds that belong together: a half, or a half of an overtime."""
+def split_rounds(rounds: Sequence[StoredRound]) -> list[tuple[str, list[StoredRound]]]:
+    """Split the rounds of a map at each half and overtime, and name the parts.
 
-    rounds: tuple[StoredRound, ...]
-    name: str
-    """Empty if unknown, and for the second half of an overtime."""
-
-
-def split_rounds(rounds: Sequence[StoredRound]) -> tuple[Part, ...]:
-    """Split the rounds of a map at each half and overtime; at least one part if there are rounds."""
+    The name is empty if it is unknown, and for the second half of an overtime.
+    """
     swaps = _swaps(rounds)
     names = _part_names(rounds, swaps)
     starts = sorted({*swaps, *names})
-    parts: list[Part] = []
-    for first, after in zip([None, *starts], [*starts, None], strict=True):
-        inside = tuple(
-            one for one in rounds if (first is None or one.number >= first) and (after is None or one.number < after)
-        )
-        if inside:
-            parts.append(Part(inside, names.get(inside[0].number, "")))
-    return tuple(parts)
+    parts = [list(part) for _, part in itertools.groupby(rounds, lambda one: bisect_right(starts, one.number))]
+    return [(names.get(part[0].number, ""), part) for part in parts]
 
 
 def _swaps(rounds: Sequence[StoredRound]) -> list[int]:

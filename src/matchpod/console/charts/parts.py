@@ -1,118 +1,70 @@
-"""The parts that charts have in common: marks, drawings and tables, which the templates turn into HTML."""
+"""Render the parts that charts have in common: marks, drawings, and the names in their tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Final
 
-import msgspec
 from markupsafe import Markup
 
 from matchpod.console.rendering import macro
 
-_TEMPLATE = "charts.html"
+MAX_PLAYERS: Final = 32
+"""Players in a chart, the first ones; a full server has fewer. A deathmatch with many guests may have more."""
+
+MAX_ROUNDS: Final = 200
+"""Rounds in a chart, the last ones; a map with ten overtimes has fewer, and more would make the page slow."""
+
+Point = tuple[float, float]
+Mark = tuple[str, str, list[str], str, str]
+"""A shape in a drawing: what it is, its CSS classes, its numbers, its text and its tooltip."""
+Cell = str | int | tuple[str, str]
+"""A cell of a table; a name and what follows it are two texts, since a name may have its own writing direction."""
 
 
-class Bar(msgspec.Struct, frozen=True):
-    """A rectangle, with a tooltip unless it has no title."""
-
-    shape: ClassVar[str] = "bar"
-    kind: str
-    x: str
-    y: str
-    width: str
-    height: str
-    title: str
-
-
-class Line(msgspec.Struct, frozen=True):
-    """A straight line."""
-
-    shape: ClassVar[str] = "line"
-    kind: str
-    x1: str
-    y1: str
-    x2: str
-    y2: str
-
-
-class Label(msgspec.Struct, frozen=True):
-    """A text, with a tooltip unless it has no title."""
-
-    shape: ClassVar[str] = "label"
-    kind: str
-    x: str
-    y: str
-    text: str
-    title: str
-
-
-Mark = Bar | Line | Label
-
-
-class Drawing(msgspec.Struct, frozen=True):
-    """Marks in a frame. A wide drawing keeps its size on a phone and scrolls; another one fits its width."""
-
-    size: tuple[int, int]
-    title: str
-    marks: Sequence[Mark]
-    is_wide: bool = False
-
-
-class Name(msgspec.Struct, frozen=True):
-    """A name in a table, isolated from the writing direction of the text around it."""
-
-    name: str
-    after: str = ""
-    """What follows the name."""
-
-
-Cell = str | int | Name
-
-
-class NumbersTable(msgspec.Struct, frozen=True):
-    """The numbers of a chart, shown on request. The first cell of a row is its heading."""
-
-    caption: str
-    heads: Sequence[Cell]
-    rows: Sequence[Sequence[Cell]]
-
-
-class LegendItem(msgspec.Struct, frozen=True):
-    """What a sign of a chart means."""
-
-    sign: str
-    words: str
+def render(name: str, *values: object, **named: object) -> Markup:
+    """Return what a macro of the charts renders."""
+    return macro("charts.html", name, *values, **named)
 
 
 def render_empty(kind: str, text: str) -> Markup:
     """Return the sentence that stands for a chart without numbers."""
-    return macro(_TEMPLATE, "empty", kind, text)
+    return render("empty", kind, text)
 
 
-def render_drawing(kind: str, drawing: Drawing, table: NumbersTable, legend: Sequence[LegendItem] = ()) -> Markup:
-    """Return a drawing with its numbers as a table; `kind` is the CSS class of the chart."""
-    return macro(_TEMPLATE, "drawn", kind, drawing, table, legend)
+def render_drawing(
+    kind: str,
+    title: str,
+    size: Point,
+    marks: Sequence[Mark],
+    *,
+    table: Sequence[Sequence[Cell]],
+    caption: str = "",
+    legend: Sequence[tuple[str, str]] = (),
+    is_wide: bool = False,
+) -> Markup:
+    """Return a drawing, its legend of signs and words, and its numbers as a table.
+
+    The first row of the table and the first cell of each row are headings. Its caption is the title, unless given. A
+    wide drawing keeps its size on a phone and scrolls; another one fits its width.
+    """
+    named = {"table": table, "caption": caption or title, "legend": legend, "is_wide": is_wide}
+    return render("drawing", kind, title, size, marks, **named)
 
 
-def render_table(kind: str, name: str, table: object, remarks: Iterable[str] = ()) -> Markup:
-    """Return a chart that is a table, drawn by the macro of this name; empty remarks are left out."""
-    return macro(_TEMPLATE, name, kind, table, " ".join(filter(None, remarks)))
+def bar(kind: str, corner: Point, size: Point, title: str = "") -> Mark:
+    """Return a rectangle, with a tooltip unless it has no title."""
+    return "bar", kind, [_px(value) for value in corner + size], "", title
 
 
-def bar(kind: str, corner: tuple[float, float], size: tuple[float, float], title: str = "") -> Bar:
-    """Return a rectangle."""
-    return Bar(kind, _px(corner[0]), _px(corner[1]), _px(size[0]), _px(size[1]), title)
+def line(kind: str, start: Point, end: Point) -> Mark:
+    """Return a straight line."""
+    return "line", kind, [_px(value) for value in start + end], "", ""
 
 
-def line(kind: str, start: tuple[float, float], end: tuple[float, float]) -> Line:
-    """Return a line."""
-    return Line(kind, _px(start[0]), _px(start[1]), _px(end[0]), _px(end[1]))
-
-
-def label(kind: str, at: tuple[float, float], text: str, title: str = "") -> Label:
-    """Return a text."""
-    return Label(kind, _px(at[0]), _px(at[1]), text, title)
+def label(kind: str, at: Point, text: str, title: str = "") -> Mark:
+    """Return a text, with a tooltip unless it has no title."""
+    return "label", kind, [_px(value) for value in at], text, title
 
 
 def _px(value: float) -> str:

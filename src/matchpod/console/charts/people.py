@@ -1,21 +1,24 @@
-"""Identify the players of a chart, give them a name, and sort them by team."""
+"""Identify the players of a chart, give them a name, and draw them by team."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.wording import clean
+from matchpod.console.charts.parts import Mark, label
+from matchpod.console.charts.wording import clean, shorten, team_class
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import Person
 
 T = TypeVar("T")
 
-MAX_SHOWN: Final = 32
-"""Players in a chart, the first ones; a full server has fewer. A deathmatch with many guests may have more."""
+_HEAD: Final = 24
+"""Room for the name of a team."""
+_HEAD_CHARS: Final = 24
+_GAP: Final = 6
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -61,5 +64,22 @@ def by_team(entries: Iterable[T], team_of: Callable[[T], Team | None]) -> list[t
 
 def team_names(team1_name: str | None, team2_name: str | None) -> dict[Team | None, str]:
     """Return the names of the teams, also for players without a team."""
-    names: Sequence[str] = clean(team1_name, "Team 1"), clean(team2_name, "Team 2")
-    return {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
+    return {Team.TEAM1: clean(team1_name, "Team 1"), Team.TEAM2: clean(team2_name, "Team 2"), None: "No team"}
+
+
+def rows_by_team(
+    entries: Iterable[tuple[Subject, T]],
+    draw: Callable[[Subject, T, float], list[Mark]],
+    names: Mapping[Team | None, str],
+    *,
+    top: int,
+    row: int,
+) -> tuple[list[Mark], int]:
+    """Return the names of the teams, below each its players as drawn at their height, and where the last one ends."""
+    marks: list[Mark] = []
+    for team, members in by_team(entries, lambda entry: entry[0].team):
+        marks.append(label(f"name {team_class(team)}", (0, top + 16), shorten(names[team], _HEAD_CHARS), names[team]))
+        for index, (subject, numbers) in enumerate(members):
+            marks += draw(subject, numbers, top + _HEAD + row * index)
+        top += _HEAD + row * len(members) + _GAP
+    return marks, top

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.parts import (
-    Cell,
-    Drawing,
-    Mark,
-    Name,
-    NumbersTable,
-    bar,
-    label,
-    line,
-    render_drawing,
-    render_empty,
-)
+from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
 from matchpod.console.charts.people import by_team, team_names
 from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
 from matchpod.console.charts.wording import MISSING, shorten, team_class
 from matchpod.core.views.progress import RosterPlayer
 from matchpod.core.views.timeline_items import TimelineItem
-
-Groups = list[tuple[Team | None, list[Lane]]]
-"""The lanes of each team."""
 
 _WIDTH: Final = 760
 _LEFT: Final = 140
@@ -61,22 +47,29 @@ def presence_lanes(
         return render_empty("presence-lanes", "No listed players.")
     names = team_names(team1_name, team2_name)
     pauses = find_pauses(items, window)
-    groups = by_team(lanes, lambda one: one.subject.team)
-    height = _TOP + _LANE * (len(lanes) + sum(team is not None for team, _ in groups)) + 6
-    body = _axis(window, height)
-    for pause in pauses:
-        body += _pause(pause, window, height)
+    marks: list[Mark] = []
+    table: list[list[Cell]] = [["Player", "Team", "On the server (UTC)", "In total"]]
     y = _TOP
-    for team, members in groups:
+    for team, members in by_team(lanes, lambda one: one.subject.team):
         if team is not None:
-            body.append(label(f"name {team.value}", (0, y + 16), shorten(names[team]), names[team]))
+            marks.append(label(f"name {team.value}", (0, y + 16), shorten(names[team]), names[team]))
             y += _LANE
-        for index, lane in enumerate(members):
-            body += _lane(lane, y + _LANE * index, window)
-        y += _LANE * len(members)
-    title = f"When players were on the server, {_clock(window[0])} to {_clock(window[1])} UTC"
-    drawing = Drawing((_WIDTH, height), title, body, is_wide=True)
-    return render_drawing("presence-lanes", drawing, _table(groups, pauses, (title, names)))
+        for lane in members:
+            marks += _lane(lane, y, window)
+            table.append(_row(lane, names))
+            y += _LANE
+    if pauses:
+        table.append(["Paused", MISSING, _times(pauses), _total(pauses)])
+    height = y + 6
+    pause_marks = [mark for pause in pauses for mark in _pause(pause, window, height)]
+    return render_drawing(
+        "presence-lanes",
+        f"When players were on the server, {_clock(window[0])} to {_clock(window[1])} UTC",
+        (_WIDTH, height),
+        [*_axis(window, height), *pause_marks, *marks],
+        table=table,
+        is_wide=True,
+    )
 
 
 def _x(at: float, window: Span) -> float:
@@ -94,7 +87,7 @@ def _axis(window: Span, height: int) -> list[Mark]:
 
 
 def _pause(pause: Span, window: Span, height: int) -> list[Mark]:
-    x, width = _x(pause[0], window), max(2.0, _x(pause[1], window) - _x(pause[0], window))
+    x, width = _place(pause, window)
     title = f"Paused {_range(pause)}"
     return [
         bar("pause", (x, _TOP - 4), (width, height - _TOP + 4), title),
@@ -103,18 +96,30 @@ def _pause(pause: Span, window: Span, height: int) -> list[Mark]:
 
 
 def _lane(lane: Lane, y: float, window: Span) -> list[Mark]:
-    subject = lane.subject
-    marks: list[Mark] = [
-        label("name", (0, y + 16), shorten(subject.name), subject.name),
-        bar("lane", (_LEFT, y + 4), (_REACH, 16), f"{subject.name}: {_words(lane)}"),
+    name = lane.subject.name
+    marks = [
+        label("name", (0, y + 16), shorten(name), name),
+        bar("lane", (_LEFT, y + 4), (_REACH, 16), f"{name}: {_words(lane)}"),
     ]
     for span in lane.spans:
-        width = max(2.0, _x(span[1], window) - _x(span[0], window))
-        title = f"{subject.name}: on the server {_range(span)}"
-        marks.append(bar(f"bar {team_class(subject.team)}", (_x(span[0], window), y + 4), (width, 16), title))
+        x, width = _place(span, window)
+        title = f"{name}: on the server {_range(span)}"
+        marks.append(bar(f"bar {team_class(lane.subject.team)}", (x, y + 4), (width, 16), title))
     if not lane.spans:
         marks.append(label("value", (_LEFT + 8, y + 16), _words(lane)))
     return marks
+
+
+def _place(span: Span, window: Span) -> tuple[float, float]:
+    """Return where a bar begins, and its width: enough to be seen."""
+    left, right = (_x(at, window) for at in span)
+    return left, max(2.0, right - left)
+
+
+def _row(lane: Lane, names: Mapping[Team | None, str]) -> list[Cell]:
+    name, team = lane.subject.name, lane.subject.team
+    team_cell = MISSING if team is None else (names[team], "")
+    return [(name, ""), team_cell, _times(lane.spans) or _words(lane), _total(lane.spans)]
 
 
 def _words(lane: Lane) -> str:
@@ -133,17 +138,6 @@ def _clock(at: float) -> str:
 
 def _minutes(length: float) -> str:
     return f"{int(length) // 60}:{int(length) % 60:02} min"
-
-
-def _table(groups: Groups, pauses: Sequence[Span], words: tuple[str, dict[Team | None, str]]) -> NumbersTable:
-    title, names = words
-    rows: list[list[Cell]] = []
-    for lane in (lane for _, members in groups for lane in members):
-        team: Cell = MISSING if lane.subject.team is None else Name(names[lane.subject.team])
-        rows.append([Name(lane.subject.name), team, _times(lane.spans) or _words(lane), _total(lane.spans)])
-    if pauses:
-        rows.append(["Paused", MISSING, _times(pauses), _total(pauses)])
-    return NumbersTable(title, ["Player", "Team", "On the server (UTC)", "In total"], rows)
 
 
 def _times(spans: Sequence[Span]) -> str:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from markupsafe import Markup
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.columns import WIDTH, Columns, place
-from matchpod.console.charts.parts import (
-    Cell,
-    Drawing,
-    Mark,
-    Name,
-    NumbersTable,
-    bar,
-    label,
-    line,
-    render_drawing,
-    render_empty,
-)
+from matchpod.console.charts.columns import WIDTH, place, team_labels
+from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
 from matchpod.console.charts.people import team_names
-from matchpod.console.charts.wording import MISSING, shorten
+from matchpod.console.charts.wording import MISSING
+from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.round_shapes import StoredRound
 
-_MIDDLE: Final = 134
+_AXIS: Final = 134
 _REACH: Final = 64
 """The height of the longest bar."""
 _HEIGHT: Final = 232
@@ -38,53 +28,50 @@ def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) 
     if not any(one.score is not None for one in rounds):
         return render_empty("score-race", "No score yet.")
     names = team_names(team1_name, team2_name)
-    columns = place(rounds)
-    leads = [_lead(one) for one in columns.rounds]
-    unit = _REACH / max(_LEAST_SCALE, *(abs(lead) for lead in leads if lead is not None))
-    title = f"Lead of {names[Team.TEAM1]} or {names[Team.TEAM2]} after each round"
-    body: list[Mark] = [
-        *columns.heads(28),
-        label("name team1", (0, 46), f"▲ {shorten(names[Team.TEAM1])} ahead", names[Team.TEAM1]),
-        label("name team2", (0, _HEIGHT - 6), f"▼ {shorten(names[Team.TEAM2])} ahead", names[Team.TEAM2]),
-        line("axis", (0, _MIDDLE), (columns.width, _MIDDLE)),
-        *(mark for one, x in columns for mark in _marks(one, x, unit, names)),
-    ]
-    drawing = Drawing((columns.width, _HEIGHT), title, body, is_wide=True)
-    return render_drawing("score-race", drawing, _table(columns, names))
+    columns, width, marks = place(rounds)
+    leads = [abs(one.score.team1 - one.score.team2) for one, _ in columns if one.score is not None]
+    unit = _REACH / max([_LEAST_SCALE, *leads])
+    marks += [*team_labels(names, _HEIGHT, " ahead"), line("axis", (0, _AXIS), (width, _AXIS))]
+    table: list[list[Cell]] = [["Round", "Score", "Lead"]]
+    for one, x in columns:
+        marks += _marks(one, x, unit, names)
+        table.append(_row(one, names))
+    return render_drawing(
+        "score-race",
+        f"Lead of {names[Team.TEAM1]} or {names[Team.TEAM2]} after each round",
+        (width, _HEIGHT),
+        marks,
+        caption="Lead after each round",
+        table=table,
+        is_wide=True,
+    )
 
 
-def _lead(one: StoredRound) -> int | None:
-    return None if one.score is None else one.score.team1 - one.score.team2
-
-
-def _marks(one: StoredRound, x: float, unit: float, names: dict[Team | None, str]) -> list[Mark]:
-    lead = _lead(one)
-    title = _sentence(one, names)
-    if not lead:  # a tie, or no score
-        return [label("value middle muted", (x, _MIDDLE - 4), MISSING if lead is None else "0", title)]
-    length = abs(lead) * unit
-    top, text_y = (_MIDDLE - length, _MIDDLE - length - 3) if lead > 0 else (_MIDDLE, _MIDDLE + length + 12)
-    kind = f"bar {'team1' if lead > 0 else 'team2'}"
+def _marks(one: StoredRound, x: float, unit: float, names: Mapping[Team | None, str]) -> list[Mark]:
+    if one.score is None:
+        return [label("value middle muted", (x, _AXIS - 4), MISSING, f"Round {one.number}: no score")]
+    team, lead = _leader(one.score)
+    title = f"Round {one.number}: {one.score.team1}:{one.score.team2}, "
+    if team is None:
+        return [label("value middle muted", (x, _AXIS - 4), "0", f"{title}tied")]
+    length = lead * unit
+    top, text_y = (_AXIS - length, _AXIS - length - 3) if team is Team.TEAM1 else (_AXIS, _AXIS + length + 12)
     return [
-        bar(kind, (x - WIDTH / 2 + 3, top), (WIDTH - 6, length), title),
-        label("value middle", (x, text_y), str(abs(lead))),
+        bar(
+            f"bar {team.value}", (x - WIDTH / 2 + 3, top), (WIDTH - 6, length), f"{title}{names[team]} ahead by {lead}"
+        ),
+        label("value middle", (x, text_y), str(lead)),
     ]
 
 
-def _sentence(one: StoredRound, names: dict[Team | None, str]) -> str:
-    lead = _lead(one)
-    if one.score is None or lead is None:
-        return f"Round {one.number}: no score"
-    leader = f"{names[Team.TEAM1 if lead > 0 else Team.TEAM2]} ahead by {abs(lead)}" if lead else "tied"
-    return f"Round {one.number}: {one.score.team1}:{one.score.team2}, {leader}"
+def _row(one: StoredRound, names: Mapping[Team | None, str]) -> list[Cell]:
+    if one.score is None:
+        return [one.number, MISSING, MISSING]
+    team, lead = _leader(one.score)
+    leader = (names[team], f" ahead by {lead}") if team else "tied"
+    return [one.number, f"{one.score.team1}:{one.score.team2}", leader]
 
 
-def _table(columns: Columns, names: dict[Team | None, str]) -> NumbersTable:
-    rows: list[list[Cell]] = []
-    for one in columns.rounds:
-        lead = _lead(one)
-        leader: Cell = MISSING if lead is None else "tied"
-        if lead:
-            leader = Name(names[Team.TEAM1 if lead > 0 else Team.TEAM2], f" ahead by {abs(lead)}")
-        rows.append([one.number, MISSING if one.score is None else f"{one.score.team1}:{one.score.team2}", leader])
-    return NumbersTable("Lead after each round", ["Round", "Score", "Lead"], rows)
+def _leader(score: Score) -> tuple[Team | None, int]:
+    lead = score.team1 - score.team2
+    return Team.TEAM1 if lead > 0 else Team.TEAM2 if lead < 0 else None, abs(lead)

@@ -18,8 +18,6 @@ MAX_LABEL_CHARS = 17
 """Characters of a name beside a bar: a player ID has as many, and more do not fit on a phone."""
 
 UNLISTED = "unlisted player"
-SIDE_LETTERS = {Side.CT: "CT", Side.T: "T"}
-SIDE_CLASSES = {Side.CT: "ct", Side.T: "t"}
 
 _BROAD = frozenset("MWmw@%&")
 # Embeddings, overrides and isolates of the writing direction would also turn around the text after the name.
@@ -50,14 +48,14 @@ def number(value: float | None, digits: int = 0) -> str:
     return MISSING if value is None else f"{value:,.{digits}f}"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, one: str) -> str:
     """Return a count with its noun."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {one}{'' if count == 1 else 's'}"
 
 
 def side_letter(side: Side | None) -> str:
     """Return the letter of a side; a question mark if the side is unknown."""
-    return "?" if side is None else SIDE_LETTERS[side]
+    return "?" if side is None else side.name
 
 
 def team_class(team: Team | None) -> str:

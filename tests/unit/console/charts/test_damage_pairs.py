@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.console.charts.damage_pairs import damage_pairs
-from matchpod.console.charts.people import MAX_SHOWN
+from matchpod.console.charts.matrices import damage_pairs
+from matchpod.console.charts.parts import MAX_PLAYERS
 from matchpod.core.views.timeline_items import Person
 from tests.unit.console.charts.chart_input import ANN, BEN, HOSTILE_NAMES, check, make_player, make_round, texts
 
@@ -35,9 +35,9 @@ def test_player_without_a_name_has_their_id() -> None:
 
 
 def test_table_of_a_crowd_is_limited() -> None:
-    pairs = tuple((str(number), "0", number) for number in range(1, MAX_SHOWN + 2))
+    pairs = tuple((str(number), "0", number) for number in range(1, MAX_PLAYERS + 2))
     tree = check(damage_pairs([make_round(damage_pairs=((("0", "1", 900)), *pairs))], "Red", "Blue"))
-    assert len(tree.findall(".//tbody/tr")) == MAX_SHOWN
+    assert len(tree.findall(".//tbody/tr")) == MAX_PLAYERS
     assert texts(tree, "p") == ["2 players with less damage not shown or counted."]
 
 

@@ -9,11 +9,11 @@ from tests.unit.console.charts.chart_input import make_map, make_round
 
 
 def parts_of(rounds: tuple[StoredRound, ...]) -> list[tuple[str, int, int]]:
-    return [(part.name, part.rounds[0].number, len(part.rounds)) for part in split_rounds(rounds)]
+    return [(name, part[0].number, len(part)) for name, part in split_rounds(rounds)]
 
 
 def test_no_rounds_have_no_parts() -> None:
-    assert split_rounds(()) == ()
+    assert split_rounds(()) == []
 
 
 def test_first_half_has_no_name_before_the_sides_change() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
-from matchpod.console.charts.reasons import REASONS
-from matchpod.console.charts.round_strip import MAX_ROUNDS, round_strip
+from matchpod.console.charts.parts import MAX_ROUNDS
+from matchpod.console.charts.round_strip import REASONS, round_strip
 from tests.unit.console.charts.chart_input import (
     HOSTILE_NAMES,
     check,
@@ -40,7 +40,7 @@ def test_winner_on_the_other_side_has_its_letter() -> None:
 @pytest.mark.parametrize("reason", list(RoundEndReason))
 def test_every_reason_has_words_and_an_icon(reason: RoundEndReason) -> None:
     tree = check(round_strip([make_round(1, reason=reason)], "Red", "Blue"))
-    assert REASONS[reason].words in (tree.findall(CELLS.format(1))[0].get("title") or "")
+    assert REASONS[reason][0] in (tree.findall(CELLS.format(1))[0].get("title") or "")
     assert tree.findall(".//td//svg")
 
 

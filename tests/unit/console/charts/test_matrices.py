@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod.console.charts.kill_matrix import counted_kills, kill_matrix
-from matchpod.console.charts.matrix import HEAT_STEPS, heat
-from matchpod.console.charts.people import MAX_SHOWN
+from matchpod.console.charts.matrices import HEAT_STEPS, counted_kills, heat, kill_matrix
+from matchpod.console.charts.parts import MAX_PLAYERS
 from matchpod.core.views.timeline_items import MapLiveItem, Person, RoundRestoredItem
 from tests.unit.console.charts.chart_input import ANN, BEN, BOT, CID, HOSTILE_NAMES, TIME, UNLISTED, check, kill, texts
 
@@ -61,11 +60,11 @@ def test_later_name_is_shown() -> None:
 
 
 def test_table_of_a_crowd_is_limited() -> None:
-    crowd = [Person(steam_id=str(number), name=f"P{number}", team=None) for number in range(MAX_SHOWN + 2)]
+    crowd = [Person(steam_id=str(number), name=f"P{number}", team=None) for number in range(MAX_PLAYERS + 2)]
     tree = check(kill_matrix([kill(one, crowd[0]) for one in crowd[1:]], None, None))
-    assert len(tree.findall(".//tbody/tr")) == MAX_SHOWN
+    assert len(tree.findall(".//tbody/tr")) == MAX_PLAYERS
     assert texts(tree, "p") == ["2 players with fewer fights not shown or counted."]
-    assert texts(tree, ".//tfoot/tr/td")[-1] == str(MAX_SHOWN - 1)
+    assert texts(tree, ".//tfoot/tr/td")[-1] == str(MAX_PLAYERS - 1)
 
 
 def test_nothing_is_drawn_without_kills() -> None:
