@@ -19,7 +19,7 @@ from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.service.streams.readers import MAX_READERS
-from matchpod.settings.table import SERVICE
+from matchpod.settings.values import SERVICE
 from matchpod.web.event_streams import CHECK_S, HEARTBEAT_S
 from matchpod.web.handlers.ops import METRICS_PER_S, METRICS_WAIT_S
 from matchpod.web.http.connection import MAX_PIPELINED
