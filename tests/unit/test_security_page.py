@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from matchpod.app.first_run import KEY_FILE
 from matchpod.cli import create_app
-from matchpod.core.requests.secret_names import is_secret_name
+from matchpod.core.secrets import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.callbacks.dispatcher import MAX_PER_HOST

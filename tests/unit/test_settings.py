@@ -29,7 +29,7 @@ from scripts import write_configuration
 KEY = base64.b64encode(bytes(range(32))).decode()
 HIDDEN = "hunter2"
 DERIVED = ("name", "location", "allows_simulator", "command", "public_ip")
-"""Fields whose value follows from others if nobody sets them."""
+"""Fields whose value follows from others unless they are set."""
 
 
 def no_file(_: Path) -> bytes | None:

@@ -30,7 +30,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     in_file: bool = True
 
     def __call__(self) -> Any:
-        """Return the value that a field has if nobody sets it."""
+        """Return the value of the field unless it is set."""
         return self.unset if self.default is None else self.rule.read(self.default)
 
     @property
