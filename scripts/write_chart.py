@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET
-from matchpod.settings.table import SERVICE, Setting
+from matchpod.settings.table import Setting
+from matchpod.settings.values import SERVICE
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "deploy" / "chart" / "matchpod"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, SIMULATOR_COMMAND, STATIC_SERVER
 from matchpod.settings.rules import PLACEHOLDERS
-from matchpod.settings.table import REGION, SERVICE, Setting
+from matchpod.settings.table import Setting
+from matchpod.settings.values import REGION, SERVICE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 

@@ -8,10 +8,10 @@ import msgspec
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database
+from matchpod.service.common import identifiers
 from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.views import naming
 from matchpod.storage import history, map_events, outbox
 from matchpod.storage.servers import ServerRow
 
@@ -63,7 +63,7 @@ async def assert_final_history(db: Database, row: ServerRow, speed: float, *, is
     await _assert_map_ends(db, maps)
     final = history_of(row, fold.match, server_name=maps[0].server_name, is_final=True)
     assert (tuple(maps), series) == (final.maps, final.series)
-    assert [one.id for one in maps] == [naming.map_id(row.game_id, number) for number in range(1, len(maps) + 1)]
+    assert [one.id for one in maps] == [identifiers.map_id(row.game_id, number) for number in range(1, len(maps) + 1)]
     if outcome.result is not None:
         await _assert_same_numbers(db, outcome.result, maps)
 

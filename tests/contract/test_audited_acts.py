@@ -8,7 +8,7 @@ import re
 import pytest
 
 from matchpod.core.errors import CallbackWaitingError, ServerNotRunningError
-from matchpod.core.views.result import iso_time
+from matchpod.core.iso_dates import iso_time
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import Database, DatabaseError, Statement
 from matchpod.service.access.audit import COMMAND_LINE, Audit

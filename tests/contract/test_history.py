@@ -16,6 +16,7 @@ from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, 
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
 from matchpod.ports import Database, Row, Statement, Value
+from matchpod.service.common import identifiers
 from matchpod.service.common.principals import Principal
 from matchpod.service.history import rows
 from matchpod.service.history.reading import History
@@ -24,7 +25,6 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
-from matchpod.service.views import naming
 from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -97,7 +97,7 @@ def world(db: Database) -> World:
 
 
 def map_of(row: ServerRow, number: int = 1) -> str:
-    return naming.map_id(row.game_id, number)
+    return identifiers.map_id(row.game_id, number)
 
 
 def folded(row: ServerRow, entries: int | None = None) -> Fold:
@@ -156,7 +156,7 @@ async def test_list_of_series_has_the_documented_fields(world: World) -> None:
         "team2MapsWon", "status", "gameMode", "startedAt", "finishedAt", "duration", "winnerTeam",
         "reason", "endedAt", "missingPlayers", "connectedPlayers", "absentPlayers", "logComplete", "error", "maps",
     ]  # fmt: skip
-    assert item["id"] == naming.series_uuid(row.game_id)
+    assert item["id"] == identifiers.series_uuid(row.game_id)
     assert (item["seriesId"], item["serverId"], item["serverName"]) == ("ser_" + row.id[4:], row.id, SERVER_NAME)
     assert (item["format"], item["gameMode"], item["status"]) == ("bo3", "wingman", "finished")
     assert item["winnerTeam"] in ("Alpha", "Beta")
@@ -174,14 +174,14 @@ async def test_series_is_upcoming_from_its_creation(world: World) -> None:
     assert (item["status"], item["startedAt"], item["finishedAt"], item["duration"]) == ("upcoming", *[None] * 3)
     assert (item["team1Name"], item["team2Name"], item["winnerTeam"]) == ("Alpha", "Beta", None)
     assert {one["status"] for one in item["maps"]} == {"upcoming"}
-    detail = await world.series(naming.series_id(row.id))
+    detail = await world.series(identifiers.series_id(row.id))
     assert [(one["team1Score"], one["winner"], one["playerCount"]) for one in detail["maps"]] == [(0, None, 0)] * 3
 
 
 async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: World) -> None:
     row = await create_match(world.db, recorded().settings)
     await end(world.db, row, folded(row))
-    detail = await world.series(naming.series_id(row.id))
+    detail = await world.series(identifiers.series_id(row.id))
     assert [list(one) for one in detail["maps"]] == [
         [
             "id", "mapNumber", "mapName", "playedMapName", "status", "needed", "team1Score", "team2Score", "winner", "playerCount",
@@ -189,7 +189,7 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
         ]
     ] * 3  # fmt: skip
     assert [one["mapNumber"] for one in detail["maps"]] == [1, 2, 3]
-    uuid = naming.series_uuid(row.game_id)
+    uuid = identifiers.series_uuid(row.game_id)
     assert await world.series(uuid) == await world.series(uuid.upper()) == detail
 
 
@@ -197,7 +197,7 @@ async def test_series_are_listed_newest_first_and_by_page(world: World) -> None:
     # The first two started at the same time.
     started = [await create_past_match(world.db, n, at_ms=START_MS + DAY_MS * max(n, 2)) for n in (1, 2, 3, 4)]
     unstarted = await create_match(world.db, mode_settings(MatchType.COMPETITIVE), 5)
-    order = [naming.series_id(row.id) for row in (*started[::-1], unstarted)]
+    order = [identifiers.series_id(row.id) for row in (*started[::-1], unstarted)]
     whole = await world.series_list()
     assert [item["seriesId"] for item in whole["items"]] == order
     pages = [await world.series_list(page=page, page_size=2) for page in (1, 2, 3, 4)]
@@ -250,8 +250,8 @@ async def test_series_and_its_maps_are_consistent_if_the_match_ends_while_they_a
     row = await create_match(db, recorded().settings)
     fold = folded(row)
     world = World(InterleavingDatabase(db, "FROM series", lambda: end(db, row, fold)))
-    detail = await world.series(naming.series_id(row.id))
-    assert detail == await World(db).series(naming.series_id(row.id))
+    detail = await world.series(identifiers.series_id(row.id))
+    assert detail == await World(db).series(identifiers.series_id(row.id))
     assert detail["status"] == "finished"
 
 
@@ -280,8 +280,8 @@ async def test_history_of_another_organization_is_forbidden(world: World) -> Non
     row = await create_match(world.db, recorded().settings)
     map_id = map_of(row)
     reads: list[Awaitable[object]] = [
-        world.history.series(OTHER_OWNER, naming.series_id(row.id)),
-        world.history.series(OTHER_OWNER, naming.series_uuid(row.game_id)),
+        world.history.series(OTHER_OWNER, identifiers.series_id(row.id)),
+        world.history.series(OTHER_OWNER, identifiers.series_uuid(row.game_id)),
         world.history.map(OTHER_OWNER, map_id),
         world.history.events(OTHER_OWNER, map_id, EventsQuery()),
         world.history.leaderboard(OTHER_OWNER, map_id, LeaderboardQuery()),
@@ -396,7 +396,7 @@ async def test_map_has_the_documented_fields(world: World) -> None:
         *fields, "seriesId", "mapNumber", "winner", "complete", "missingRounds", "team1StartSide", "sidesBy", "players",
         "antiCheat", "statsVersion",
     ]  # fmt: skip
-    assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (naming.series_id(row.id), 1, 2)
+    assert (detail["seriesId"], detail["mapNumber"], detail["statsVersion"]) == (identifiers.series_id(row.id), 1, 2)
     assert detail["winner"] in ("team1", "team2")
     assert detail == await world.map(item["id"].upper())
 
@@ -567,7 +567,7 @@ async def test_leaderboard_has_the_documented_fields(world: World) -> None:
     assert list(board) == [
         "mapId", "seriesId", "mapNumber", "mapName", "status", "startedAt", "finishedAt", "players",
     ]  # fmt: skip
-    assert (board["mapId"], board["seriesId"]) == (map_of(row), naming.series_id(row.id))
+    assert (board["mapId"], board["seriesId"]) == (map_of(row), identifiers.series_id(row.id))
     assert (board["mapNumber"], board["mapName"], board["status"]) == (1, "de_vertigo", "finished")
     fields = {
         "name", "steamId", "team", "kills", "deaths", "assists", "headshots", "damageDealt", "bulletsFired",

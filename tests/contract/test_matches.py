@@ -20,12 +20,12 @@ from matchpod.core.errors import (
     InvalidParamsError,
     NotFoundError,
 )
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.core.views.progress import PublicPhase
-from matchpod.core.views.result import iso_time
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,

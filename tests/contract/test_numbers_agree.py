@@ -18,6 +18,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import MAX_LIMIT
 from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
+from matchpod.service.common import identifiers
 from matchpod.service.end_match import end_match
 from matchpod.service.history import rows
 from matchpod.service.history.reading import History
@@ -26,7 +27,6 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
-from matchpod.service.views import naming
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
@@ -100,20 +100,22 @@ class Reader:
         return items
 
     async def series(self) -> Json:
-        return as_json(await self._history.series(READER, naming.series_id(self.row.id)))
+        return as_json(await self._history.series(READER, identifiers.series_id(self.row.id)))
 
     async def map_items(self) -> list[Json]:
         items: list[Json] = as_json(await self._history.maps(READER, ListQuery(server_id=self.row.id)))["items"]
         return items
 
     async def map(self, number: int) -> Json:
-        return as_json(await self._history.map(READER, naming.map_id(self.row.game_id, number)))
+        return as_json(await self._history.map(READER, identifiers.map_id(self.row.game_id, number)))
 
     async def rounds(self, number: int) -> Json:
-        return as_json(await self._history.rounds(READER, naming.map_id(self.row.game_id, number)))
+        return as_json(await self._history.rounds(READER, identifiers.map_id(self.row.game_id, number)))
 
     async def leaderboard(self, number: int) -> Json:
-        return as_json(await self._history.leaderboard(READER, naming.map_id(self.row.game_id, number), ALL_PLAYERS))
+        return as_json(
+            await self._history.leaderboard(READER, identifiers.map_id(self.row.game_id, number), ALL_PLAYERS)
+        )
 
 
 async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:

@@ -13,12 +13,13 @@ from matchpod.core.events import GameEvent
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.server_status import ServerPhase
+from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.result import live_match
 from matchpod.cs2 import interpreter
 from matchpod.cs2.combat import Combat
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold, LiveState
+from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match
 from matchpod.service.match_log.turns import FoldTurns

@@ -18,7 +18,7 @@ import yaml  # type: ignore[import-untyped]
 
 from matchpod.console.routes import ROUTES
 from matchpod.settings import load_settings
-from matchpod.settings.table import SERVICE
+from matchpod.settings.values import SERVICE
 from matchpod.web.routes import ENDPOINTS
 from matchpod_gameserver.options import parse_arguments, parse_derive_arguments
 from scripts import write_chart

@@ -14,7 +14,7 @@ from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.runner.start import DETECTIONS_VARIABLE
 from matchpod.settings import ProcessFleetSettings, load_settings
-from matchpod.settings.table import SERVICE
+from matchpod.settings.values import SERVICE
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "game-servers.md").read_text("utf-8")
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

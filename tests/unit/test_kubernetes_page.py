@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from matchpod.settings.table import SERVICE
+from matchpod.settings.values import SERVICE
 from matchpod_gameserver import game, sdk
 from matchpod_gameserver.options import (
     DERIVE,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from matchpod.app.first_run import KEY_FILE
 from matchpod.app.serving import OPS_PER_ADDRESS, PROBES_PER_ADDRESS
 from matchpod.cli import create_app
-from matchpod.core.requests.secret_names import is_secret_name
+from matchpod.core.secrets import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.callbacks.dispatcher import MAX_PER_HOST
@@ -22,7 +22,7 @@ from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, SHOTS_PATH
 from matchpod.service.streams.readers import MAX_READERS
-from matchpod.settings.table import SERVICE
+from matchpod.settings.values import SERVICE
 from matchpod.web.event_streams import CHECK_S, HEARTBEAT_S
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.http.admission import MAX_PIPELINED

@@ -18,15 +18,18 @@ from matchpod.settings import (
     Settings,
     SettingsError,
     StaticFleetSettings,
+    StaticServerSettings,
     load_settings,
 )
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, READERS, STATIC_SERVER
-from matchpod.settings.table import REGION, SERVICE
-from matchpod.settings.values import RegionSettings
+from matchpod.settings.table import Setting
+from matchpod.settings.values import REGION, SERVICE, RegionSettings
 from scripts import write_configuration
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 HIDDEN = "hunter2"
+DERIVED = ("name", "location", "allows_simulator", "command", "public_ip")
+"""Fields whose value follows from others unless they are set."""
 
 
 def no_file(_: Path) -> bytes | None:
@@ -132,11 +135,13 @@ def test_default_region_is_simulated() -> None:
     )
 
 
-def test_settings_and_fields_correspond() -> None:
-    assert {setting.key for setting in SERVICE} | {"regions"} == set(Settings.__struct_fields__)
-    assert {setting.key for setting in REGION} | {"fleet"} == set(RegionSettings.__struct_fields__)
-    assert {setting.key for setting in PROCESS_FLEET} == set(ProcessFleetSettings.__struct_fields__)
-    assert {setting.key for setting in AGONES_FLEET} == set(AgonesFleetSettings.__struct_fields__)
+def test_every_field_is_a_setting_whose_default_has_its_type() -> None:
+    assert len(SERVICE) == len(msgspec.structs.fields(Settings)) - 1  # the regions are tables
+    for struct in (Settings, RegionSettings, ProcessFleetSettings, StaticServerSettings, AgonesFleetSettings):
+        for field in msgspec.structs.fields(struct):
+            setting = field.default_factory
+            if isinstance(setting, Setting) and not setting.is_required and field.name not in DERIVED:
+                assert msgspec.convert(setting(), field.type) == setting()
 
 
 def test_every_setting_is_required_or_has_a_default_or_a_fallback() -> None:

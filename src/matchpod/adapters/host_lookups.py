@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from socket import SOCK_STREAM, gaierror, getaddrinfo
 from typing import Final
 
-from matchpod.core.servers.fair_shares import FairShares, Receiver
+from matchpod.core.fair_shares import FairShares, Receiver
 
 MAX_LOOKUPS: Final = 2_048
 """Threads for names whose name server hangs, about 40 KB each: one organization gets half, enough for 1,000 names."""

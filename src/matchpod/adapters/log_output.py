@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, TextIO
 
-from matchpod.core.requests.secret_names import HIDDEN, is_secret_name
+from matchpod.core.secrets import HIDDEN, is_secret_name
 
 MAX_VALUE_CHARACTERS: Final = 2_000
 """Limit of a message and of each field value, so that people and log collectors can handle the line."""

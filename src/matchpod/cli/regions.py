@@ -11,9 +11,9 @@ import typer
 from matchpod.app import Resources
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.text_rules import printable
 from matchpod.core.servers.server_loss import LossLimits
-from matchpod.core.views.result import iso_time
 from matchpod.ports import Fleet
 from matchpod.service.access.audit import COMMAND_LINE, Audit
 from matchpod.service.common.row_views import view_of

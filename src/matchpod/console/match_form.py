@@ -15,7 +15,7 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
-from matchpod.core.model import DmSubMode, MatchType, SeriesFormat
+from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
 
@@ -160,7 +160,7 @@ def read_body(values: Mapping[str, str]) -> dict[str, object]:
     """Return the body that a caller of the API would send; empty fields and those of other match types are left out."""
     body: dict[str, object] = {
         "region": values["region"],
-        "gameType": table.GAME_TYPE,
+        "gameType": GAME_TYPE,
         "externalMatchId": values["externalMatchId"],
         "callbackUrl": values["callbackUrl"].strip(),
         "callbackAuthToken": values["callbackAuthToken"],

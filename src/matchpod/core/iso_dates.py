@@ -1,16 +1,20 @@
-"""Parse ISO 8601 calendar dates and date-times into milliseconds since 1970.
+"""Parse ISO 8601 calendar dates and date-times into milliseconds since 1970, and format such times.
 
-A date covers its whole day, a date-time one millisecond; without a zone both are UTC. Uses integer arithmetic only, so
-a zone offset may shift a time beyond the years 1 and 9999 without overflow.
+A date covers its whole day, a date-time one millisecond; without a zone both are UTC. Parsing uses integers only,
+so a zone offset may shift a time beyond the years 1 and 9999 without overflow.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
+
+LAST_MS: Final = 253_402_300_799_999
+"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
 
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
@@ -50,6 +54,12 @@ def read_date(text: str) -> Span | None:
     return Span(at_ms, at_ms + 1)
 
 
+def iso_time(ms: int) -> str:
+    """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
+    seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
+    return f"{_iso_second(seconds)}.{rest_ms:03d}Z"
+
+
 def _time_ms(found: re.Match[str]) -> int:
     whole = int(found["hour"]) * _HOUR_MS + int(found["minute"]) * _MINUTE_MS + int(found["second"] or 0) * _SECOND_MS
     return whole + int((found["fraction"] or "0").ljust(3, "0")[:3])
@@ -60,3 +70,8 @@ def _zone_ms(found: re.Match[str]) -> int:
         return 0
     ahead = int(found["zone_hour"]) * _HOUR_MS + int(found["zone_minute"] or 0) * _MINUTE_MS
     return -ahead if found["sign"] == "-" else ahead
+
+
+@lru_cache(maxsize=64)  # most times are of this second, and used more than once
+def _iso_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]

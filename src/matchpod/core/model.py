@@ -7,10 +7,14 @@ two are never interchangeable.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from cs2_protocol.game import PlayerId, Side, Team
+
+GAME_TYPE: Final = "cs2"
+"""The only game, as requests and results name it."""
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
 """Length of a deathmatch if the caller sets none: the game's default. Without a limit it would never end."""

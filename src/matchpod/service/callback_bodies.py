@@ -11,8 +11,9 @@ import msgspec
 
 from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
+from matchpod.core.iso_dates import iso_time
+from matchpod.core.model import GAME_TYPE
 from matchpod.core.outcome import Outcome
-from matchpod.core.views.result import GAME, iso_time
 from matchpod.storage.servers import ServerSummary
 
 
@@ -41,7 +42,7 @@ def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) ->
     is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
     body = _Body(
         event_type="match_canceled" if result is None else "match_over",
-        game_id=GAME,
+        game_id=GAME_TYPE,
         external_match_id=row.external_match_id,
         server_id=row.id,
         session_id=row.game_id,

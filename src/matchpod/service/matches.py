@@ -37,6 +37,7 @@ from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.trace_context import TraceContext, with_context
+from matchpod.core.views.match_progress import LiveState
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, Vault
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import Quotas
@@ -46,13 +47,13 @@ from matchpod.service.cancellation import Cancellation
 from matchpod.service.common import identifiers
 from matchpod.service.common.at_once import result_at_once
 from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.common.identifiers import server_name
 from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.tokens import new_tokens, token_columns
-from matchpod.service.match_log.fold import LiveState
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
@@ -62,7 +63,6 @@ from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
 from matchpod.service.views.match_summary import has_ended, visible_row
-from matchpod.service.views.naming import server_name
 from matchpod.service.views.servers import (
     MatchView,
     ServerView,

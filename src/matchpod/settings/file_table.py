@@ -33,8 +33,6 @@ class FileTable:
             if setting.is_required and setting.key not in raw:
                 place = f"{inside}{setting.key}{self.where}"
                 self.faults.append(f"{place} is missing; it must be {setting.rule.allowed}.")
-            elif inside and setting.default is not None:
-                values.setdefault(setting.key, setting.rule.read(setting.default))
         return values
 
 

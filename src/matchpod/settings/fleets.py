@@ -1,4 +1,4 @@
-"""Define and read the settings of fleets: for each kind of fleet its values, its table and its reader."""
+"""Define and read the settings of fleets: for each kind of fleet its values and its reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from matchpod.settings import rules
 from matchpod.settings.file_table import FileTable, Values, quoted
 from matchpod.settings.secret import Secret
-from matchpod.settings.table import Setting
+from matchpod.settings.table import setting, table_of
 
 EVERY_ADDRESS = "0.0.0.0"
 """A server with this host listens on all addresses of a machine, so its port conflicts with the same port on any."""
@@ -39,166 +39,52 @@ CFG_PLACEHOLDER = "{cfg}"
 AGONES_MATCHES = 500
 """Connections are reserved for this many matches on a fleet of Agones."""
 
-PROCESS_FLEET = (
-    Setting(
-        key="ports",
-        rule=rules.port_range(),
-        is_required=True,
-        meaning="The first and last port of the servers; the number of ports limits the number of concurrent matches.",
-    ),
-    Setting(
-        key="command",
-        rule=rules.command(),
-        fallback="the simulator",
-        meaning="The program started for each match and its arguments; no shell is involved. An argument that is empty "
-        "after its placeholders are replaced is dropped together with the option before it.",
-    ),
-    Setting(key="host", rule=rules.ip_address(), default="127.0.0.1", meaning="The address that servers listen on."),
-    Setting(
-        key="public_ip",
-        rule=rules.ip_address(),
-        fallback="`host`",
-        meaning="The address that players connect to. Required if `host` is `0.0.0.0`.",
-    ),
-    Setting(
-        key="environment",
-        rule=rules.variables(),
-        fallback="none",
-        meaning="Additional environment variables for servers.",
-    ),
-    Setting(
-        key="working_dir",
-        rule=rules.path(),
-        fallback="the working directory of the service",
-        meaning="The working directory of servers.",
-    ),
-    Setting(
-        key="user",
-        rule=rules.user(),
-        fallback="the user of the service",
-        meaning="The user that servers run as. The service must be root to start them as another user.",
-    ),
-    Setting(
-        key="cfg_dir",
-        rule=rules.path(),
-        fallback="none",
-        meaning="The game's folder for `.cfg` files. For each server a file with its secrets is written there, which "
-        "only its user can read; `{cfg}` is its name.",
-    ),
-    Setting(
-        key="steam_tokens",
-        rule=rules.steam_tokens(),
-        fallback="none",
-        is_secret=True,
-        meaning="Game server login tokens (GSLT), one per port, for the file in `cfg_dir`.",
-    ),
-    Setting(
-        key="memory_mb",
-        rule=rules.whole_number(16, 1_048_576),
-        fallback="no limit",
-        meaning="The limit of the address space of one server, in MiB.",
-    ),
-)
-
-STATIC_SERVER = (
-    Setting(key="address", rule=rules.address(), is_required=True, meaning="The address of its game and its console."),
-    Setting(key="rcon_password", rule=rules.password(), is_required=True, is_secret=True, meaning="Its RCON password."),
-)
-
-
-AGONES_FLEET = (
-    Setting(
-        key="fleet",
-        rule=rules.kubernetes_name(),
-        is_required=True,
-        meaning="The name of the Agones `Fleet` whose servers are used.",
-    ),
-    Setting(
-        key="secret_file",
-        rule=rules.path(),
-        is_required=True,
-        meaning="The file with the secret of the fleet, from which the first RCON password of each server is derived. "
-        "The servers mount the same secret.",
-    ),
-    Setting(
-        key="previous_secret_file",
-        rule=rules.path(),
-        fallback="none",
-        meaning="The file with the secret that servers may still have while it is being replaced. It may be missing or "
-        "empty, so it can stay set at all times.",
-    ),
-    Setting(
-        key="kubeconfig",
-        rule=rules.path(),
-        fallback="the service account of the pod that the service runs in",
-        meaning="The file that says how to reach the cluster.",
-    ),
-    Setting(
-        key="context",
-        rule=rules.text(),
-        fallback="the current context of `kubeconfig`",
-        meaning="The context in `kubeconfig`.",
-    ),
-    Setting(
-        key="namespace",
-        rule=rules.kubernetes_name(),
-        fallback="the namespace of the context or of the pod, else `default`",
-        meaning="The namespace of the fleet.",
-    ),
-    Setting(
-        key="selector",
-        rule=rules.labels(),
-        fallback="none",
-        meaning="Labels that a server must have besides that of its fleet.",
-    ),
-    Setting(
-        key="owner",
-        rule=rules.kubernetes_name(),
-        fallback="the id of the installation, which is made with its database",
-        meaning="The owner that servers are labelled with; servers with another one are never touched. Set it only to "
-        "go on with the servers of an installation whose database was replaced. Never set the same one twice.",
-    ),
-    Setting(
-        key="address_types",
-        rule=rules.address_types(),
-        default="ExternalIP, ExternalDNS, InternalIP",
-        meaning="Which address of a node players connect to: the first of these that it has.",
-    ),
-    Setting(
-        key="console_address_types",
-        rule=rules.address_types(),
-        fallback="`address_types`",
-        meaning="The same for RCON. Use `PodIP` if the service runs in the same cluster, so that a network policy can "
-        "admit it and nothing else.",
-    ),
-    Setting(
-        key="port_name",
-        rule=rules.text(),
-        default="game",
-        meaning="The name of the port in the `Fleet`; a server without it uses its first port.",
-    ),
-    Setting(
-        key="pending_s",
-        rule=rules.whole_number(0, 86_400),
-        fallback="`MATCHPOD_PENDING_S`",
-        meaning="How long a match waits for a server of this fleet, in seconds.",
-    ),
-)
-
 
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
     """A fleet of local processes, one per port."""
 
-    command: tuple[str, ...]
-    ports: tuple[int, ...]
-    host: str
-    public_ip: str
-    environment: Mapping[str, str]
-    working_dir: Path | None
-    memory_mb: int | None
-    user: str | None = None
-    cfg_dir: Path | None = None
-    steam_tokens: tuple[Secret, ...] = ()
+    ports: tuple[int, ...] = setting(
+        rules.port_range(),
+        "The first and last port of the servers; the number of ports limits the number of concurrent matches.",
+        is_required=True,
+    )
+    command: tuple[str, ...] = setting(
+        rules.command(),
+        "The program started for each match and its arguments; no shell is involved. An argument that is empty "
+        "after its placeholders are replaced is dropped together with the option before it.",
+        fallback="the simulator",
+    )
+    host: str = setting(rules.ip_address(), "The address that servers listen on.", default="127.0.0.1")
+    public_ip: str = setting(
+        rules.ip_address(), "The address that players connect to. Required if `host` is `0.0.0.0`.", fallback="`host`"
+    )
+    environment: Mapping[str, str] = setting(
+        rules.variables(), "Additional environment variables for servers.", fallback="none", unset={}
+    )
+    working_dir: Path | None = setting(
+        rules.path(), "The working directory of servers.", fallback="the working directory of the service"
+    )
+    user: str | None = setting(
+        rules.user(),
+        "The user that servers run as. The service must be root to start them as another user.",
+        fallback="the user of the service",
+    )
+    cfg_dir: Path | None = setting(
+        rules.path(),
+        "The game's folder for `.cfg` files. For each server a file with its secrets is written there, which "
+        "only its user can read; `{cfg}` is its name.",
+        fallback="none",
+    )
+    steam_tokens: tuple[Secret, ...] = setting(
+        rules.steam_tokens(),
+        "Game server login tokens (GSLT), one per port, for the file in `cfg_dir`.",
+        fallback="none",
+        is_secret=True,
+        unset=(),
+    )
+    memory_mb: int | None = setting(
+        rules.whole_number(16, 1_048_576), "The limit of the address space of one server, in MiB.", fallback="no limit"
+    )
 
     @property
     def capacity(self) -> int:
@@ -214,14 +100,8 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A server that is not started by this service."""
 
-    host: str
-    port: int
-    rcon_password: Secret
-
-    @property
-    def address(self) -> str:
-        """Host and port as one text."""
-        return f"{self.host}:{self.port}"
+    address: str = setting(rules.address(), "The address of its game and its console.", is_required=True)
+    rcon_password: Secret = setting(rules.password(), "Its RCON password.", is_required=True, is_secret=True)
 
 
 class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
@@ -238,24 +118,73 @@ class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
 class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="agones"):
     """A fleet on Kubernetes, which Agones manages."""
 
-    fleet: str
-    secret_file: Path
-    previous_secret_file: Path | None
-    kubeconfig: Path | None
-    context: str | None
-    namespace: str | None
-    selector: Mapping[str, str]
-    owner: str | None
-    address_types: tuple[str, ...]
-    console_address_types: tuple[str, ...]
-    port_name: str
-    pending_s: int | None
+    fleet: str = setting(
+        rules.kubernetes_name(), "The name of the Agones `Fleet` whose servers are used.", is_required=True
+    )
+    secret_file: Path = setting(
+        rules.path(),
+        "The file with the secret of the fleet, from which the first RCON password of each server is derived. "
+        "The servers mount the same secret.",
+        is_required=True,
+    )
+    previous_secret_file: Path | None = setting(
+        rules.path(),
+        "The file with the secret that servers may still have while it is being replaced. It may be missing or "
+        "empty, so it can stay set at all times.",
+        fallback="none",
+    )
+    kubeconfig: Path | None = setting(
+        rules.path(),
+        "The file that says how to reach the cluster.",
+        fallback="the service account of the pod that the service runs in",
+    )
+    context: str | None = setting(
+        rules.text(), "The context in `kubeconfig`.", fallback="the current context of `kubeconfig`"
+    )
+    namespace: str | None = setting(
+        rules.kubernetes_name(),
+        "The namespace of the fleet.",
+        fallback="the namespace of the context or of the pod, else `default`",
+    )
+    selector: Mapping[str, str] = setting(
+        rules.labels(), "Labels that a server must have besides that of its fleet.", fallback="none", unset={}
+    )
+    owner: str | None = setting(
+        rules.kubernetes_name(),
+        "The owner that servers are labelled with; servers with another one are never touched. Set it only to "
+        "go on with the servers of an installation whose database was replaced. Never set the same one twice.",
+        fallback="the id of the installation, which is made with its database",
+    )
+    address_types: tuple[str, ...] = setting(
+        rules.address_types(),
+        "Which address of a node players connect to: the first of these that it has.",
+        default="ExternalIP, ExternalDNS, InternalIP",
+    )
+    console_address_types: tuple[str, ...] = setting(
+        rules.address_types(),
+        "The same for RCON. Use `PodIP` if the service runs in the same cluster, so that a network policy can "
+        "admit it and nothing else.",
+        fallback="`address_types`",
+        unset=(),
+    )
+    port_name: str = setting(
+        rules.text(), "The name of the port in the `Fleet`; a server without it uses its first port.", default="game"
+    )
+    pending_s: int | None = setting(
+        rules.whole_number(0, 86_400),
+        "How long a match waits for a server of this fleet, in seconds.",
+        fallback="`MATCHPOD_PENDING_S`",
+    )
 
     @property
     def capacity(self) -> int:
         """The number of matches for which connections are reserved: the fleet may grow at any time."""
         return AGONES_MATCHES
 
+
+PROCESS_FLEET = table_of(ProcessFleetSettings)
+STATIC_SERVER = table_of(StaticServerSettings)
+AGONES_FLEET = table_of(AgonesFleetSettings)
 
 FleetSettings = ProcessFleetSettings | StaticFleetSettings | AgonesFleetSettings
 
@@ -297,8 +226,8 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
     if len(table.faults) > before:
         return None
     values["command"] = tuple(argument.replace("{python}", sys.executable) for argument in command)
-    unset: Values = {"public_ip": values["host"], "environment": {}, "working_dir": None, "memory_mb": None}
-    return msgspec.convert({**unset, **values, "kind": "process"}, ProcessFleetSettings)
+    fleet = msgspec.convert({**values, "kind": "process"}, ProcessFleetSettings)
+    return fleet if "public_ip" in values else msgspec.structs.replace(fleet, public_ip=fleet.host)
 
 
 def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
@@ -328,7 +257,7 @@ def _read_static_fleet(table: FileTable, raw: Mapping[str, object], inside: str)
     ]
     if len(table.faults) > before:
         return None
-    return StaticFleetSettings(servers=tuple(_static_server(values) for values in read))
+    return msgspec.convert({"servers": read, "kind": "static"}, StaticFleetSettings)
 
 
 def _read_agones_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> AgonesFleetSettings | None:
@@ -338,14 +267,7 @@ def _read_agones_fleet(table: FileTable, raw: Mapping[str, object], inside: str)
         table.faults.append(f"{inside}context{table.where} has no effect without kubeconfig.")
     if len(table.faults) > before:
         return None
-    unset: Values = dict.fromkeys(("previous_secret_file", "kubeconfig", "context", "namespace", "owner", "pending_s"))
-    unset |= {"selector": {}, "console_address_types": ()}
-    return msgspec.convert({**unset, **values, "kind": "agones"}, AgonesFleetSettings)
-
-
-def _static_server(values: Values) -> StaticServerSettings:
-    host, port = msgspec.convert(values["address"], tuple[str, int])
-    return msgspec.convert({"host": host, "port": port, "rcon_password": values["rcon_password"]}, StaticServerSettings)
+    return msgspec.convert({**values, "kind": "agones"}, AgonesFleetSettings)
 
 
 READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSettings | None]] = {

@@ -15,8 +15,8 @@ import msgspec
 from matchpod.core.requests.text_rules import nearest, printable
 from matchpod.settings.file_table import FileTable, Values, quoted, read_setting, unknown
 from matchpod.settings.fleets import AGONES_FLEET, PROCESS_FLEET, STATIC_SERVER, addresses, read_fleet
-from matchpod.settings.table import DEFAULT_REGION, PREFIX, REGION, SERVICE
-from matchpod.settings.values import CONFIG_FILE, RegionSettings, Settings
+from matchpod.settings.table import PREFIX
+from matchpod.settings.values import CONFIG_FILE, DEFAULT_REGION, REGION, SERVICE, RegionSettings, Settings
 
 
 class SettingsError(Exception):
@@ -31,19 +31,17 @@ def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], by
     """Load all settings; raise SettingsError with every fault. `read_file` returns None if the file does not exist."""
     faults: list[str] = []
     from_environment = _read_environment(environment, faults)
-    defaults = {setting.key: setting.rule.read(setting.default) for setting in SERVICE if setting.default is not None}
-    file, parsed = _find_file({**defaults, **from_environment}, read_file, faults)
+    file, parsed = _find_file(msgspec.convert(from_environment, Settings), read_file, faults)
     in_file = FileTable(f" in {file}" if file else "", faults)
     keys = [setting for setting in SERVICE if setting.in_file]
     from_file = in_file.read(keys, parsed, ignored=("regions",))
     regions = _read_regions(in_file, parsed.get("regions", [DEFAULT_REGION]))
-    unset: Values = {setting.key: None for setting in SERVICE}
-    values = {**unset, "cors_origins": (), "extra_cvars": (), **defaults, **from_file, **from_environment}
-    if values["ops_port"] and values["ops_port"] == values["port"]:
-        faults.append(f"ops_port is {values['ops_port']}, as is port; it must be another port.")
+    settings = msgspec.convert({**from_file, **from_environment, "config": file, "regions": regions}, Settings)
+    if settings.ops_port and settings.ops_port == settings.port:
+        faults.append(f"ops_port is {settings.ops_port}, as is port; it must be another port.")
     if faults:
         raise SettingsError(faults)
-    return msgspec.convert({**values, "config": file, "regions": tuple(regions)}, Settings)
+    return settings
 
 
 def has_secrets(content: bytes) -> bool:
@@ -78,13 +76,12 @@ def _read_environment(environment: Mapping[str, str], faults: list[str]) -> Valu
 
 
 def _find_file(
-    values: Values, read_file: Callable[[Path], bytes | None], faults: list[str]
+    given: Settings, read_file: Callable[[Path], bytes | None], faults: list[str]
 ) -> tuple[Path | None, dict[str, object]]:
-    config, folder = values.get("config"), values["data_dir"]
-    path = config if isinstance(config, Path) else Path(str(folder)) / CONFIG_FILE
+    path = given.config or given.data_dir / CONFIG_FILE
     content = read_file(path)
     if content is None:
-        if config is not None:
+        if given.config is not None:
             faults.append(f"{PREFIX}CONFIG is {quoted(str(path))}; it must be a file that exists.")
         return None, {}
     try:

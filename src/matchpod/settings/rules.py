@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar, overload
 from urllib.parse import urlsplit
 
 import msgspec
@@ -53,14 +54,21 @@ _ADDRESS_TYPES = ("ExternalIP", "ExternalDNS", "InternalIP", "InternalDNS", "Hos
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}\$?")
 
 
-class Rule(msgspec.Struct, frozen=True):
+T = TypeVar("T")
+
+
+class Rule(msgspec.Struct, Generic[T], frozen=True):
     """`read` returns the value or raises ValueError; `allowed` completes the sentence "it must be …"."""
 
     allowed: str
-    read: Callable[[object], object]
+    read: Callable[[object], T]
 
 
-def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule:
+@overload
+def whole_number(minimum: int, maximum: int) -> Rule[int]: ...
+@overload
+def whole_number(minimum: int, maximum: int, *, off: str) -> Rule[int | None]: ...
+def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[int] | Rule[int | None]:
     """A whole number; the text `off`, if given, stands for None."""
 
     def read(value: object) -> int | None:
@@ -75,7 +83,7 @@ def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule:
     return Rule(f"{off} or " * (off is not None) + f"a whole number from {minimum} to {maximum}", read)
 
 
-def number(minimum: float, maximum: float) -> Rule:
+def number(minimum: float, maximum: float) -> Rule[float]:
     """A number with or without a fraction."""
 
     def read(value: object) -> float:
@@ -88,7 +96,7 @@ def number(minimum: float, maximum: float) -> Rule:
     return Rule(f"a number from {minimum:g} to {maximum:g}", read)
 
 
-def one_of(*choices: str) -> Rule:
+def one_of(*choices: str) -> Rule[str]:
     """One of a few texts."""
 
     def read(value: object) -> str:
@@ -99,13 +107,13 @@ def one_of(*choices: str) -> Rule:
     return Rule(f"{', '.join(choices[:-1])} or {choices[-1]}", read)
 
 
-def flag(yes: str, no: str) -> Rule:
+def flag(yes: str, no: str) -> Rule[bool]:
     """One of two texts that stand for True and False."""
     choice = one_of(yes, no)
     return Rule(choice.allowed, lambda value: choice.read(value) == yes)
 
 
-def boolean() -> Rule:
+def boolean() -> Rule[bool]:
     """The TOML values `true` and `false`."""
 
     def read(value: object) -> bool:
@@ -116,27 +124,27 @@ def boolean() -> Rule:
     return Rule("true or false", read)
 
 
-def text(max_length: int = 64) -> Rule:
+def text(max_length: int = 64) -> Rule[str]:
     """A line of visible text."""
     return Rule(f"1 to {max_length} visible characters", lambda value: _text(value, max_length))
 
 
-def path() -> Rule:
+def path() -> Rule[Path]:
     """A path, relative to the working directory of the service unless absolute."""
     return Rule("a path", lambda value: Path(_text(value, MAX_TEXT)))
 
 
-def host() -> Rule:
+def host() -> Rule[str]:
     """An IP address or a host name."""
     return Rule("an IP address or a host name", lambda value: _host(_text(value, MAX_TEXT)))
 
 
-def ip_address() -> Rule:
+def ip_address() -> Rule[str]:
     """An IPv4 address: the game supports nothing else, and players see it unchanged."""
     return Rule("an IPv4 address", lambda value: str(ipaddress.IPv4Address(_text(value, MAX_TEXT))))
 
 
-def web_url() -> Rule:
+def web_url() -> Rule[str]:
     """An absolute http or https URL without user name, query and fragment.
 
     Its scheme is converted to lower case, and a trailing slash is dropped.
@@ -152,7 +160,7 @@ def web_url() -> Rule:
     return Rule("an http:// or https:// URL without user name, query and fragment", read)
 
 
-def postgres_url() -> Rule:
+def postgres_url() -> Rule[Secret]:
     """A PostgreSQL URL; it may contain a password."""
 
     def read(value: object) -> Secret:
@@ -171,7 +179,7 @@ def postgres_url() -> Rule:
     return Rule("a URL like postgresql://user:password@host:5432/name, with one or more hosts", read)
 
 
-def keys() -> Rule:
+def keys() -> Rule[Secret]:
     """One or more keys of 32 bytes in base64, standard or URL-safe, with commas between them."""
 
     def read(value: object) -> Secret:
@@ -188,7 +196,7 @@ def keys() -> Rule:
     return Rule(f"{KEY_BYTES} bytes in base64, or several such keys separated by commas", read)
 
 
-def password() -> Rule:
+def password() -> Rule[Secret]:
     """A console password: it must fit into one quoted argument."""
 
     def read(value: object) -> Secret:
@@ -200,12 +208,12 @@ def password() -> Rule:
     return Rule("1 to 128 visible characters without double quotes", read)
 
 
-def region_code() -> Rule:
+def region_code() -> Rule[str]:
     """The code by which callers choose a region."""
     return Rule("1 to 32 of a-z 0-9 and -, not beginning with -", lambda value: _matching(_CODE, value)[0])
 
 
-def port_range() -> Rule:
+def port_range() -> Rule[tuple[int, ...]]:
     """A range of ports, including both ends."""
 
     def read(value: object) -> tuple[int, ...]:
@@ -218,20 +226,20 @@ def port_range() -> Rule:
     return Rule(f'two ports with a dash between them, like "27100-27199", from 1 to {MAX_PORT}', read)
 
 
-def address() -> Rule:
+def address() -> Rule[str]:
     """IPv4 address and port of a game server."""
 
-    def read(value: object) -> tuple[str, int]:
+    def read(value: object) -> str:
         found = _matching(_ADDRESS, value)
         port = int(found[2])
         if not 1 <= port <= MAX_PORT:
             raise ValueError
-        return str(ipaddress.IPv4Address(found[1])), port
+        return f"{ipaddress.IPv4Address(found[1])}:{port}"
 
     return Rule('an IPv4 address and a port, like "203.0.113.7:27015"', read)
 
 
-def names() -> Rule:
+def names() -> Rule[tuple[str, ...]]:
     """Names of console variables: a list in the file, separated by commas in the environment."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -242,7 +250,7 @@ def names() -> Rule:
     return Rule("names of console variables, separated by commas", read)
 
 
-def origins() -> Rule:
+def origins() -> Rule[tuple[str, ...]]:
     """Origins of web pages, without default ports: a list in the file, separated by commas in the environment."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -253,7 +261,7 @@ def origins() -> Rule:
     return Rule("* or origins such as https://cup.example, separated by commas", read)
 
 
-def command() -> Rule:
+def command() -> Rule[tuple[str, ...]]:
     """A program and its arguments, with placeholders in braces."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -267,7 +275,7 @@ def command() -> Rule:
     return Rule(f"a list of arguments that contains {required} and no other placeholders than {known}", read)
 
 
-def steam_tokens() -> Rule:
+def steam_tokens() -> Rule[tuple[Secret, ...]]:
     """Login tokens of game servers."""
 
     def read(value: object) -> tuple[Secret, ...]:
@@ -276,7 +284,7 @@ def steam_tokens() -> Rule:
     return Rule("a list of tokens of 8 to 64 letters and digits", read)
 
 
-def user() -> Rule:
+def user() -> Rule[str]:
     """A user of this machine, by name or number."""
 
     def read(value: object) -> str:
@@ -287,12 +295,12 @@ def user() -> Rule:
     return Rule("the name or number of a user", read)
 
 
-def kubernetes_name() -> Rule:
+def kubernetes_name() -> Rule[str]:
     """The name of an object in Kubernetes."""
     return Rule("1 to 63 of a-z 0-9 and -", lambda value: _matching(_KUBERNETES_NAME, value)[0])
 
 
-def labels() -> Rule:
+def labels() -> Rule[Mapping[str, str]]:
     """Labels of objects in Kubernetes."""
 
     def read(value: object) -> Mapping[str, str]:
@@ -303,7 +311,7 @@ def labels() -> Rule:
     return Rule('a table of labels, like { tier = "a" }', read)
 
 
-def address_types() -> Rule:
+def address_types() -> Rule[tuple[str, ...]]:
     """Types of the addresses of a node, the preferred one first."""
 
     def read(value: object) -> tuple[str, ...]:
@@ -317,7 +325,7 @@ def address_types() -> Rule:
     return Rule(f"some of {', '.join(_ADDRESS_TYPES)}, separated by commas", read)
 
 
-def variables() -> Rule:
+def variables() -> Rule[Mapping[str, str]]:
     """Environment variables for game servers."""
 
     def read(value: object) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
-"""Hold the loaded settings as frozen values, complete and validated.
+"""Define the settings of the service and its regions: rule, default and meaning, and the value that holds them.
 
-A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable.
+A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable. A
+setting is declared here and nowhere else; those of fleets are in `fleets.py`.
 """
 
 from __future__ import annotations
@@ -12,63 +13,246 @@ from urllib.parse import urlsplit
 import msgspec
 
 from matchpod.core.requests.addresses import is_loopback
+from matchpod.settings import rules
 from matchpod.settings.fleets import FleetSettings
 from matchpod.settings.secret import Secret
+from matchpod.settings.table import setting, table_of
 
 DATABASE_FILE = "matchpod.sqlite3"
 KEY_FILE = "secret.key"
 CONFIG_FILE = "matchpod.toml"
 DEFAULT_GRACE_S = 5
 
+DEFAULT_REGION = {
+    "code": "sandbox",
+    "name": "Sandbox",
+    "location": "this machine",
+    "speed": 30,
+    "fleet": {"kind": "process", "ports": "27100-27199"},
+}
+"""The only region if the file defines none, written as in the file."""
+
 
 class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A region and its fleet."""
 
-    code: str
-    name: str
-    location: str
-    speed: float
-    allows_simulator: bool
+    code: str = setting(rules.region_code(), "The value of `region` in requests.", is_required=True)
+    name: str = setting(rules.text(), "Display name.", fallback="the code")
+    location: str = setting(rules.text(), "Display name of the servers' location.", fallback="the name")
+    speed: float = setting(
+        rules.number(1, 1000),
+        "How much faster than real time its servers run; the timeouts of a match are divided by it. Only "
+        "simulated servers support more than 1.",
+        default=1,
+    )
+    allows_simulator: bool = setting(
+        rules.boolean(),
+        "Whether `customCvars` may set the variables of the simulator (`sim_…`).",
+        fallback="true if a process fleet has no `command`, else false",
+    )
     fleet: FleetSettings
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of one process. A value is None if a feature is off or its default depends on other settings."""
 
-    config: Path | None
-    data_dir: Path
-    host: str
-    port: int
-    ops_port: int | None
-    public_url: str | None
-    database_url: Secret | None
-    secret_key: Secret | None
-    first_key_file: Path | None
-    log_format: str
-    log_level: str
-    console: bool
-    drive: bool
-    callback_private: bool | None
-    pending_s: int
-    silence_s: int
-    stop_grace_s: int | None
-    stall_exit_s: int
-    raw_log_days: int
-    event_days: int
-    max_match_log_mb: int | None
-    rate_limit: int | None
-    max_failed_logins: int | None
-    max_live_matches: int | None
-    max_matches_per_process: int | None
-    max_creations_per_minute: int | None
-    max_streams: int | None
-    min_free_disk_mb: int | None
-    max_body_bytes: int
-    max_connections: int | None
-    max_connections_per_address: int | None
-    cors_origins: tuple[str, ...]
-    extra_cvars: tuple[str, ...]
-    regions: tuple[RegionSettings, ...]
+    config: Path | None = setting(
+        rules.path(),
+        "The settings file. If set, the file must exist.",
+        fallback="matchpod.toml in the data folder, if it exists",
+        in_file=False,
+    )
+    data_dir: Path = setting(
+        rules.path(),
+        "The data folder: database, key file, state of fleets. A relative path is resolved against the working "
+        "directory of the service.",
+        default="./var",
+    )
+    host: str = setting(
+        rules.host(), "The address the service listens on. `0.0.0.0` listens on every interface.", default="127.0.0.1"
+    )
+    port: int = setting(
+        rules.whole_number(0, rules.MAX_PORT), "The port the service listens on; 0 chooses any free port.", default=8080
+    )
+    ops_port: int | None = setting(
+        rules.whole_number(0, rules.MAX_PORT),
+        "A second port, on the same address, for `/healthz`, `/readyz` and `/metrics` only; 0 chooses any free "
+        "port. The port of the service then answers `/healthz` and `/readyz`, but no longer `/metrics`.",
+        fallback="none: the port of the service answers all of them",
+    )
+    public_url: str | None = setting(
+        rules.web_url(),
+        "The URL at which game servers reach the service, to post their logs and fetch their match file, and "
+        "browsers its console. Set it if game servers run on other machines.",
+        fallback="http://HOST:PORT (127.0.0.1 when it listens on every interface)",
+    )
+    database_url: Secret | None = setting(
+        rules.postgres_url(),
+        "A PostgreSQL database, which several processes may share. An SQLite file is used by one process only. "
+        "PostgreSQL needs the extra `matchpod[postgres]`. Of several hosts (`db1:5432,db2:5432`), the first one that "
+        "can be written to is used ([failover.md](failover.md)).",
+        fallback="the SQLite file matchpod.sqlite3 in the data folder",
+        is_secret=True,
+    )
+    secret_key: Secret | None = setting(
+        rules.keys(),
+        "The key that encrypts stored secrets. Processes that share a database need the same key. Of several, "
+        "the first encrypts and all decrypt, so that the key can be replaced while the service runs "
+        "([secrets.md](secrets.md)).",
+        fallback="the key file secret.key in the data folder, created on first use",
+        is_secret=True,
+    )
+    first_key_file: Path | None = setting(
+        rules.path(),
+        "A file with the API key that the first start creates, for installations that are set up by a program: "
+        "`mk_live_` and 43 random letters, digits, `-` and `_`. It has no effect once there is an organization.",
+        fallback="none: the first start makes a key, and shows it",
+    )
+    log_format: str = setting(
+        rules.one_of("human", "json"),
+        "The format of the service's own log: lines for people, or one JSON object per line.",
+        default="human",
+    )
+    log_level: str = setting(
+        rules.one_of("debug", "info", "warning", "error"),
+        "The lowest level of messages that are logged.",
+        default="info",
+    )
+    console: bool = setting(
+        rules.flag("on", "off"),
+        "Whether the service has a console for browsers, at `/console`; `matchpod console` prints a link to log in.",
+        default="on",
+    )
+    drive: bool = setting(
+        rules.flag("on", "off"),
+        "With `off` the service serves reads only: it drives no matches, sends no callbacks, deletes nothing, "
+        "and answers creations, cancellations and posts of game servers with status 503. For a copy of a database "
+        "whose original is in use.",
+        default="on",
+    )
+    callback_private: bool | None = setting(
+        rules.flag("allow", "deny"),
+        "Whether callbacks may go to private, loopback and link-local addresses "
+        "([callbacks.md](callbacks.md#which-receivers-are-allowed)). With `allow`, callers can reach the internal "
+        "network of this machine.",
+        fallback="allow if the service listens on loopback, its public URL is loopback too, and no request came "
+        "through a proxy; else deny",
+    )
+    pending_s: int = setting(
+        rules.whole_number(0, 86_400),
+        "Seconds that a match waits for a free server before it fails with `no_capacity`.",
+        default=600,
+    )
+    silence_s: int = setting(
+        rules.whole_number(10, 3_600),
+        "Seconds without a log post or an answer of the console after which the server of a running match is "
+        "lost; three times as many if several servers of a host or region fell silent together.",
+        default=30,
+    )
+    stop_grace_s: int | None = setting(
+        rules.whole_number(0, 60),
+        "Seconds that a stopping service still answers requests while `/readyz` fails, so that a load balancer "
+        "stops sending them. Its matches are handed over before.",
+        fallback="5 with PostgreSQL, else 0",
+    )
+    stall_exit_s: int = setting(
+        rules.whole_number(0, 3600),
+        "Seconds without any progress after which the service logs where it hangs and ends itself, to be "
+        "started again; 0: never.",
+        default=60,
+    )
+    raw_log_days: int = setting(
+        rules.whole_number(1, 3650),
+        "Days that the logs of ended matches are kept; `matchpod recompute` needs them. Results are kept forever.",
+        default=30,
+    )
+    event_days: int = setting(
+        rules.whole_number(1, 3650),
+        "Days that the events of ended matches are kept. Series, maps and statistics are kept forever.",
+        default=365,
+    )
+    max_match_log_mb: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Megabytes of log and plugin reports that the server of a match may store; with more the match fails "
+        "with `log_quota_exceeded`. A real match has a few megabytes. What a server sent that was replaced does not "
+        "count; there are at most two of them.",
+        default=256,
+    )
+    rate_limit: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Requests per minute that one API key may make before it gets status 429. Each process counts separately.",
+        default="off",
+    )
+    max_failed_logins: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Failed log-ins per client address (with IPv6, per /64 network) and minute, with API keys or to the "
+        "console; further ones get status 429. Valid keys always work. Behind a proxy on another machine all requests "
+        "come from its address: set it to `off`, and let the proxy limit them. For connections from this machine, the "
+        "last address in `X-Forwarded-For` counts.",
+        default=60,
+    )
+    max_live_matches: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Matches of one organization that have not ended; another one gets status 429. Counted in the database.",
+        default=1_000,
+    )
+    max_matches_per_process: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Matches that this process drives at a time. With PostgreSQL another replica that has room drives "
+        "further ones; if none has, they wait, including those of a replica that died. So the limit of all replicas "
+        "but one must be enough for all matches.",
+        default="off",
+    )
+    max_creations_per_minute: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Matches that one organization may create per minute before it gets status 429. "
+        "Each process counts separately.",
+        default=600,
+    )
+    max_streams: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Event streams that one organization may have open; another one gets status 429. "
+        "Each process counts separately.",
+        default=1_000,
+    )
+    min_free_disk_mb: int | None = setting(
+        rules.whole_number(1, 1_000_000_000, off="off"),
+        "Free disk space in MiB below which new matches get status 503, on the file system of an SQLite "
+        "database and of the records and outputs of `process` fleets. Running matches continue.",
+        default=512,
+    )
+    max_body_bytes: int = setting(
+        rules.whole_number(16_384, 67_108_864),
+        "The maximum body size of an API request; a larger one gets status 413.",
+        default=262_144,
+    )
+    max_connections: int | None = setting(
+        rules.whole_number(16, 1_000_000),
+        "Open HTTP connections. An eighth of them is reserved for game servers, `/healthz`, `/readyz` and "
+        "`/metrics`; other requests get status 503 then. Reduced if the limit on open files is too low for it.",
+        fallback="16384, or less if the limit on open files is low",
+    )
+    max_connections_per_address: int | None = setting(
+        rules.whole_number(1, 1_000_000, off="off"),
+        "Open HTTP connections per client address (with IPv6, per /64 network), without those of game servers. "
+        "The default allows for hundreds of viewers who share an address, and for a backend that reads a stream per "
+        "match. Must be `off` behind a proxy: all requests come from its address. Loopback is not limited.",
+        default=1024,
+    )
+    cors_origins: tuple[str, ...] = setting(
+        rules.origins(),
+        "Origins such as `https://cup.example` whose web pages may use the API from a browser (CORS); `*` "
+        "allows all. The list of regions can be read by every page.",
+        fallback="none",
+        unset=(),
+    )
+    extra_cvars: tuple[str, ...] = setting(
+        rules.names(),
+        "Console variables that `customCvars` may set in addition to the built-in list.",
+        fallback="none",
+        unset=(),
+    )
+    regions: tuple[RegionSettings, ...] = ()
 
     @property
     def database_path(self) -> Path:
@@ -117,6 +301,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
+
+
+SERVICE = table_of(Settings)
+REGION = table_of(RegionSettings)
 
 
 def _reachable(host: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.iso_dates import Span, read_date
+from matchpod.core.iso_dates import Span, iso_time, read_date
 
 NOON_MS = 1_789_992_000_000  # 2026-09-21T12:00:00Z
 DAY_MS = 86_400_000
@@ -107,3 +107,12 @@ def test_every_calendar_day_has_24_hours(day: object) -> None:
 @given(st.text(max_size=30))
 def test_arbitrary_text_never_raises(text: str) -> None:
     read_date(text)
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    assert iso_time(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
+
+
+@pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
+def test_times_out_of_range_are_clamped(ms: int, text: str) -> None:
+    assert iso_time(ms) == text

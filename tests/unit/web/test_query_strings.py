@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.history_query import ListQuery, read_maps_query
-from matchpod.core.views.result import iso_time
 from matchpod.web.endpoint import Call
 from matchpod.web.http.asgi import Message
 from matchpod.web.query_strings import MAX_QUERY_BYTES, query_of

@@ -11,12 +11,10 @@ from typing import Final
 
 from cs2_protocol.game import Team
 from matchpod.core.faults import Fault, FaultCode
-from matchpod.core.model import MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat, StartSides
+from matchpod.core.model import GAME_TYPE, MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat, StartSides
 from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests import text_rules
 from matchpod.core.requests.json_fields import AnyField, RequestField
-
-GAME_TYPE: Final = "cs2"
 
 MAX_ROUNDS_PER_MAP: Final = 200
 """Highest `maxRounds`: about eight hours of play, longer than any intended match."""

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from matchpod.core.views.result import iso_time
+from matchpod.core.iso_dates import iso_time
 
 QUIET_MS: Final = 4_000
 """A server is quiet after this long without a sign of life. In play it posts its log more often than that."""

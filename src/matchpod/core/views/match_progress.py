@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cs2_protocol.game import Side
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.progress import (
@@ -20,7 +21,6 @@ from matchpod.core.views.progress import (
     round_number,
     sides_of,
 )
-from matchpod.core.views.result import iso_time
 from matchpod.core.views.series_maps import loaded_map
 
 
@@ -65,6 +65,33 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
         if self.waiting_for is None or self.until_ms is None:
             return None
         return Deadline(waiting_for=self.waiting_for, until=iso_time(self.until_ms))
+
+
+class LiveState(msgspec.Struct, frozen=True, kw_only=True):
+    """What callers see of where a match stands, encoded once for all of them; the fields with bytes are JSON."""
+
+    phase: PublicPhase
+    match: bytes
+    """The live view; null unless the server is running."""
+    deadline: bytes
+    round: int | None
+    sides: bytes
+    roster: bytes
+    last_heard_at: str | None
+
+    @classmethod
+    def of(cls, progress: MatchProgress, match: bytes = b"null") -> LiveState:
+        """Encode where a match stands; `match` is the JSON of its live view."""
+        encode = msgspec.json.encode
+        return cls(
+            phase=progress.phase,
+            match=match,
+            deadline=encode(progress.deadline),
+            round=progress.round,
+            sides=encode(progress.sides),
+            roster=encode(progress.roster),
+            last_heard_at=None if progress.heard_ms is None else iso_time(progress.heard_ms),
+        )
 
 
 def progress_of(

@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from cs2_protocol.game import PlayerId, Side, Team
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.alarms import Alarm
 from matchpod.core.match.match import Match
 from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.timers import to_ms
 from matchpod.core.model import GameSettings, MatchType
-from matchpod.core.views.result import iso_time, player_name
+from matchpod.core.views.result import player_name
 from matchpod.core.views.result_shapes import SteamId
 
 

@@ -7,8 +7,6 @@ unlisted players who took part before they were kicked. Assists include flash as
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
@@ -16,10 +14,11 @@ from msgspec.structs import asdict
 
 from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.anticheat.detection import Detection
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.match.start_sides import decided_by
-from matchpod.core.model import MatchType, Winner
+from matchpod.core.model import GAME_TYPE, MatchType, Winner
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 from matchpod.core.stats.player_round import PlayerRound
@@ -40,11 +39,6 @@ from matchpod.core.views.result_shapes import (
     TeamEntry,
 )
 from matchpod.core.views.series_maps import loaded_map, map_states, series_score_of
-
-GAME = "cs2"
-
-LAST_MS: Final = 253_402_300_799_999
-"""The latest time that is formatted, the end of 9999: `datetime` supports no later one, but a log may contain it."""
 
 _COPIED: Final = tuple(name for name in ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
 """The extra statistics that are counters of the same name."""
@@ -94,7 +88,7 @@ def live_match(match: Match) -> LiveMatch:
     ]
     has_score = match.settings.match_type is not MatchType.DEATHMATCH
     return LiveMatch(
-        game=GAME,
+        game=GAME_TYPE,
         match_type=match.settings.match_type,
         map=current.name or None,
         map_number=current.number,
@@ -118,17 +112,6 @@ def anti_cheat_entry(match: Match, found: Detection) -> AntiCheatEntry:
         round_number=found.round_number,
         detected_at=iso_time(match.times.ours(found.detected_at_ms)),
     )
-
-
-def iso_time(ms: int) -> str:
-    """Format a time as UTC with milliseconds and `Z`; times out of range are clamped."""
-    seconds, rest_ms = divmod(min(max(ms, 0), LAST_MS), 1000)
-    return f"{_iso_second(seconds)}.{rest_ms:03d}Z"
-
-
-@lru_cache(maxsize=64)  # most times are of this second, and used more than once
-def _iso_second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from cs2_protocol.game import PlayerId, Team
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.stats.buy_types import START_VALUE, buy_type
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import RoundRecord
-from matchpod.core.views.result import is_published, iso_time, player_name
+from matchpod.core.views.result import is_published, player_name
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.round_shapes import (
     BombDefuse,

@@ -11,10 +11,11 @@ import msgspec
 
 from cs2_protocol.game import PlayerId, Side, Team
 from matchpod.core import events as ev
+from matchpod.core.iso_dates import LAST_MS, iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.views import timeline_items as items
-from matchpod.core.views.result import LAST_MS, iso_time, player_name
+from matchpod.core.views.result import player_name
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.shown_text import person_of
 from matchpod.core.views.timeline_items import Person, TimelineItem

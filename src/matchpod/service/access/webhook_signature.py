@@ -13,7 +13,7 @@ import hmac
 import re
 from collections.abc import Mapping, Sequence
 
-from matchpod.core.requests.secret_names import HIDDEN
+from matchpod.core.secrets import HIDDEN
 
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = 32

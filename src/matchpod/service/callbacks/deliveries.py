@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from matchpod.core.errors import CallbackWaitingError, NotFoundError
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.callback_query import CallbacksQuery, read_callback_id, read_redeliver_request
 from matchpod.core.requests.json_limits import decode_json
-from matchpod.core.views.result import iso_time
 from matchpod.ports import Clock, Database
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.rate_limit import RateLimiter

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from matchpod.core.servers.fair_shares import FairShares, Receiver
+from matchpod.core.fair_shares import FairShares, Receiver
 from matchpod.core.trace_context import TRACEPARENT, TraceContext
 from matchpod.ports import (
     CallbackRequest,

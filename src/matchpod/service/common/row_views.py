@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from matchpod.core.views.result import iso_time
+from matchpod.core.iso_dates import iso_time
 
 _View = TypeVar("_View", bound=msgspec.Struct)
 

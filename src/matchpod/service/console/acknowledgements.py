@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.core.errors import ForbiddenError
-from matchpod.core.views.result import iso_time
+from matchpod.core.iso_dates import iso_time
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.common.availability import unavailable_on_outage

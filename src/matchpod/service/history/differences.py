@@ -14,14 +14,14 @@ from typing import Final
 import msgspec
 
 from matchpod.service.common.row_views import time_text
-from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
+from matchpod.storage.history import MapRounds, MapRow, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})
 _API_NAMES: Final = {"sort_ms": "sortedAt", "is_complete": "complete", "is_needed": "needed"}
 _TIME_SUFFIX: Final = "_at_ms"
 
 _Entry = Mapping[str, object]
-_ENTRIES: Final = msgspec.json.Decoder(list[dict[str, object]])
+_ENTRIES: Final = msgspec.json.Decoder(list[_Entry])
 
 
 class DifferencePart(StrEnum):
@@ -35,12 +35,13 @@ class DifferencePart(StrEnum):
     ROUNDS = "rounds"
 
 
-_KEYS: Final[Mapping[DifferencePart, tuple[str, ...]]] = {
-    DifferencePart.PLAYERS: ("steamId",),
-    DifferencePart.LEADERBOARD: ("steamId",),
+_LISTS: Final[Mapping[DifferencePart, tuple[str, tuple[str, ...]]]] = {
+    DifferencePart.PLAYERS: ("players", ("steamId",)),
+    DifferencePart.LEADERBOARD: ("leaderboard", ("steamId",)),
     # A map has at most one detection per player, type and round.
-    DifferencePart.ANTI_CHEAT: ("steamId", "type", "roundNumber"),
+    DifferencePart.ANTI_CHEAT: ("anti_cheat", ("steamId", "type", "roundNumber")),
 }
+"""The lists of a map's statistics, and the fields by which their entries are matched."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -59,83 +60,38 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def compare(old: MatchHistory, new: MatchHistory) -> list[Difference]:
     """All differences, map by map, then those of the series."""
-    rows = {row.id: row for row in old.maps}
-    stats = {one.map_id: one for one in old.stats}
-    new_stats = {one.map_id: one for one in new.stats}
-    rounds = {one.map_id: one for one in old.rounds}
-    new_rounds = {one.map_id: one for one in new.rounds}
-    found: list[Difference] = []
-    for row in new.maps:
-        before = rows.get(row.id)
-        if before is None:
-            found.append(Difference(part=DifferencePart.MAP, map_number=row.map_number, new=_columns(row)))
-        else:
-            found += _fields(
-                _columns(before), _columns(row), Difference(part=DifferencePart.MAP, map_number=row.map_number)
-            )
-            found += _statistics(stats.get(row.id), new_stats.get(row.id), row.map_number)
-            found += _rounds(rounds.get(row.id), new_rounds.get(row.id), row.map_number)
-    return found + _series(old.series, new.series)
+    before, found = _parts(old), list[Difference]()
+    for (part, number), after in _parts(new).items():
+        if part in (DifferencePart.MAP, DifferencePart.SERIES) or (DifferencePart.MAP, number) in before:
+            found += _compare(before.get((part, number), []), after, Difference(part=part, map_number=number))
+    return found
 
 
-def _series(old: SeriesRow | None, new: SeriesRow | None) -> list[Difference]:
-    template = Difference(part=DifferencePart.SERIES)
-    if new is None:
-        return []
-    if old is None:
-        return [msgspec.structs.replace(template, new=_columns(new))]
-    return list(_fields(_columns(old), _columns(new), template))
+def _parts(history: MatchHistory) -> dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None]:
+    """A history as lists of entries by part and map; None is an absent part, and bytes are a damaged list."""
+    stats, rounds = {one.map_id: one for one in history.stats}, {one.map_id: one for one in history.rounds}
+    parts: dict[tuple[DifferencePart, int | None], list[_Entry] | bytes | None] = {}
+    for row in history.maps:
+        parts[DifferencePart.MAP, row.map_number] = [_columns(row)]
+        for part, (column, _) in _LISTS.items():
+            stored = getattr(stats[row.id], column) if row.id in stats else b"[]"
+            parts[part, row.map_number] = stored if (read := _decode(stored)) is None else read
+        parts[DifferencePart.ROUNDS, row.map_number] = _rounds(rounds.get(row.id))
+    if history.series is not None:
+        parts[DifferencePart.SERIES, None] = [_columns(history.series)]
+    return parts
 
 
-def _statistics(old: MapStats | None, new: MapStats | None, map_number: int) -> Iterator[Difference]:
-    for part in _KEYS:
-        stored, after = _encoded(part, old), _ENTRIES.decode(_encoded(part, new))
-        template = Difference(part=part, map_number=map_number)
-        before = _decode(stored)
-        if before is None:
-            yield msgspec.structs.replace(template, field="entries", old=stored.decode(errors="replace"), new=after)
-            continue
-        yield from _compare_entries(_by_key(before, _KEYS[part]), _by_key(after, _KEYS[part]), template)
-        if before != after and sorted(map(str, before)) == sorted(map(str, after)):
-            yield msgspec.structs.replace(template, field="order", old=_order(before), new=_order(after))
-
-
-def _rounds(old: MapRounds | None, new: MapRounds | None, map_number: int) -> Iterator[Difference]:
-    """The differences between the rounds of a map, named such as `3.winner`; if none were stored, only their number."""
-    template = Difference(part=DifferencePart.ROUNDS, map_number=map_number)
-    after = [] if new is None else _ENTRIES.decode(new.unpack())
-    before = None if old is None else _unpack(old)
-    if before is None:
-        if new is not None:
-            yield msgspec.structs.replace(template, field="count", old=None, new=len(after))
-        return
-    yield from _fields(_flatten(_by_number(before)), _flatten(_by_number(after)), template)
-
-
-def _by_number(rounds: Sequence[_Entry]) -> _Entry:
-    return {str(one.get("number")): one for one in rounds}
-
-
-def _unpack(stored: MapRounds) -> list[dict[str, object]] | None:
-    """Decode stored rounds; None if they are damaged."""
+def _rounds(stored: MapRounds | None) -> list[_Entry] | None:
+    """The rounds of a map as one entry with a field per round; None if none were stored, or if they are damaged."""
     try:
-        return _decode(stored.unpack())
+        rounds = None if stored is None else _decode(stored.unpack())
     except zlib.error:
         return None
+    return None if rounds is None else [{str(one.get("number")): one for one in rounds}]
 
 
-def _encoded(part: DifferencePart, stats: MapStats | None) -> bytes:
-    if stats is None:
-        return b"[]"
-    lists = {
-        DifferencePart.PLAYERS: stats.players,
-        DifferencePart.LEADERBOARD: stats.leaderboard,
-        DifferencePart.ANTI_CHEAT: stats.anti_cheat,
-    }
-    return lists[part]
-
-
-def _decode(stored: bytes) -> list[dict[str, object]] | None:
+def _decode(stored: bytes) -> list[_Entry] | None:
     """Decode a stored list; None if it is damaged."""
     try:
         return _ENTRIES.decode(stored)
@@ -143,17 +99,30 @@ def _decode(stored: bytes) -> list[dict[str, object]] | None:
         return None
 
 
-def _compare_entries(
-    old: Mapping[object, _Entry], new: Mapping[object, _Entry], template: Difference
+def _compare(
+    old: list[_Entry] | bytes | None, new: list[_Entry] | bytes | None, template: Difference
 ) -> Iterator[Difference]:
-    """The differences between two lists, in the order of the new list; removed entries come last."""
-    for key in (*new, *(key for key in old if key not in new)):
-        before, after = old.get(key), new.get(key)
-        one = _with_player(template, after or before or {})
-        if before is None or after is None:
-            yield msgspec.structs.replace(one, old=old.get(key, msgspec.UNSET), new=new.get(key, msgspec.UNSET))
+    """The differences of one part, in the order of the new list; removed entries come last."""
+    if old is None:
+        if isinstance(new, list):
+            yield msgspec.structs.replace(template, field="count", old=None, new=len(new[0]))
+        return
+    if isinstance(old, bytes):
+        yield msgspec.structs.replace(template, field="entries", old=old.decode(errors="replace"), new=new)
+        return
+    assert not isinstance(new, bytes), "what was just computed can be decoded"
+    after = [{}] if new is None else new
+    _, key = _LISTS.get(template.part, ("", ()))
+    stored, computed = _by_key(old, key), _by_key(after, key)
+    for one in (*computed, *(one for one in stored if one not in computed)):
+        changed = _with_player(template, computed.get(one) or stored.get(one) or {})
+        if one in stored and one in computed:
+            yield from _fields(_flatten(stored[one]), _flatten(computed[one]), changed)
         else:
-            yield from _fields(_flatten(before), _flatten(after), one)
+            before_after = {"old": stored.get(one, msgspec.UNSET), "new": computed.get(one, msgspec.UNSET)}
+            yield msgspec.structs.replace(changed, **before_after)
+    if old != after and sorted(map(str, old)) == sorted(map(str, after)):
+        yield msgspec.structs.replace(template, field="order", old=_order(old), new=_order(after))
 
 
 def _fields(old: _Entry, new: _Entry, template: Difference) -> Iterator[Difference]:

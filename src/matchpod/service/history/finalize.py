@@ -12,6 +12,7 @@ import msgspec
 from matchpod.core.views.timeline_items import MapEndItem
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database
+from matchpod.service.common import identifiers
 from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.fold import Fold
@@ -19,7 +20,6 @@ from matchpod.service.match_log.replay import apply_after, replay
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.streams.channels import type_of
 from matchpod.service.streams.map_streams import Streams
-from matchpod.service.views import naming
 from matchpod.storage import history, map_events, outbox, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
@@ -94,7 +94,7 @@ async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem])
     stored: dict[str, int] = {}
     missing: list[MapItem] = []
     for number, map_items in _by_map(items).items():
-        map_id = naming.map_id(row.game_id, number)
+        map_id = identifiers.map_id(row.game_id, number)
         last = stored[map_id] = await map_events.last_seq(db, map_id)
         lines = await map_events.read_after(db, map_id, last - 1, limit=1) if last else []
         missing += _items_after(map_items, last, lines[0][1] if lines else b"")

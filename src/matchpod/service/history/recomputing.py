@@ -15,6 +15,7 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Statement
+from matchpod.service.common import identifiers
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.differences import Difference, DifferencePart, compare
 from matchpod.service.history.finalize import fold_to_end, unstored_pages
@@ -22,7 +23,6 @@ from matchpod.service.history.recorder import TimelinePage, append_statements
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.views import naming
 from matchpod.storage import compaction, history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -119,7 +119,7 @@ class Recompute:
         reason = await self._incomplete_log(row) or await self._contradiction(row, fold)
         if reason is not None:
             return Finding(server_id=row.id, verdict=Verdict.SKIPPED, reason=reason)
-        name = old.maps[0].server_name if old.maps else naming.server_name(region.name, row.id)
+        name = old.maps[0].server_name if old.maps else identifiers.server_name(region.name, row.id)
         new = history_of(row, fold.match, server_name=name, is_final=True)
         differences = compare(old, new)
         new = _with_versions(old, new, differences)

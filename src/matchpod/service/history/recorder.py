@@ -13,11 +13,11 @@ import msgspec
 
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Statement
+from matchpod.service.common import identifiers
 from matchpod.service.history.rows import history_of
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_events import map_events_of
-from matchpod.service.views import naming
 from matchpod.storage import history, map_events, servers
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
@@ -168,7 +168,7 @@ class Recorder:
         """Continue the stored timelines, also those that another version has numbered differently."""
         self._is_aligned = True
         for played in self._fold.match.maps:
-            map_id = naming.map_id(self._row.game_id, played.number)
+            map_id = identifiers.map_id(self._row.game_id, played.number)
             last = self._stored.get(map_id, 0)
             known = [item for item in self._fold.pending_items(played.number) if item.seq <= last]
             if not known:
@@ -196,7 +196,7 @@ def new_pages(items: Sequence[MapItem], game_id: str, stored: dict[str, int]) ->
         number, seq = item.map_number, item.item.seq
         page = pages.get(number)
         if page is None:
-            map_id = naming.map_id(game_id, number)
+            map_id = identifiers.map_id(game_id, number)
             if seq <= stored.get(map_id, 0):
                 continue
             page = pages[number] = TimelinePage(map_id, seq, [])

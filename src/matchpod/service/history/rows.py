@@ -25,7 +25,7 @@ from matchpod.core.views.result_shapes import DeathmatchPlayer
 from matchpod.core.views.rounds import build_rounds
 from matchpod.core.views.series_maps import unplayed_maps
 from matchpod.core.views.shown_text import sanitize
-from matchpod.service.views import naming
+from matchpod.service.common import identifiers
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 
@@ -99,10 +99,10 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
     score = team_kills(match, played) if is_team_deathmatch else (played.team1_score, played.team2_score)
     started_ms = _our_ms(match, played.started_at_ms)
     return MapRow(
-        id=naming.map_id(row.game_id, played.number),
+        id=identifiers.map_id(row.game_id, played.number),
         server_id=row.id,
         org_id=row.org_id,
-        series_id=naming.series_id(row.id) if match.settings.match_type.has_series else None,
+        series_id=identifiers.series_id(row.id) if match.settings.match_type.has_series else None,
         map_number=played.number,
         map_name=sanitize(played.name)[:MAX_MAP_CHARS],
         played_map_name=None if played.played_name is None else sanitize(played.played_name)[:MAX_MAP_CHARS],
@@ -138,8 +138,8 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
         finished_ms = max((end_ms for end_ms in ends if end_ms is not None), default=None)
     lasted_ms = None if started_ms is None or finished_ms is None else max(0, finished_ms - started_ms)
     return SeriesRow(
-        id=naming.series_uuid(row.game_id),
-        series_id=naming.series_id(row.id),
+        id=identifiers.series_uuid(row.game_id),
+        series_id=identifiers.series_id(row.id),
         server_id=row.id,
         org_id=row.org_id,
         server_name=server_name,

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from cs2_protocol.log_batches import LogPost
-from matchpod.core.requests.secret_names import is_secret_name
+from matchpod.core.secrets import is_secret_name
 
 MIN_KNOWN_PART: Final = 6
 """Bytes of a known secret, cut by the edge of a post, that are recognized; fewer say nothing about the rest."""

@@ -27,9 +27,9 @@ from matchpod.core.model import GameSettings
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
-from matchpod.core.views.match_progress import MatchProgress, progress_of
-from matchpod.core.views.progress import PublicPhase, Stays, WaitingFor, next_deadline
-from matchpod.core.views.result import build_result, iso_time, live_match
+from matchpod.core.views.match_progress import LiveState, MatchProgress, progress_of
+from matchpod.core.views.progress import Stays, WaitingFor, next_deadline
+from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline_items import KillItem, TimelineItem
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.cs2.anticheat_reports import read_detections
@@ -105,33 +105,6 @@ class _Envelope(msgspec.Struct, array_like=True):
 def fold_fingerprint() -> bytes:
     """Fingerprint of all types in a snapshot."""
     return type_fingerprint(Fold)
-
-
-class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """What callers see of where a match stands, encoded once for all of them; the fields with bytes are JSON."""
-
-    phase: PublicPhase
-    match: bytes
-    """The live view; null unless the server is running."""
-    deadline: bytes
-    round: int | None
-    sides: bytes
-    roster: bytes
-    last_heard_at: str | None
-
-    @classmethod
-    def of(cls, progress: MatchProgress, match: bytes = b"null") -> LiveState:
-        """Encode where a match stands; `match` is the JSON of its live view."""
-        encode = msgspec.json.encode
-        return cls(
-            phase=progress.phase,
-            match=match,
-            deadline=encode(progress.deadline),
-            round=progress.round,
-            sides=encode(progress.sides),
-            roster=encode(progress.roster),
-            last_heard_at=None if progress.heard_ms is None else iso_time(progress.heard_ms),
-        )
 
 
 class Fold(msgspec.Struct):

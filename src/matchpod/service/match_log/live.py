@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.ports import DatabaseError
-from matchpod.service.match_log.fold import Fold, LiveState
+from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage.raw_log import RawEntry
 

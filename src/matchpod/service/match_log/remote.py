@@ -11,10 +11,10 @@ from itertools import takewhile
 from typing import Final
 
 from matchpod.core.match.match import Match
-from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import Fold, LiveState
+from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import PAGE_ENTRIES, as_lost, open_match, page_after
 from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
 from matchpod.service.regions.regions import Regions

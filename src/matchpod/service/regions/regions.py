@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.validation import RegionRules
-from matchpod.core.views.result import iso_time
 from matchpod.ports import Capacity, Database, Fleet, FleetError
 from matchpod.service.common.availability import unavailable_on_outage
 from matchpod.service.common.row_views import view_of

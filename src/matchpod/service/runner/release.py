@@ -21,6 +21,7 @@ from matchpod.ports import (
     FleetError,
     NothingChangedError,
 )
+from matchpod.service.common.identifiers import server_name
 from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize, is_final
 from matchpod.service.history.recorder import Recorder
@@ -30,7 +31,6 @@ from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, LeaseLostError
-from matchpod.service.views.naming import server_name
 from matchpod.storage import (
     compaction,
     history,

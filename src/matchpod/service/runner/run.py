@@ -21,6 +21,7 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import DatabaseError, Statement
+from matchpod.service.common.identifiers import server_name
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
 from matchpod.service.match_log.live import LocalMatch, LogRewoundError
@@ -32,7 +33,6 @@ from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
 from matchpod.service.runner.lease import Lease, LeaseLostError, readable_error
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.service.runner.release import end_leased_match
-from matchpod.service.views.naming import server_name
 from matchpod.storage import servers, snapshots
 from matchpod.storage.raw_log import RawEntry
 

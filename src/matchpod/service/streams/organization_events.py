@@ -7,6 +7,7 @@ from typing import Final, TypedDict
 
 import msgspec
 
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
@@ -21,12 +22,11 @@ from matchpod.core.views.organization_events import (
     ScoreChangedEvent,
     ServerRunningEvent,
 )
-from matchpod.core.views.result import iso_time
 from matchpod.core.views.result_shapes import MapState, SeriesScore
 from matchpod.core.views.series_maps import map_states_at, series_score_at, state_then
 from matchpod.core.views.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
 from matchpod.core.views.timeline_writer import MapItem
-from matchpod.service.views.naming import map_id
+from matchpod.service.common.identifiers import map_id
 from matchpod.storage.servers import ServerRow
 
 _encode = msgspec.json.Encoder().encode

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
-from matchpod.core.requests.masked_urls import mask_url
+from matchpod.core.secrets import mask_url
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.service.common.row_views import time_text, view_of

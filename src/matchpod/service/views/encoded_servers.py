@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from matchpod.core.views.match_progress import LiveState
 from matchpod.ports import Row
 from matchpod.service.common.principals import Audience
-from matchpod.service.match_log.fold import LiveState
 
 MAX_KEPT: Final = 1_000
 """Answers that are kept, some 5 KB each. The one that was built longest ago is dropped first."""

@@ -9,9 +9,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.model import MatchType, Winner
+from matchpod.core.model import GAME_TYPE, MatchType, Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
-from matchpod.core.requests.request_table import GAME_TYPE
 from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, Score, SeriesScore, SeriesScoreOrNull
 from matchpod.core.views.series_maps import loaded_number
 from matchpod.ports import Database

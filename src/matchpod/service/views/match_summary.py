@@ -7,12 +7,12 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests.masked_urls import mask_url
+from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase
-from matchpod.core.views.result import iso_time
 from matchpod.service.common.principals import Audience
 from matchpod.service.common.row_views import view_of
 from matchpod.service.views.endings import IN_PROGRESS, Ending

@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from cs2_protocol.console_commands import quoted
 from matchpod.core.effects import CancelReason
-from matchpod.core.requests.request_table import GAME_TYPE
+from matchpod.core.model import GAME_TYPE
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.service.common.row_views import view_of
-from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.endings import (
     IN_PROGRESS,
     AbsentPlayers,

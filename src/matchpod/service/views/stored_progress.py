@@ -8,9 +8,8 @@ from typing import Final
 from matchpod.core.model import GameSettings
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
-from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
-from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.match_summary import has_ended, phase_of
 from matchpod.storage.servers import ServerSummary
 

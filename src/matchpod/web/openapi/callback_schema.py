@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.model import GAME_TYPE
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
-from matchpod.core.views.result import GAME
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.web.openapi.examples import Examples
 
@@ -88,7 +88,7 @@ def _webhook(name: str, summary: str, schema: str, examples: Examples) -> Schema
 def _body(event: str, extra: Mapping[str, Schema], *, required: tuple[str, ...]) -> Schema:
     common: dict[str, Schema] = {
         "eventType": {"type": "string", "const": event},
-        "gameId": {"type": "string", "const": GAME},
+        "gameId": {"type": "string", "const": GAME_TYPE},
         "externalMatchId": {"type": ["string", "null"], "description": "As given at creation."},
         "serverId": {"type": "string"},
         "sessionId": {"type": "string", "description": "The `gameId` of the server."},

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import (
     MAX_EVENTS,
@@ -27,7 +28,6 @@ from matchpod.core.requests.history_query import (
     read_server_id,
 )
 from matchpod.core.views.leaderboard import LeaderboardSort
-from matchpod.core.views.result import iso_time
 from tests.unit.core.requests.shown_faults import Shown, shown
 
 Pairs = list[tuple[str, str]]

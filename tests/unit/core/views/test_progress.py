@@ -9,6 +9,7 @@ import pytest
 from cs2_protocol.game import Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelReason, Effect
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, SeriesFormat
 from matchpod.core.views.progress import (
@@ -23,7 +24,6 @@ from matchpod.core.views.progress import (
     round_number,
     sides_of,
 )
-from matchpod.core.views.result import iso_time
 from tests.unit.core.match_driver import (
     ANN,
     BEN,

@@ -11,7 +11,6 @@ from matchpod.core.match.match import Match
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
 from matchpod.core.views.result import (
     build_result,
-    iso_time,
     live_match,
     player_name,
     players_of_map,
@@ -265,15 +264,6 @@ def test_names_of_teams_and_players_have_a_fallback() -> None:
     assert (team_name(named.match, Team.TEAM1), team_name(named.match, Team.TEAM2)) == ("Reds", "Blues")
     game.apply(ev.PlayerDisconnected(game.at_ms, ANN, "Ann", "x", False))
     assert (player_name(game.match, ANN), player_name(game.match, EVE)) == ("Ann", "")
-
-
-def test_times_are_utc_with_milliseconds() -> None:
-    assert iso_time(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
-
-
-@pytest.mark.parametrize(("ms", "text"), [(-1, "1970-01-01T00:00:00.000Z"), (10**15, "9999-12-31T23:59:59.999Z")])
-def test_times_out_of_range_are_clamped(ms: int, text: str) -> None:
-    assert iso_time(ms) == text
 
 
 @pytest.mark.parametrize("settings", [duel(), deathmatch(ANN, BEN)], ids=["teams", "deathmatch"])

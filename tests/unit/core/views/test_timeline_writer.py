@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod.core.views.result import LAST_MS
+from matchpod.core.iso_dates import LAST_MS
 from matchpod.core.views.timeline import Timeline
 from matchpod.core.views.timeline_items import Person
 from matchpod.core.views.timeline_writer import MAX_ITEMS, MAX_PEOPLE, Stamp

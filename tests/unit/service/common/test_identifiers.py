@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -74,3 +75,9 @@ def test_wrong_number_of_random_bytes_is_rejected(make: Callable[[bytes], object
 def test_times_out_of_range_are_rejected(now_ms: int) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         identifiers.new_server_id(now_ms, bytes(10))
+
+
+@given(st.uuids(), st.integers(min_value=1, max_value=5))
+def test_ids_of_maps_and_series_are_uuids_of_version_5(game_id: uuid.UUID, number: int) -> None:
+    assert identifiers.map_id(str(game_id), number) == str(uuid.uuid5(game_id, f"map {number}"))
+    assert identifiers.series_uuid(str(game_id)) == str(uuid.uuid5(game_id, "series"))

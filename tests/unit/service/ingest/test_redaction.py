@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import LogPost
-from matchpod.core.requests.secret_names import is_secret_name
+from matchpod.core.secrets import is_secret_name
 from matchpod.service.ingest.redaction import (
     MIN_KNOWN_PART,
     continues_line,

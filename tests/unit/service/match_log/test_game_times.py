@@ -8,8 +8,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.model import CvarSetting
-from matchpod.core.views.result import build_result, iso_time
+from matchpod.core.views.result import build_result
 from matchpod.core.views.round_shapes import RoundEntry
 from matchpod.core.views.rounds import build_rounds
 from matchpod.core.views.timeline_items import AssistItem, KillItem, RoundStartItem, TimelineItem

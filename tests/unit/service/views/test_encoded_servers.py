@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.common.principals import Audience
-from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 
 

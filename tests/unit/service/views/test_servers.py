@@ -9,9 +9,8 @@ from cs2_protocol.game import Side, Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, Sides, WaitingFor
-from matchpod.service.match_log.fold import LiveState
 from matchpod.service.views.endings import Ending
 from matchpod.service.views.match_summary import has_ended, phase_of
 from matchpod.service.views.servers import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.servers.fair_shares import FairShares, Receiver
+from matchpod.core.fair_shares import FairShares, Receiver
 
 A1, A2, A3 = (Receiver("a", f"host {number}") for number in (1, 2, 3))
 B1, C1 = Receiver("b", "host 1"), Receiver("c", "host 1")

@@ -1,0 +1,48 @@
+"""Hide secrets: say by its name whether a value is one, and mask the URLs of callbacks."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+HIDDEN: Final = "***"
+"""Shown instead of a secret."""
+
+_SECRET: Final = re.compile(
+    r"(?<!by)(?<!com)pass(?!ed|es|ing|ive|age|enger)"
+    r"|pwd|(?:^|_)pw(?:_|$)|pw[0-9]*$"
+    r"|secret|webhook"
+    r"|authorization|auth(?!or|_?id)"
+    r"|steamaccount|header_?value|apikey|_key$|token$"
+)
+"""Parts of names that mean a secret. A passed test, a compass, an author and the id of a player are none."""
+
+
+def is_secret_name(name: str) -> bool:
+    """True if a console variable, JSON field or log field of this name must not be stored or logged, in any case.
+
+    For example `sv_password`, `rcon_pass`, `LOGADDRESS_TOKEN_SECRET`, `sv_setsteamaccount`, `RemoteLogHeaderValue`,
+    `steam_api_key`, `callbackAuthToken`, `discord_webhook`, `ftp_pwd`, `http_auth`.
+    """
+    return _SECRET.search(name.lower()) is not None
+
+
+def mask_url(url: str) -> str:
+    """Return the URL with user info and all values of its query hidden, and without its fragment.
+
+    Every value is hidden, whatever its name: receivers use names such as `code`, `sig` or `k` for their secrets.
+    """
+    address, question_mark, query = url.partition("#")[0].partition("?")
+    scheme, slashes, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    user_info, at, host = authority.rpartition("@")
+    masked = f"{HIDDEN if user_info else ''}{at}{host}"
+    hidden = "&".join(map(_mask_part, query.split("&")))
+    return f"{scheme}{slashes}{masked}{slash}{path}{question_mark}{hidden}"
+
+
+def _mask_part(part: str) -> str:
+    name, equals, value = part.partition("=")
+    if not equals:
+        return HIDDEN if name else ""
+    return f"{name}={HIDDEN if value else ''}"
