@@ -261,6 +261,18 @@ async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_play
         assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
 
 
+async def test_match_fails_if_its_server_logs_far_more_kills_than_there_can_be(db: Database) -> None:
+    async with open_world(db) as world:
+        world.start()
+        await world.create()
+        await world.until_live()
+        match = await world.until_driven()
+        match.fold.match.current_map.ledger.max_kills = 0
+        await world.until_phase(ServerPhase.RELEASED)
+        row = await world.row()
+        assert (row.status, row.reason) == (ServerStatus.FAILED, CancelReason.LOG_QUOTA_EXCEEDED)
+
+
 async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
     async with open_world(db) as world:
         # the next comparison with the database would notice the cancellation too

@@ -19,6 +19,12 @@ from matchpod.core.events import GameEvent, GrenadeKind
 DEFUSE_REWARD = 300
 """Money paid to the defuser, in the tick of the defuse."""
 
+MAX_WEAPON_CHARS = 64
+"""Most characters of a weapon that are kept; the longest name of the game has 20."""
+
+MAX_DEFUSING = 64
+"""Most players who may be defusing: all slots of a server. More are forged, and the first is dropped."""
+
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,
     "flashgrenade": GrenadeKind.FLASH,
@@ -62,14 +68,15 @@ class Combat(msgspec.Struct):
         """Return a kill, or a death if the killer is the victim."""
         killer, victim = line.player, line.victim
         self._stop_defusing(victim.player_id)
+        weapon = line.weapon[:MAX_WEAPON_CHARS]
         if killer.player_id == victim.player_id:
-            return events.Death(at_ms, victim.player_id, line.weapon)
+            return events.Death(at_ms, victim.player_id, weapon)
         words = line.modifiers
         return events.Kill(
             at_ms,
             killer.player_id,
             victim.player_id,
-            line.weapon,
+            weapon,
             self._are_enemies(killer, victim),
             is_headshot="headshot" in words,
             is_wallbang="penetrated" in words,
@@ -83,7 +90,7 @@ class Combat(msgspec.Struct):
     def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent:
         """Return a death by suicide or the world, or of a living player who leaves."""
         self._stop_defusing(line.player.player_id)
-        return events.Death(at_ms, line.player.player_id, line.weapon)
+        return events.Death(at_ms, line.player.player_id, line.weapon[:MAX_WEAPON_CHARS])
 
     def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
         """Return a death by the bomb; the suicide line that follows is treated as the same death."""
@@ -130,6 +137,7 @@ class Combat(msgspec.Struct):
             case "Begin_Bomb_Defuse_With_Kit" | "Begin_Bomb_Defuse_Without_Kit":
                 self._stop_defusing(player_id)
                 self.defusing.append(player_id)
+                del self.defusing[:-MAX_DEFUSING]
             case "Defused_The_Bomb":
                 self.is_defuse_logged = True
                 return events.BombDefused(at_ms, player_id)

@@ -26,6 +26,7 @@ from matchpod.core.events import (
     PlayersSeen,
     ServerRestarted,
 )
+from matchpod.core.match.detail_limits import max_items
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import is_same_map
 from matchpod.core.match.reported_shots import ReportedShots
@@ -70,7 +71,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
         """Return a reader for a server that has not sent anything yet."""
         match = Match.create(settings, created_at_ms, timers)
-        return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline())
+        return cls(match=match, interpreter=Interpreter.of(settings), timeline=Timeline(max_items=max_items(settings)))
 
     def read_post(self, post: LogPost) -> ReadResult:
         """Apply the new lines of a log post, or hold it if posts before it are missing."""

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from cs2_protocol.game import RoundEndReason
+from matchpod.core.match.detail_limits import KILLS_PER_MINUTE, MIN_ITEMS
+from matchpod.core.stats.ledger import MIN_KILLS
 from matchpod.core.views.shown_text import MAX_TEXT_CHARS
 from matchpod.core.views.timeline_items import TimelineItem, TimelineItemBase
-from matchpod.core.views.timeline_writer import MAX_ITEMS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -39,6 +40,8 @@ def test_every_field_is_documented_and_every_example_is_valid(name: str) -> None
 
 
 def test_limits_and_round_end_reasons_on_the_page_match_the_code() -> None:
-    assert f"at most {MAX_ITEMS:,} items" in PAGE
+    assert f"{MIN_ITEMS:,} items" in PAGE
+    assert f"{MIN_KILLS:,} kills" in PAGE
+    assert f"{KILLS_PER_MINUTE} for each of its players and minutes" in PAGE
     assert f"after {MAX_TEXT_CHARS} characters" in PAGE
     assert all(f"`{reason}`" in SECTIONS["round_end"] for reason in RoundEndReason)

@@ -6,6 +6,7 @@ import pytest
 
 from matchpod.core import events as ev
 from matchpod.core.events import GrenadeKind
+from matchpod.cs2.combat import MAX_DEFUSING, MAX_WEAPON_CHARS
 from tests.unit.cs2.server_log import ServerLog, id64
 
 
@@ -141,3 +142,18 @@ def test_logged_defuse_counts_once() -> None:
     log = begin_defuse(live(), 1)
     log.write(f'{log.token(1)} triggered "Defused_The_Bomb"').round_end("CT", "Bomb_Defused")
     assert [event.player_id for event in log.all(ev.BombDefused)] == [id64(1)]
+
+
+def test_number_of_players_who_may_be_defusing_is_bounded() -> None:
+    log = live()
+    for account in range(10, 20 + MAX_DEFUSING):
+        log.write(f'"P<{account}><[U:1:{account}]><CT>" triggered "Begin_Bomb_Defuse_With_Kit"')
+    assert len(log.interpreter.flow.combat.defusing) == MAX_DEFUSING
+    assert defused(log).player_id == id64(19 + MAX_DEFUSING)
+
+
+def test_forged_names_of_weapons_are_cut() -> None:
+    log = live().kill(1, 3, "w" * 1_000)
+    assert log.last(ev.Kill).weapon == "w" * MAX_WEAPON_CHARS
+    log.write(f'{log.token(1)} [1 2 3] committed suicide with "{"w" * 1_000}"')
+    assert log.last(ev.Death).cause == "w" * MAX_WEAPON_CHARS

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.player_token import MAX_KNOWN_PLAYERS, MAX_SECOND_TOKENS, KnownPlayers, player_token
+from cs2_protocol.log_lines.player_token import (
+    MAX_KNOWN_PLAYERS,
+    MAX_NAME_CHARS,
+    MAX_SECOND_TOKENS,
+    KnownPlayers,
+    player_token,
+)
 
 from .samples import ANN, BEN
 
@@ -87,3 +93,15 @@ def test_second_player_with_a_quote_in_the_name_is_a_player_only_as_long_as_the_
     assert known.second_token(text, ANN) == player_token('a" b', 2, "[U:1:102]", "TERRORIST")
     known.learn(player_token("Ben", 2, "[U:1:102]", "CT"))
     assert known.second_token(text, ANN) is None
+
+
+def test_players_with_names_that_are_too_long_are_not_kept() -> None:
+    known = KnownPlayers()
+    for number in range(3):
+        name = f"{number}" + "x" * MAX_NAME_CHARS
+        known.learn(player_token(name, number, f"[U:1:{number + 1}]", "CT"))
+        second = known.second_token(f"{name}<{number}><[U:1:{number + 1}]><CT>", player_token("a", 1, "[U:1:9]", "CT"))
+        assert second is not None
+        assert second.name == name
+    assert known == KnownPlayers()
+    assert player_token("y" * 4000, 1, "BOT", "CT").player_id == "BOT:" + "y" * MAX_NAME_CHARS

@@ -16,6 +16,7 @@
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
+# - A match whose server logs ten times as many kills as its settings allow is canceled.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
 from __future__ import annotations
@@ -79,11 +80,7 @@ class Match(MatchAlarms, kw_only=True):
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
         """Apply an event and return the resulting effects."""
         if type(event) in COMBAT_EVENTS:
-            if self.phase is MatchPhase.LIVE:
-                self.current_map.apply_combat(event)
-                for found in self.watch.apply(event):
-                    self._add_detection(found)
-            return []
+            return self._apply_combat(event, now_ms) if self.phase is MatchPhase.LIVE else []
         if self.phase is MatchPhase.OVER or isinstance(event, ShotsCounted):
             self._apply_late(event)
             return []
@@ -127,6 +124,13 @@ class Match(MatchAlarms, kw_only=True):
     def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
         """Cancel the match, unless it has already ended."""
         return self._cancel(CancelMatch(reason), now_ms)
+
+    def _apply_combat(self, event: GameEvent, now_ms: int) -> list[Effect]:
+        if self.current_map.apply_combat(event):
+            return self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, now_ms)
+        for found in self.watch.apply(event):
+            self._add_detection(found)
+        return []
 
     # --- events -------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from matchpod.core.events import (
     SidesSwapped,
     Unpaused,
 )
+from matchpod.core.match.detail_limits import max_kills
 from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER, Ledger, RoundPhase
 
@@ -93,7 +94,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return cls(
             number=number,
             name=map_name(settings, number),
-            ledger=Ledger(settings.is_free_for_all, has_respawns=is_deathmatch),
+            ledger=Ledger(settings.is_free_for_all, has_respawns=is_deathmatch, max_kills=max_kills(settings)),
             is_scored=not is_deathmatch,
         )
 
@@ -149,11 +150,16 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         if isinstance(event, MvpNamed):
             self.apply(event)
 
-    def apply_combat(self, event: GameEvent) -> None:
-        """Apply one of COMBAT_EVENTS: a fast path, since they are most of the events and affect statistics only."""
-        if self.status is MapStatus.LIVE:
-            self.last_event_at_ms = max(event.at_ms, self.last_event_at_ms or event.at_ms)
-            self.ledger.apply(event)
+    def apply_combat(self, event: GameEvent) -> bool:
+        """Apply one of COMBAT_EVENTS: a fast path, since they are most of the events and affect statistics only.
+
+        Return True if the server floods the map with kills.
+        """
+        if self.status is not MapStatus.LIVE:
+            return False
+        self.last_event_at_ms = max(event.at_ms, self.last_event_at_ms or event.at_ms)
+        self.ledger.apply(event)
+        return self.ledger.is_flooded
 
     def remember_name(self, player_id: PlayerId, name: str) -> None:
         """Store the latest name of a human player."""

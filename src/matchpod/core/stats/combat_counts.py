@@ -15,6 +15,9 @@ from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord
 
 FULL_HEALTH: Final = 100
 
+MAX_TRACKED: Final = 1024
+"""Players whose health is known: far more than a server has, but ids may be forged. When full, all are dropped."""
+
 _THROWN: Final = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
 """The counter of each grenade type."""
 
@@ -31,6 +34,10 @@ class Play(Protocol):
         """Return the open round, or open one."""
         ...
 
+    def count_fall(self) -> None:
+        """Count a kill or death of the map."""
+        ...
+
 
 def count_damage(play: Play, event: ev.Damage) -> None:
     """Count the damage of a hit, and follow the health of its victim."""
@@ -40,8 +47,10 @@ def count_damage(play: Play, event: ev.Damage) -> None:
     if before <= 0 and (event.health > 0 or event.at_ms != play.died_at_ms.get(victim)):
         before = FULL_HEALTH
     play.health[victim] = event.health
+    if len(play.health) > MAX_TRACKED:
+        play.health.clear()
     if event.health <= 0:
-        play.died_at_ms[victim] = event.at_ms
+        _set_dead(play, victim, event.at_ms)
     if not event.is_enemy:
         return
     record, attacker = play.record(), event.attacker
@@ -57,8 +66,8 @@ def count_damage(play: Play, event: ev.Damage) -> None:
 def count_kill(play: Play, event: ev.Kill) -> None:
     """Count a kill."""
     record, killer, weapon = play.record(), event.killer, event.weapon
-    play.health[event.victim] = 0
-    play.died_at_ms[event.victim] = event.at_ms
+    play.count_fall()
+    _set_dead(play, event.victim, event.at_ms)
     record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))
     counts = record.counts(killer)
     if not event.is_enemy:
@@ -69,8 +78,7 @@ def count_kill(play: Play, event: ev.Kill) -> None:
     counts.pistol_kills += weapon in PISTOLS
     counts.sniper_kills += weapon in SNIPERS
     counts.knife_kills += is_knife(weapon)
-    weapons = record.weapon_kills.setdefault(killer, {})
-    weapons[weapon] = weapons.get(weapon, 0) + 1
+    record.add_weapon_kill(killer, weapon)
 
 
 def count_death(play: Play, event: ev.Death) -> None:
@@ -83,8 +91,8 @@ def count_death(play: Play, event: ev.Death) -> None:
     if record.is_out(player_id):
         record.kill_leaver(event.at_ms, player_id, event.cause)
         return
-    play.health[player_id] = 0
-    play.died_at_ms[player_id] = event.at_ms
+    play.count_fall()
+    _set_dead(play, player_id, event.at_ms)
     helper = record.helper_against(player_id) if event.cause in UTILITY else None
     is_death = not (event.cause == ev.BOMB and record.is_decided)
     record.add_fall(Fall(event.at_ms, player_id, is_death=is_death, weapon=event.cause, helper=helper))
@@ -160,6 +168,14 @@ def health_lost(damage: int, before: int, after: int) -> int:
     if after > before:  # the victim had more health than recorded; only the logged damage is known
         return damage
     return min(damage + 1, before - after)
+
+
+def _set_dead(play: Play, player_id: PlayerId, at_ms: int) -> None:
+    if len(play.died_at_ms) > MAX_TRACKED:
+        play.died_at_ms.clear()
+        play.health.clear()
+    play.health[player_id] = 0
+    play.died_at_ms[player_id] = at_ms
 
 
 def _counts(play: Play, player_id: PlayerId) -> PlayerRound:

@@ -18,7 +18,7 @@ from matchpod.core.stats import combat_counts, crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
 from matchpod.core.stats.mvps import MvpReports
 from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, rows_of, sum_rounds
-from matchpod.core.stats.round_record import RoundRecord, Shots
+from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
 # Missing rounds are recorded below this number, which no map reaches: a larger one must not create a long list.
@@ -27,6 +27,13 @@ MAX_ROUND_NUMBER = 500
 # Suicides this shortly before a restore do not count: the restore itself kills all players in the same tick, before it
 # is logged. Log files have timestamps in whole seconds, and the tick may span two of them.
 RESTORE_MOMENT_MS = 1000
+
+
+MIN_KILLS = 20_000
+"""Kills and deaths that are kept of a map at least, whatever its settings are."""
+
+FLOOD_FACTOR = 10
+"""A map with this many times as many kills as it may have is no match: its server floods the log."""
 
 
 class RoundPhase(StrEnum):
@@ -59,6 +66,14 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """A backup was restored: the game's totals of damage still contain the dropped rounds."""
     may_lack_end: bool = False
     """Rounds may have been played after the last record."""
+    max_kills: int = MIN_KILLS
+    """How many kills and deaths are kept one by one."""
+    kills: int = 0
+    """How many there were, also those that are not kept."""
+    rows: int = 0
+    """The rows of all rounds but the open one, also those that are not kept."""
+    is_flooded: bool = False
+    """There are FLOOD_FACTOR times as many kills as may be."""
 
     def apply(self, event: ev.Event) -> None:
         """Apply an event; events without effect on statistics are ignored."""
@@ -70,7 +85,18 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     @property
     def is_complete(self) -> bool:
         """False if data of a played round is missing."""
-        return not self.missing_rounds and not self.torn_rounds
+        return not self.missing_rounds and not self.torn_rounds and not self.is_cut
+
+    @property
+    def is_cut(self) -> bool:
+        """True if there is more detail than is kept."""
+        rows = self.rows if self.open_round is None else self.rows + self.open_round.rows
+        return rows > MAX_ROWS or not self.keeps_kills
+
+    @property
+    def keeps_kills(self) -> bool:
+        """True if the newest kill or death is one of those that are kept."""
+        return self.kills <= self.max_kills
 
     def lines(self) -> list[PlayerLine]:
         """Return the totals of all players including the open round, most kills first."""
@@ -107,10 +133,21 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         """Return the open round, or open one (in a deathmatch, or if the round start was lost)."""
         return self.open_round or self._open(self._last_number() + 1)
 
+    def count_fall(self) -> None:
+        """Count a kill or death of the map."""
+        self.kills += 1
+        if self.kills > FLOOD_FACTOR * self.max_kills:
+            self.is_flooded = True
+
     # --- the flow of a map --------------------------------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive) -> None:
-        fresh = Ledger(is_free_for_all=self.is_free_for_all, has_respawns=self.has_respawns, phase=RoundPhase.LIVE)
+        fresh = Ledger(
+            is_free_for_all=self.is_free_for_all,
+            has_respawns=self.has_respawns,
+            phase=RoundPhase.LIVE,
+            max_kills=self.max_kills,
+        )
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
         self._mark_missing_before(event.rounds_played + 1)
@@ -176,7 +213,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _open(self, number: int) -> RoundRecord:
         self._mark_missing_before(number)
-        self.open_round = RoundRecord(number, has_respawns=self.has_respawns or self.is_free_for_all)
+        has_respawns = self.has_respawns or self.is_free_for_all
+        self.open_round = RoundRecord(number, has_respawns=has_respawns, max_rows=max(0, MAX_ROWS - self.rows), rows=1)
         return self.open_round
 
     def _close(self, *, is_loss: bool = True) -> None:
@@ -187,8 +225,10 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if is_loss and not record.is_decided:
             self._mark_torn()
         self.open_round = None
-        compute_totals(record)
-        self.rounds.append(record)
+        if self.rows < MAX_ROWS:
+            compute_totals(record)
+            self.rounds.append(record)
+        self.rows += record.rows
 
     def _drop_after(self, number: int) -> None:
         self.open_round = None
@@ -213,6 +253,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         """Record that lines of a round are lost: of the open one, or else of the next."""
         if number is None:
             number = self._last_number() + 1 if self.open_round is None else self.open_round.number
+        number = min(number, MAX_ROUND_NUMBER)
         if number not in self.torn_rounds:
             self.torn_rounds.append(number)
         self.mvps.forget()

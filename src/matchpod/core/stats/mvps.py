@@ -17,6 +17,9 @@ import msgspec
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.round_record import RoundRecord
 
+MAX_PLAYERS: Final = 256
+"""Most players whose totals are kept of a round: four full servers; ids may be forged."""
+
 _NEVER: Final = -1
 
 
@@ -40,7 +43,9 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
 
     def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
         """Store a total that the plugin reported at the end of this round."""
-        self.plugin.setdefault(number, {})[player_id] = total
+        totals = self.plugin.setdefault(number, {})
+        if player_id in totals or len(totals) < MAX_PLAYERS:
+            totals[player_id] = total
 
     def drop_after(self, number: int) -> None:
         """Drop the reports of all rounds after this one, which are played again."""
@@ -52,6 +57,8 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
         """Drop all reports because log lines were lost after them; their totals remain as the newest ones."""
         for number in sorted(self.game.keys() | self.plugin.keys()):
             self.stale |= self.plugin.get(number, {}) | self.game.get(number, {})
+        if len(self.stale) > MAX_PLAYERS:
+            self.stale.clear()
         self.game, self.plugin, self.is_whole = {}, {}, False
 
     def counts(self, rounds: Sequence[RoundRecord], players: Collection[PlayerId]) -> dict[PlayerId, MvpCount]:

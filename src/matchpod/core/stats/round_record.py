@@ -15,6 +15,10 @@ from matchpod.core.stats.player_round import PlayerRound
 MAX_FALLS = 128
 """Most falls of a round, and players in its damage. A server has at most 64 players; ids may be forged."""
 
+MAX_ROWS = 80_000
+"""Most rows of a map: players of a round, with weapons, victims, falls and money. 32 players who play rounds for six
+hours have 60,000, a day of deathmatch with a thousand guests 20,000. A row takes up to half a kilobyte."""
+
 ASSIST_DAMAGE = 40
 """Damage that gives an assist if the victim then dies by their own grenade."""
 
@@ -91,6 +95,9 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     has_money_lines: bool = False
     # The game printed its own statistics after this round.
     has_game_counts: bool = False
+    # How many rows there may be, and how many there would be: others are not kept.
+    max_rows: int = MAX_ROWS
+    rows: int = 0
 
     def start(self, event: RoundStarted) -> None:
         """Start the round with its line-ups, at the end of freeze time."""
@@ -122,22 +129,34 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:
-        """Return the player's counters, created on first use."""
+        """Return the player's counters, created on first use; not kept if there are too many rows."""
         counts = self.players.get(player_id)
         if counts is None:
-            counts = self.players[player_id] = PlayerRound()
+            counts = PlayerRound()
+            if self._add_row():
+                self.players[player_id] = counts
         return counts
+
+    def add_weapon_kill(self, killer: PlayerId, weapon: str) -> None:
+        """Count a kill of an enemy by its weapon."""
+        weapons = self.weapon_kills.get(killer)
+        if weapons is not None and weapon in weapons:
+            weapons[weapon] += 1
+        elif self._add_row():
+            self.weapon_kills.setdefault(killer, {})[weapon] = 1
+
+    def _add_row(self) -> bool:
+        """Count a row; False if there are too many to keep it."""
+        self.rows += 1
+        return self.rows <= self.max_rows
 
     def add_damage(self, attacker: PlayerId, victim: PlayerId, lost: int) -> None:
         """Add to the damage of one player to another."""
         victims = self.damage_to.get(attacker)
-        if victims is None:
-            if len(self.damage_to) < MAX_FALLS:
-                self.damage_to[attacker] = {victim: lost}
-        elif victim in victims:
+        if victims is not None and victim in victims:
             victims[victim] += lost
-        else:
-            victims[victim] = lost
+        elif (victims is not None or len(self.damage_to) < MAX_FALLS) and self._add_row():
+            self.damage_to.setdefault(attacker, {})[victim] = lost
 
     def helper_against(self, victim: PlayerId) -> PlayerId | None:
         """Return the enemy on the server who did most damage to a player, if it is enough for an assist.
@@ -155,6 +174,10 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
 
     def count_economy(self, event: EconomyCounted) -> None:
         """Set money and equipment; each event has all that is known so far."""
+        before = len(self.money) + len(self.spent) + len(self.equipment)
+        self.rows += len(event.money) + len(event.spent) + len(event.equipment) - before
+        if self.rows > self.max_rows:
+            return
         self.money, self.spent, self.equipment = event.money, event.spent, event.equipment
         self.has_money_lines = event.has_money_lines
 
@@ -182,7 +205,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
 
     def add_fall(self, fall: Fall) -> None:
         """Record a fall; a second death of a player proves that players respawn, so falls are no longer stored."""
-        if len(self.falls) >= MAX_FALLS:
+        if not self.has_respawns and (len(self.falls) >= MAX_FALLS or not self._add_row()):
             self._stop_storing_falls()
         if fall.is_death:
             counts = self.counts(fall.victim)

@@ -77,6 +77,8 @@ def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
     """Add a kill."""
     # Half of all items are kills, so this skips the helper methods.
     played = match.maps[-1]
+    if not played.ledger.keeps_kills:
+        return
     kill = items.KillItem(
         seq=timeline.seqs.get(played.number, 0) + 1,
         timestamp=timeline.stamp.text(match.times.ours(event.at_ms)),
@@ -99,8 +101,9 @@ def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
 def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
     """Add a death without a killer, and the assist of the player who caused it."""
     # The ledger has applied the event: a death in freeze time, or of a player who is out, does not count.
-    record, death = match.maps[-1].ledger.open_round, (event.at_ms, event.player_id)
-    if record is None or death == timeline.last_death:
+    ledger, death = match.maps[-1].ledger, (event.at_ms, event.player_id)
+    record = ledger.open_round
+    if record is None or death == timeline.last_death or not ledger.keeps_kills:
         return
     fall = record.death_by(event.cause, *death)
     if record.has_respawns or fall is not None:
@@ -116,7 +119,8 @@ def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
 
 def add_assist(timeline: TimelineWriter, event: ev.Assist, match: Match) -> None:
     """Add an assist."""
-    if event.is_enemy:  # damage to a teammate who was then killed is no assist
+    # Damage to a teammate who was then killed is no assist.
+    if event.is_enemy and match.maps[-1].ledger.keeps_kills:
         number, head = timeline.head_in_play(event, match)
         player, victim = timeline.fighter(match, event.player_id), timeline.fighter(match, event.victim)
         timeline.add(number, items.AssistItem(**head, player=player, victim=victim, flash=event.is_flash))

@@ -12,6 +12,7 @@ import msgspec
 from cs2_protocol.game import PlayerId, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.iso_dates import LAST_MS, iso_time
+from matchpod.core.match.detail_limits import MIN_ITEMS
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.views import timeline_items as items
@@ -19,9 +20,6 @@ from matchpod.core.views.result import player_name
 from matchpod.core.views.result_shapes import Score
 from matchpod.core.views.shown_text import person_of
 from matchpod.core.views.timeline_items import Person, TimelineItem
-
-MAX_ITEMS: Final = 100_000
-"""Most items per map: a day of deathmatch with 20 players. Later ones are dropped, except the end of the map."""
 
 MAX_PEOPLE: Final = 256
 """Size limit of the cache of persons: four full servers."""
@@ -80,6 +78,8 @@ class TimelineWriter(msgspec.Struct):
     people: dict[PlayerId, Person] = {}
     """Cache of persons in combat items; cleared by any event that may change a name or team."""
     stamp: Stamp = msgspec.field(default_factory=Stamp)
+    max_items: int = MIN_ITEMS
+    """Most items per map. Later ones are dropped, except the end of the map."""
 
     def drain(self) -> list[MapItem]:
         """Return the pending items and clear the list."""
@@ -124,7 +124,7 @@ class TimelineWriter(msgspec.Struct):
 
     def add(self, map_number: int, item: TimelineItem) -> None:
         """Add an item, unless its map has too many."""
-        if item.seq <= MAX_ITEMS or type(item) is items.MapEndItem:
+        if item.seq <= self.max_items or type(item) is items.MapEndItem:
             self.seqs[map_number] = item.seq
             self.waiting.append(MapItem(map_number, item))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_protocol.game import PlayerId, Team
-from matchpod.core.stats.mvps import MvpCount, MvpReports
+from matchpod.core.stats.mvps import MAX_PLAYERS, MvpCount, MvpReports
 from matchpod.core.stats.round_record import RoundRecord
 from tests.effort import examples
 from tests.unit.core.stats.event_builder import ANNA, BEN, CARL, TEAM1, TEAM2, XENA, round_decided, round_started
@@ -147,3 +147,16 @@ def test_known_totals_are_right_no_matter_which_reports_are_lost(data: st.DataOb
             reports.count_by_plugin(number, who, (totals if kind == "plugin" else before)[who])
     found = complete(reports, rounds)
     assert found == {who: totals[who] for who in found}
+
+
+def test_totals_of_forged_players_are_bounded() -> None:
+    reports = MvpReports()
+    for number in range(2 * MAX_PLAYERS):
+        reports.count_by_plugin(1, f"forged {number}", 1)
+        reports.count_by_plugin(1, "forged 0", number)
+    assert len(reports.plugin[1]) == MAX_PLAYERS
+    assert reports.plugin[1]["forged 0"] == 2 * MAX_PLAYERS - 1
+    for number in range(5):
+        reports.game[number] = {f"{number} {player}": 1 for player in range(100)}
+        reports.forget()
+        assert len(reports.stale) <= MAX_PLAYERS

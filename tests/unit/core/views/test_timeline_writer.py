@@ -7,9 +7,10 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod.core.iso_dates import LAST_MS
+from matchpod.core.match.detail_limits import MIN_ITEMS
 from matchpod.core.views.timeline import Timeline
 from matchpod.core.views.timeline_items import Person
-from matchpod.core.views.timeline_writer import MAX_ITEMS, MAX_PEOPLE, Stamp
+from matchpod.core.views.timeline_writer import MAX_PEOPLE, Stamp
 from tests.unit.core.match_driver import ANN, BEN, open_match
 from tests.unit.core.timeline_driver import TimelineDriver, seqs, timeline_duel
 
@@ -20,12 +21,12 @@ ANONYMOUS = Person(steam_id=None, name="", team=None)
 
 def test_only_the_end_of_a_map_is_added_after_the_item_limit() -> None:
     driver = timeline_duel()
-    driver.timeline.renumber(1, MAX_ITEMS - 5)
+    driver.timeline.renumber(1, MIN_ITEMS - 5)
     for _ in range(10):
         driver.kill()
     driver.end_map()
     assert driver.types()[3:] == ["kill", "kill", "map_end"]
-    assert seqs(driver)[3:] == [MAX_ITEMS - 1, MAX_ITEMS, MAX_ITEMS + 1]
+    assert seqs(driver)[3:] == [MIN_ITEMS - 1, MIN_ITEMS, MIN_ITEMS + 1]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ MAX_KNOWN_PLAYERS = 512
 MAX_SECOND_TOKENS = 4096
 """Most second players kept. When full, all are dropped."""
 
+MAX_NAME_CHARS = 256
+"""Players with longer names are not kept, and bots are known by this many characters: names have at most 127 bytes."""
+
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
 _PENDING_IDS = frozenset(("STEAM_ID_PENDING", "<none>"))
@@ -69,7 +72,7 @@ _SIDES = {"CT": Side.CT, "TERRORIST": Side.T}
 
 def _player_id(name: str, steam_id: str) -> PlayerId:
     if steam_id == "BOT":
-        return f"BOT:{name}"
+        return f"BOT:{name[:MAX_NAME_CHARS]}"
     return to_id64(steam_id) or ""
 
 
@@ -92,6 +95,8 @@ class KnownPlayers(msgspec.Struct):
 
     def learn(self, token: PlayerToken) -> None:
         """Add a player, or the new name of one, from a line with a single reading."""
+        if len(token.name) > MAX_NAME_CHARS:
+            return
         if not self.knows(token):
             if token.identity in self.players:
                 self._forget(token.identity)
@@ -130,8 +135,8 @@ class KnownPlayers(msgspec.Struct):
             if '"' in token.name and not self.knows(token) and not is_like_first:
                 return None  # part of another line, not a name: a player with such a name would be known
             if token.player_id:
-                if '"' in token.name:
-                    return token  # not cached: it is a player only as long as this is the latest name
+                if '"' in token.name or len(token.name) > MAX_NAME_CHARS:
+                    return token  # not cached: with quotes it is a player only as long as this is the latest name
                 if len(self.second_tokens) >= MAX_SECOND_TOKENS:
                     self.second_tokens.clear()
                 self.second_tokens[text] = token
