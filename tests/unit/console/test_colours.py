@@ -98,3 +98,9 @@ def test_teams_differ_by_more_than_a_colour() -> None:
     bars = {selector: body for selector, body in rules(SHEETS["charts.css"]) if ".bar.team" in selector}
     assert "stroke" not in bars[".drawing .bar.team1"]
     assert "stroke" in bars[".drawing .bar.team2"]
+
+
+def test_charts_use_colours_of_the_main_sheet_and_load_nothing() -> None:
+    variables = {"ink", "muted", "line", "surface", "team1", "team2", "ct", "t", "good", "bad", "accent"}
+    assert set(re.findall(r"var\(--([a-z0-9]+)\)", SHEETS["charts.css"])) <= variables
+    assert not re.search(r"#[0-9a-f]{3,8}\b|\brgba?\(|\bhsla?\(|url\(|@import", SHEETS["charts.css"])

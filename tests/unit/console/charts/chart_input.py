@@ -33,7 +33,8 @@ HOSTILE_NAMES = (
     "",
     "\x00\x08\ud800\ufffe",
 )
-TIME = "2026-03-14T20:00:00.000Z"
+START = "2026-03-14T20:00:00.000Z"
+SVG = {"": "", "svg": "http://www.w3.org/2000/svg"}
 _FORBIDDEN = re.compile(r"[\u202a-\u202e\u2066-\u2069\x00-\x08\ud800-\udfff]")
 
 
@@ -106,7 +107,7 @@ def open_round(number: int = 1, side: Side = Side.CT) -> StoredRound:
 def kill(killer: Person, victim: Person, *, round_number: int | None = 1, team_kill: bool = False) -> KillItem:
     return KillItem(
         seq=1,
-        timestamp=TIME,
+        timestamp=START,
         round_number=round_number,
         killer=killer,
         victim=victim,
@@ -145,5 +146,5 @@ def check(chart: Markup) -> ElementTree.Element:
 
 def texts(tree: ElementTree.Element, path: str) -> list[str]:
     """Return the text of the elements at an XPath, without the tags inside; SVG needs no namespace."""
-    found = tree.findall(path, {"": "", "svg": "http://www.w3.org/2000/svg"})
+    found = tree.findall(path, SVG)
     return [" ".join("".join(element.itertext()).split()) for element in found]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cs2_protocol.game import Side, Team
 from matchpod.console.charts.economy import economy
 from matchpod.core.stats.buy_types import BuyType
-from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, make_map, make_round, make_team, texts
+from tests.unit.console.charts.chart_input import SVG, check, make_round, make_team, texts
 
-SVG = {"svg": "http://www.w3.org/2000/svg"}
 UNKNOWN = make_team(Side.T, value=None, buy=None)
 
 
@@ -39,23 +36,3 @@ def test_zero_is_not_missing() -> None:
 def test_winner_without_a_value_is_marked() -> None:
     tree = check(economy([make_round(1, Team.TEAM2, team2=UNKNOWN)], "Red", "Blue"))
     assert any(text.startswith("✓Round 1, Blue") for text in texts(tree, ".//svg:text"))
-
-
-def test_bars_stay_inside_the_drawing() -> None:
-    rich = make_team(Side.CT, value=90000)
-    tree = check(economy([*make_map(40), make_round(41, team1=rich, team2=rich)], "Red", "Blue"))
-    (drawing,) = tree.findall(".//svg:svg", SVG)
-    for bar in tree.findall(".//svg:rect", SVG):
-        x, y, width, height = (float(bar.get(key, "")) for key in ("x", "y", "width", "height"))
-        assert 0 <= x <= x + width <= float(drawing.get("width", ""))
-        assert 0 <= y <= y + height <= float(drawing.get("height", ""))
-
-
-def test_nothing_is_drawn_without_values() -> None:
-    for rounds in ([], [make_round(1, team1=UNKNOWN, team2=UNKNOWN)]):
-        assert texts(check(economy(rounds, "Red", "Blue")), "p") == ["The log has no equipment values."]
-
-
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_are_escaped(name: str) -> None:
-    check(economy(make_map(3), name, name))

@@ -1,16 +1,27 @@
-"""Who killed whom."""
+"""Who killed or damaged whom."""
 
 from __future__ import annotations
 
-import pytest
-
-from cs2_protocol.game import Team
-from matchpod.console.charts.matrices import HEAT_STEPS, counted_kills, heat, kill_matrix
+from matchpod.console.charts.matrices import HEAT_STEPS, counted_kills, damage_pairs, heat, kill_matrix
 from matchpod.console.charts.parts import MAX_PLAYERS
 from matchpod.core.views.timeline_items import MapLiveItem, Person, RoundRestoredItem
-from tests.unit.console.charts.chart_input import ANN, BEN, BOT, CID, HOSTILE_NAMES, TIME, UNLISTED, check, kill, texts
+from tests.unit.console.charts.chart_input import (
+    ANN,
+    BEN,
+    BOT,
+    CID,
+    START,
+    UNLISTED,
+    check,
+    kill,
+    make_player,
+    make_round,
+    texts,
+)
 
-LIVE = MapLiveItem(seq=1, timestamp=TIME, round_number=None, map_name="de_nuke", team1_side=None, score=None)
+LIVE = MapLiveItem(seq=1, timestamp=START, round_number=None, map_name="de_nuke", team1_side=None, score=None)
+PLAYERS = make_player(ANN), make_player(BEN)
+A, B = (one.steam_id for one in PLAYERS)
 
 
 def rows_of(*kills: tuple[Person, Person]) -> list[list[str]]:
@@ -45,7 +56,7 @@ def test_free_for_all_has_no_teams() -> None:
 
 
 def test_kills_of_dropped_rounds_do_not_count() -> None:
-    restored = RoundRestoredItem(seq=1, timestamp=TIME, round_number=1, rounds_kept=1, score=None)
+    restored = RoundRestoredItem(seq=1, timestamp=START, round_number=1, rounds_kept=1, score=None)
     kills = [kill(ANN, BEN, round_number=number) for number in (1, 2, 2)]
     assert counted_kills([LIVE, kills[0], kills[1], restored, kills[2]]) == [kills[0], kills[2]]
 
@@ -67,16 +78,34 @@ def test_table_of_a_crowd_is_limited() -> None:
     assert texts(tree, ".//tfoot/tr/td")[-1] == str(MAX_PLAYERS - 1)
 
 
-def test_nothing_is_drawn_without_kills() -> None:
-    assert texts(check(kill_matrix([LIVE], "Red", "Blue")), "p") == ["No kills yet."]
-
-
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_are_escaped(name: str) -> None:
-    check(kill_matrix([kill(Person(steam_id="1", name=name, team=Team.TEAM1), BEN)], name, name))
-    check(kill_matrix([kill(Person(steam_id=None, name=name, team=Team.TEAM1), BEN)], name, name))
-
-
 def test_shades_follow_the_highest_number() -> None:
     assert [heat(value, 10) for value in (0, 1, 2, 3, 5, 9, 10)] == [0, 1, 1, 2, 3, 5, HEAT_STEPS]
     assert heat(1, 1) == HEAT_STEPS
+
+
+def test_damage_is_summed_over_rounds() -> None:
+    rounds = [make_round(number, players=PLAYERS, damage_pairs=((A, B, 60), (B, A, 27))) for number in (1, 2)]
+    tree = check(damage_pairs(rounds, "Red", "Blue"))
+    assert [texts(row, "*") for row in tree.findall(".//tbody/tr")] == [
+        ["Ann", "", "120", "120"],
+        ["Ben", "54", "", "54"],
+    ]
+    assert texts(tree, ".//tfoot/tr/*") == ["Taken", "54", "120", "174"]
+    assert [cell.get("class") for cell in tree.findall(".//tbody/tr/td[1]")] == ["mate first", "heat3 first"]
+
+
+def test_bots_and_unlisted_players_share_a_column() -> None:
+    tree = check(damage_pairs([make_round(players=PLAYERS, damage_pairs=((A, None, 50),))], "Red", "Blue"))
+    assert texts(tree, ".//thead/tr[2]/th") == ["Attacker", "Ann", "Ben", "bots, unlisted", "Dealt"]
+    assert texts(tree, ".//tbody[1]/tr[1]/*") == ["Ann", "", "0", "50", "50"]
+
+
+def test_player_without_a_name_has_their_id() -> None:
+    assert texts(check(damage_pairs([make_round(damage_pairs=((A, B, 5),))], "Red", "Blue")), ".//tbody//bdi") == [A, B]
+
+
+def test_damage_of_a_crowd_is_limited() -> None:
+    pairs = tuple((str(number), "0", number) for number in range(1, MAX_PLAYERS + 2))
+    tree = check(damage_pairs([make_round(damage_pairs=((("0", "1", 900)), *pairs))], "Red", "Blue"))
+    assert len(tree.findall(".//tbody/tr")) == MAX_PLAYERS
+    assert texts(tree, "p") == ["2 players with less damage not shown or counted."]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from matchpod.console.charts.opening_duels import opening_duels
-from matchpod.core.views.timeline_items import Person
 from tests.unit.console.charts.chart_input import (
     ANN,
     BEN,
     BOT,
     CID,
-    HOSTILE_NAMES,
     UNLISTED,
     check,
     make_player,
@@ -42,13 +38,3 @@ def test_player_without_a_first_fight_is_listed() -> None:
 def test_bots_and_unlisted_players_are_listed() -> None:
     tree = check(opening_duels([make_round(first_kill=(BOT, UNLISTED))], "Red", "Blue"))
     assert texts(tree, ".//tbody/tr/th") == ["Kao (bot)", "unlisted players"]
-
-
-def test_nothing_is_drawn_without_a_first_kill() -> None:
-    for rounds in ([], [make_round(players=(make_player(ANN),))]):
-        assert texts(check(opening_duels(rounds, "Red", "Blue")), "p") == ["No first kills yet."]
-
-
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_are_escaped(name: str) -> None:
-    check(opening_duels([make_round(first_kill=(Person(steam_id="1", name=name, team=None), BEN))], name, name))

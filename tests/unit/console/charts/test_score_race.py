@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cs2_protocol.game import Team
 from matchpod.console.charts.score_race import score_race
-from tests.unit.console.charts.chart_input import HOSTILE_NAMES, check, make_map, make_round, open_round, texts
+from tests.unit.console.charts.chart_input import SVG, check, make_round, open_round, texts
 
 ROUNDS = (
     make_round(1, Team.TEAM1, score=(1, 0)),
@@ -22,7 +20,7 @@ def test_numbers_are_also_a_table() -> None:
 
 
 def test_bars_go_up_for_the_first_team_and_down_for_the_second() -> None:
-    up, down = check(score_race(ROUNDS, "Red", "Blue")).findall(".//svg:rect", {"svg": "http://www.w3.org/2000/svg"})
+    up, down = check(score_race(ROUNDS, "Red", "Blue")).findall(".//svg:rect", SVG)
     assert (up.get("class"), down.get("class")) == ("bar team1", "bar team2")
     assert float(up.get("y", "")) + float(up.get("height", "")) == float(down.get("y", ""))
     assert texts(up, "*") == ["Round 1: 1:0, Red ahead by 1"]
@@ -32,20 +30,3 @@ def test_round_without_a_score_has_a_dash_and_no_bar() -> None:
     tree = check(score_race(ROUNDS, "Red", "Blue"))
     assert "–Round 4: no score" in texts(tree, ".//svg:text")
     assert "0Round 2: 1:1, tied" in texts(tree, ".//svg:text")
-
-
-def test_long_map_fits_its_drawing() -> None:
-    tree = check(score_race(make_map(40), "Red", "Blue"))
-    width = float(tree.findall(".//svg:svg", {"svg": "http://www.w3.org/2000/svg"})[0].get("width", ""))
-    bars = tree.findall(".//svg:rect", {"svg": "http://www.w3.org/2000/svg"})
-    assert all(float(bar.get("x", "")) + float(bar.get("width", "")) <= width for bar in bars)
-
-
-@pytest.mark.parametrize("rounds", [(), (open_round(1),)])
-def test_nothing_is_drawn_without_a_score(rounds: tuple[()]) -> None:
-    assert texts(check(score_race(rounds, "Red", "Blue")), "p") == ["No score yet."]
-
-
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_are_escaped(name: str) -> None:
-    check(score_race(ROUNDS, name, name))
