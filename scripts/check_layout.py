@@ -1,7 +1,7 @@
 """Check the layout rules of the source: print every fault with its location, and exit 1 if there are any.
 
-It checks docstrings, names, functions, mirrored tests and machine paths; ruff checks style, import-linter imports. A
-long module is only a warning.
+It checks docstrings, names, functions, mirrored tests, imports of the packages and machine paths; ruff checks style,
+import-linter the other imports. A long module is only a warning.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ WITHOUT_OWN_TESTS = {
     "packages/cs2-protocol/src/cs2_protocol/game.py": "value types; covered by every test of lines",
 }
 
+OUTSIDE_PACKAGES = frozenset({"matchpod", "tests", "scripts"})
+"""What nothing below `packages` imports, tests included, so that each package can be taken out of this checkout."""
+
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
 """Paths that exist on one machine only and must not be referenced."""
 
@@ -63,6 +66,7 @@ def find_faults(root: Path) -> list[str]:
     """Return all faults of the checkout at `root`."""
     faults = [fault for path, module in source_modules(root) for fault in module_faults(module, path)]
     faults += mirror_faults(root)
+    faults += package_import_faults(root)
     faults += machine_path_faults(root, repository_files(root))
     return faults
 
@@ -123,6 +127,15 @@ def mirror_faults(root: Path) -> Iterator[str]:
                 yield f"{path}:1 has no test module {test.as_posix()}"
 
 
+def package_import_faults(root: Path) -> Iterator[str]:
+    """Yield the imports below `packages` of something that is not a package there."""
+    for module in sorted((root / "packages").rglob("*.py")):
+        path = module.relative_to(root).as_posix()
+        for line, name in _imports(module.read_text(encoding="utf-8")):
+            if name.partition(".")[0] in OUTSIDE_PACKAGES:
+                yield f"{path}:{line} imports {name}, which is not part of a package"
+
+
 def repository_files(root: Path) -> list[Path]:
     """Return all files that git tracks or does not ignore."""
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -152,6 +165,18 @@ def main(root: Path) -> int:
         print(fault)
     print(f"layout: {len(faults)} faults" if faults else "layout: no faults")
     return 1 if faults else 0
+
+
+def _imports(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield node.lineno, node.module
 
 
 def _line_count(node: ast.stmt) -> int:

@@ -25,8 +25,7 @@ from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from tests.chaos.report import heading, write_section
-from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
-from tests.corpus.test_false_positives import with_humans_for_bots
+from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log, with_humans_for_bots
 from tests.corpus_folder import corpus_dir
 from tests.unit.simulator.played_match import PlayedMatch, mode_settings
 

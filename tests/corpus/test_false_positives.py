@@ -20,8 +20,8 @@ from cs2_protocol.game import Side
 from matchpod.core.anticheat import blind_and_smoke, headshot_rate, kill_bursts
 from matchpod.core.anticheat.detectors import DETECTORS, Detectors
 from matchpod.core.anticheat.headshot_rate import BASE_PERCENT, MAX_CHANCE, chance_of
-from matchpod.core.events import CheatSuspected, GameEvent, Kill, MapEnded, MapLive
-from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log
+from matchpod.core.events import CheatSuspected, Kill, MapEnded, MapLive
+from tests.corpus.real_logs import COMPETITIVE, CSGO_LOGS, INFERNO, read_log, with_humans_for_bots
 from tests.effort import sized
 
 LOGS = (INFERNO, *CSGO_LOGS)
@@ -39,21 +39,6 @@ ONE_IN = 1_000
 
 
 read_once = cache(read_log)
-
-
-def human_id(player_id: str, ids: dict[str, str]) -> str:
-    return ids.setdefault(player_id, str(76561198100000000 + len(ids)))
-
-
-def with_humans_for_bots(events: list[GameEvent]) -> list[GameEvent]:
-    """Replace bots with humans, because the logs have few human kills."""
-    ids: dict[str, str] = {}
-    return [
-        replace(event, killer=human_id(event.killer, ids), victim=human_id(event.victim, ids))
-        if isinstance(event, Kill)
-        else event
-        for event in events
-    ]
 
 
 @pytest.mark.parametrize("log", LOGS)

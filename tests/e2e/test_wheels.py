@@ -17,7 +17,7 @@ from zipfile import ZipFile
 import pytest
 
 from gameserver_tests.process.wrapper_process import oldest_python
-from tests.rcon_client import RconClient
+from simulator_tests.rcon_client import RconClient
 from tests.unit.test_packages import FOLDERS, ROOT, project
 
 pytestmark = pytest.mark.soak

@@ -141,6 +141,21 @@ def test_module_of_a_pure_package_needs_a_test_at_the_mirrored_path(checkout: Pa
     ]
 
 
+def test_package_that_imports_the_service_or_its_tests_is_a_fault(checkout: Path) -> None:
+    write(checkout, "packages/cs2-simulator/src/cs2_simulator/play.py", GOOD + "from cs2_protocol import rcon\n")
+    write(checkout, "packages/cs2-simulator/simulator_tests/steps.py", "from .tests import one\nimport testsuite\n")
+    write(checkout, "packages/cs2-simulator/simulator_tests/test_play.py", "import os, matchpod.core\n")
+    write(
+        checkout,
+        "packages/cs2-simulator/simulator_tests/test_rcon.py",
+        "def f():\n    from tests.effort import seeds\n",
+    )
+    assert check_layout.find_faults(checkout) == [
+        "packages/cs2-simulator/simulator_tests/test_play.py:1 imports matchpod.core, which is not part of a package",
+        "packages/cs2-simulator/simulator_tests/test_rcon.py:2 imports tests.effort, which is not part of a package",
+    ]
+
+
 def test_listed_exemptions_need_no_test_module(checkout: Path) -> None:
     for module in check_layout.WITHOUT_OWN_TESTS:
         write(checkout, f"src/matchpod/{module}", GOOD)

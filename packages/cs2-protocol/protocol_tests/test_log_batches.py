@@ -29,7 +29,7 @@ from cs2_protocol.log_batches import (
     split_lines,
 )
 from cs2_protocol.recorded_posts import read_posts
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 FIRST = b"07/17/2026 - 18:14:24.251 - Loading map\n"
 SECOND = b"07/17/2026 - 18:24:00.020 - Loading map\n"

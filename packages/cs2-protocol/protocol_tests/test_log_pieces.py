@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import LogCursor, NewLines, read_post
 from cs2_protocol.log_pieces import MAX_PIECE_BYTES, split_post
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 LINE = b"L 03/14/2026 - 20:03:20: rcon from x\n"
 

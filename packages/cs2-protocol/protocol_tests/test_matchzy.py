@@ -24,7 +24,7 @@ from cs2_protocol.matchzy import (
     read_report,
     report_key,
 )
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 PLAYER = "76561197997837923"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cs2_protocol.log_batches import Gap, LogCursor, LogNotice, LogPost, MapLoad, NewLines, Restarted
 from cs2_protocol.post_order import HOLD_MS, MAX_HELD_BYTES, MAX_HELD_POSTS, HeldPosts, read_in_order
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 TIMES_MS = st.integers(0, HOLD_MS - 1)
 

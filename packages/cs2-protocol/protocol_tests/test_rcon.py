@@ -43,7 +43,7 @@ from cs2_protocol.rcon_frames import (
     RconProtocolError,
     encode_frame,
 )
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 from .test_rcon_frames import chunk_sizes, chunked, value
 

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_simulator.agenda import Agenda, ScheduledTask, Script
-from tests.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 
@@ -110,7 +109,7 @@ def test_cancelled_task_does_not_run() -> None:
     agenda, calls = _agenda()
     agenda.call_in(10, lambda: calls.append("x")).cancel()
     assert agenda.next_due_ms() is None
-    assert not run_next(agenda)
+    assert not agenda.run_next()
     assert calls == []
 
 
@@ -126,7 +125,7 @@ def test_run_next_runs_one_tick_only() -> None:
     agenda, calls = _agenda()
     agenda.call_in(100, lambda: calls.append("a"))
     agenda.call_in(200, lambda: calls.append("b"))
-    assert run_next(agenda)
+    assert agenda.run_next()
     assert calls == ["a"]
 
 

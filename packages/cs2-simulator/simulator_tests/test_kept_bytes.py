@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_simulator.kept_bytes import PACK_BYTES, KeptBytes
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 
 def filled(pieces: int, size: int) -> tuple[KeptBytes, bytes]:

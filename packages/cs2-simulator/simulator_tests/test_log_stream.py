@@ -26,7 +26,7 @@ from cs2_simulator.log_stream import (
     LogRequest,
     LogStream,
 )
-from tests.effort import examples
+from protocol_tests.effort import examples
 
 START_MS = parse_stamp("07/17/2026 - 18:14:24.000") or 0
 URL = "http://127.0.0.1:9090/log"

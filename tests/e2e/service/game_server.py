@@ -6,11 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from matchpod_gameserver.rcon import ask
 from tests.e2e.service.callback_receiver import CallbackReceiver
-from tests.rcon_client import RconClient
 
 _PLAYER = re.compile(rb'"[^"\n]*<[0-9]+><\[U:1:([0-9]+)\]><[^>\n]*>" ([^\n]*)')
 _FIRST_ID64 = 76561197960265728
+
+TIMEOUT_S = 120.0
+"""Time for one command, far more than any takes on a slow machine."""
 
 
 def execute(server: Mapping[str, Any], *commands: str) -> list[str]:
@@ -20,9 +23,7 @@ def execute(server: Mapping[str, Any], *commands: str) -> list[str]:
 
 def execute_at(port: int, password: str, *commands: str) -> list[str]:
     """Execute commands on the server at a port; return their output."""
-    with RconClient(port) as console:
-        assert console.log_in(password)
-        return [console.run(command) for command in commands]
+    return [ask(("127.0.0.1", port), password, command, TIMEOUT_S) for command in commands]
 
 
 class CapturedLog:

@@ -19,8 +19,8 @@ from cs2_protocol.log_clock import parse_stamp
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import match_commands
 from matchpod.cs2.match_reader import MatchReader
+from simulator_tests.rcon_client import ClosedError, RconClient
 from simulator_tests.wire.log_receiver import LogReceiver, Response, status
-from tests.rcon_client import ClosedError, RconClient
 
 PASSWORD = "sesame"
 TIMEOUT_S = 400.0

@@ -8,7 +8,6 @@ from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings
 from matchpod.cs2.match_reader import MatchReader
-from tests.agenda_steps import run_next
 from tests.unit.simulator.played_match import START_MS, PlayedMatch
 
 UNAVAILABLE = 503
@@ -54,7 +53,7 @@ class InterruptedMatch(PlayedMatch):
         if not self.is_down:
             super().step()
             return
-        if not run_next(self.machine.agenda):
+        if not self.machine.agenda.run_next():
             self.machine.agenda.run_until(self.now_ms + 1000)
         self.receive_posts()
 

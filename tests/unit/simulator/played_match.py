@@ -22,7 +22,6 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2 import match_commands
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.cs2.shots_report import ShotsReport, read_shots_report
-from tests.agenda_steps import run_next
 
 START_MS = 1_768_849_200_000
 LOG_URL = "http://127.0.0.1:9/log/token"
@@ -121,7 +120,7 @@ class PlayedMatch:
 
     def step(self) -> None:
         """Run the next tick with a task, or a second if there is none; then read log posts and apply a due deadline."""
-        if not run_next(self.machine.agenda):
+        if not self.machine.agenda.run_next():
             self.machine.agenda.run_until(self.now_ms + 1000)
         self.receive_posts()
         deadline_ms = self.reader.next_deadline_ms()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from cs2_protocol import matchzy
 from cs2_protocol.game import Side
 from cs2_simulator.plugin.match_file import MAP_SIDES
+from protocol_tests.effort import examples
 from simulator_tests.plugin.plugin_harness import PluginHarness, match
-from tests.effort import examples
 
 ROUNDS = st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(lambda score: score[0] != score[1])
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from cs2_simulator.wire.command_line import main
+from simulator_tests.rcon_client import RconClient
 from simulator_tests.wire.fake_machine import FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver
-from tests.rcon_client import RconClient
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180

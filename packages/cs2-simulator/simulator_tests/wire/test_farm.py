@@ -10,10 +10,10 @@ import pytest
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.wire.farm import Farm
 from cs2_simulator.wire.server import SimulatedServer
+from simulator_tests.rcon_client import RconClient
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver
 from simulator_tests.wire.loop_thread import LoopThread
-from tests.rcon_client import RconClient
 
 
 class FarmHarness:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cs2_simulator.wire.rcon_server import CLOSE_TIMEOUT_S, MAX_SESSIONS, UNREAD_S, RconServer
+from protocol_tests.effort import examples
+from simulator_tests.rcon_client import ClosedError, RconClient, packet
 from simulator_tests.wire.loop_thread import LoopThread
-from tests.effort import examples
-from tests.rcon_client import ClosedError, RconClient, packet
 
 PASSWORD = "open sesame"
 TOO_BIG = b"big 5000000"

@@ -16,10 +16,10 @@ from cs2_simulator.options import ServerOptions
 from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.pacer import Pacer
 from cs2_simulator.wire.server import MAX_LAG_S, MAX_REPORTS, STEP_MS, TICK_MS, SimulatedServer
+from simulator_tests.rcon_client import ClosedError, RconClient
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
 from simulator_tests.wire.log_receiver import LogReceiver, Response, status
 from simulator_tests.wire.loop_thread import TIMEOUT_S, DrivenLoop, LoopThread, turns
-from tests.rcon_client import ClosedError, RconClient
 
 START_MS = 1_700_000_000_000
 TOKEN = "0123456789abcdef"

@@ -17,7 +17,7 @@ from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import Outside
 from cs2_simulator.wire.farm import Farm
 from cs2_simulator.wire.server import SimulatedServer
-from tests.effort import sized
+from protocol_tests.effort import sized
 
 SERVERS = 20
 SPEED = 300.0

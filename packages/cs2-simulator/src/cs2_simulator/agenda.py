@@ -107,6 +107,14 @@ class Agenda:
             heappop(self._tasks)
         return None if not self._tasks else self._start_ms + self._tasks[0][0] * 1000 // TICKS_PER_S
 
+    def run_next(self) -> bool:
+        """Run the next tick that has a task. Return False if no task is scheduled."""
+        due_ms = self.next_due_ms()
+        if due_ms is None:
+            return False
+        self.run_until(due_ms + 1)  # `next_due_ms` is rounded down
+        return True
+
     def run_until(self, until_ms: int) -> None:
         """Advance the clock to this time and run all due tasks; stop early on `hold`. Time never goes back."""
         last_tick = (until_ms - self._start_ms) * TICKS_PER_S // 1000

@@ -17,7 +17,7 @@ import pytest
 from gameserver_tests.process.fake_sdk import NAME, FakeSdk
 from gameserver_tests.process.wrapper_process import SECRET, SIMULATE, TIMEOUT_S, Wrapper, free_ports, wait_until
 from matchpod_gameserver.password import bootstrap_password
-from tests.rcon_client import RconClient
+from simulator_tests.rcon_client import RconClient
 
 PROGRAM = os.environ.get("MATCHPOD_TEST_SDK_SERVER")
 pytestmark = pytest.mark.skipif(

@@ -33,7 +33,7 @@ from gameserver_tests.process.wrapper_process import (
 )
 from matchpod_gameserver.game import MAX_REFUSED
 from matchpod_gameserver.password import bootstrap_password
-from tests.rcon_client import RconClient
+from simulator_tests.rcon_client import RconClient
 
 STAND_IN = str(Path(__file__).parent / "stand_in_game.py")
 LOOKS = 15

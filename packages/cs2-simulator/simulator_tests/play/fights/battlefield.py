@@ -11,9 +11,10 @@ from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.economy import Economy
+from cs2_simulator.play.fights.round_play import RoundStyle
 from cs2_simulator.play.player import Participant, Player
+from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.variables import Variables
-from tests.agenda_steps import run_next
 
 START_MS = 1_768_848_936_000
 
@@ -103,7 +104,7 @@ class Battlefield:
 
         self.agenda.start(run_and_store())
         while not results:
-            assert run_next(self.agenda), "no plans left"
+            assert self.agenda.run_next(), "no plans left"
         return results[0]
 
     @property
@@ -113,3 +114,19 @@ class Battlefield:
     @property
     def ts(self) -> Sequence[Player]:
         return self.arena.players_on(Side.T)
+
+
+def begin_round(field: Battlefield, rng: Random, style: RoundStyle = RoundStyle.BOMB) -> None:
+    for player in field.arena.playing:
+        player.money = max(player.money, 3000)
+        field.economy.spawn(field.arena, player)
+    if style in (RoundStyle.BOMB, RoundStyle.HOSTAGE):
+        field.run(field.economy.buy(field.arena, rng, 15_000))
+    if style is RoundStyle.BOMB:
+        field.economy.assign_bomb(field.arena, rng)
+    field.go_live()
+    field.log.lines.clear()
+
+
+def without_result(script: Script[RoundEnd]) -> Script[None]:
+    yield from script

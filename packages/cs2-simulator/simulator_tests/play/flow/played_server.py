@@ -12,7 +12,6 @@ from cs2_simulator.play.flow.game import Game, GamePhase
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
 from cs2_simulator.variables import Variables
-from tests.agenda_steps import run_next
 
 START_MS = 1_768_848_936_000
 
@@ -141,7 +140,7 @@ class PlayedServer:
         for _ in range(limit):
             if self.watcher.events.count(event) > before:
                 return
-            assert run_next(self.agenda), f"no plans left, and no event {event!r}"
+            assert self.agenda.run_next(), f"no plans left, and no event {event!r}"
         raise AssertionError(f"no event {event!r}")
 
     def mark_log(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import dist
 from random import Random
 
 import pytest
@@ -11,33 +10,15 @@ import pytest
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import Attacked, BombDeath, Killed, Suicide, Triggered
 from cs2_protocol.log_lines.reader import LineReader
-from cs2_simulator.agenda import Script
 from cs2_simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
-from cs2_simulator.play.player import Participant
 from cs2_simulator.play.watcher import RoundEnd
-from matchpod.core.anticheat.detectors import DETECTORS, Detector
-from matchpod.core.events import Kill
-from matchpod.core.model import MatchType
-from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
-from tests.agenda_steps import run_next
-from tests.effort import seeds, sized
+from protocol_tests.effort import seeds, sized
+from simulator_tests.play.fights.battlefield import Battlefield, FixedRng, begin_round, without_result
 
 ENDS = {
     Side.CT: {"CTs_Win", "Bomb_Defused", "Target_Saved", "All_Hostages_Rescued"},
     Side.T: {"Terrorists_Win", "Target_Bombed", "Hostages_Not_Rescued"},
 }
-
-
-def begin_round(field: Battlefield, rng: Random, style: RoundStyle = RoundStyle.BOMB) -> None:
-    for player in field.arena.playing:
-        player.money = max(player.money, 3000)
-        field.economy.spawn(field.arena, player)
-    if style in (RoundStyle.BOMB, RoundStyle.HOSTAGE):
-        field.run(field.economy.buy(field.arena, rng, 15_000))
-    if style is RoundStyle.BOMB:
-        field.economy.assign_bomb(field.arena, rng)
-    field.go_live()
-    field.log.lines.clear()
 
 
 @pytest.mark.parametrize("style", list(RoundStyle))
@@ -130,15 +111,11 @@ def test_retake_begins_with_the_plant() -> None:
     field = Battlefield()
     begin_round(field, Random(1), RoundStyle.RETAKE)
     script = play_round(field.arena, Random(1), Side.CT, RoundStyle.RETAKE)
-    field.agenda.start(_without_result(script))
+    field.agenda.start(without_result(script))
     field.agenda.run_until(field.agenda.now_ms + 2000)
     assert [line.trigger for line in field.log.lines_of(Triggered)][-1] == "Planted_The_Bomb"
     assert all(player.primary and player.armor for player in field.arena.players)
     assert {player.team for player in field.arena.players if player.has_kit} == {"CT"}
-
-
-def _without_result(script: Script[RoundEnd]) -> Script[None]:
-    yield from script
 
 
 def test_given_side_wins_even_with_low_health_and_many_grenades() -> None:
@@ -235,57 +212,3 @@ def test_rounds_have_statistics_similar_to_a_real_match() -> None:
     assert 6.8 < kills / 60 < 7.8
     assert 0.35 < heads / kills < 0.52
     assert 72 < damage / 600 < 90
-
-
-def test_only_the_cheater_is_detected_within_twenty_rounds() -> None:
-    field = Battlefield(cts=4)
-    cheater = field.add(30, "CT", Participant("x", 999, skill=1.8, headshots=0.9, is_cheater=True))
-    probe = DetectorProbe(field)
-    for number in range(20):
-        rng = Random(f"cheater {number}")
-        begin_round(field, rng)
-        probe.kills_from = 0
-        script = _without_result(play_round(field.arena, rng, list(Side)[number % 2], RoundStyle.BOMB))
-        planned = field.agenda.start(script)
-        while not planned.is_over:
-            run_next(field.agenda)
-            probe.check()
-    assert set(probe.reported) == {cheater.person.player_id}
-    assert probe.reported.total() >= 2
-
-
-class DetectorProbe:
-    """Passes every kill of an enemy to the detectors of the service, in the tick in which it happens."""
-
-    def __init__(self, field: Battlefield) -> None:
-        self._field = field
-        self._detectors: dict[str, list[Detector]] = {}
-        self.kills_from = 0
-        self.reported = Counter[str]()
-
-    def check(self) -> None:
-        kills = self._field.log.lines_of(Killed)
-        for line in kills[self.kills_from :]:
-            killer = line.player.player_id
-            detectors = self._detectors.setdefault(killer, [kind.of(MatchType.COMPETITIVE) for kind in DETECTORS])
-            if line.player.team != line.victim.team:
-                kill = _kill_of(line, self._field.agenda.now_ms)
-                self.reported.update(killer for detector in detectors if detector.observe(kill) is not None)
-        self.kills_from = len(kills)
-
-
-def _kill_of(line: Killed, at_ms: int) -> Kill:
-    one, other = ([int(part) for part in text.split(" ")] for text in (line.position, line.victim_position))
-    modifiers = line.modifiers
-    return Kill(
-        at_ms=at_ms,
-        killer=line.player.player_id,
-        victim=line.victim.player_id,
-        weapon=line.weapon,
-        is_enemy=True,
-        is_headshot="headshot" in modifiers,
-        is_wallbang="penetrated" in modifiers,
-        is_through_smoke="throughsmoke" in modifiers,
-        is_blind="attackerblind" in modifiers,
-        distance=dist(one, other),
-    )

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cs2_protocol.console_commands import MAX_PLUGIN_MATCH_ID
 from cs2_simulator.plugin.match_file import MatchFile, Rejection, plain_name, read_match
-from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2.match_commands import matchzy_match
 from simulator_tests.plugin.plugin_harness import id64, match
 
 
@@ -24,27 +20,6 @@ def accepted(**changes: object) -> MatchFile:
     read_file = read(**changes)
     assert isinstance(read_file, MatchFile), read_file
     return read_file
-
-
-def test_match_file_of_the_service_is_accepted() -> None:
-    settings = GameSettings(
-        match_type=MatchType.WINGMAN,
-        maps=("de_nuke", "workshop/3070284539", "de_train"),
-        team1=TeamRoster("Team Blue", (id64(1), id64(2))),
-        team2=TeamRoster("Team Red", (id64(3), id64(4))),
-    )
-    ours = matchzy_match(
-        settings, match_id=MAX_PLUGIN_MATCH_ID, log_url="http://h/e", log_header_name="X-Token", log_header_value="v"
-    )
-    read_file = read_match(msgspec.json.encode(ours))
-    assert isinstance(read_file, MatchFile)
-    assert read_file.match_id == MAX_PLUGIN_MATCH_ID
-    assert read_file.pool == ("de_nuke", "3070284539", "de_train")
-    assert read_file.map_sides == ("team1_ct",) * 3
-    assert (read_file.is_wingman, read_file.can_clinch, read_file.skips_veto) == (True, True, True)
-    assert (read_file.players_per_team, read_file.min_players_to_ready) == (2, 2)
-    assert list(read_file.team2.players) == [id64(3), id64(4)]
-    assert read_file.cvars["matchzy_remote_log_url"] == "http://h/e"
 
 
 def test_optional_fields_have_defaults() -> None:

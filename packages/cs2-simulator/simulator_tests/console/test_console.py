@@ -6,11 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cs2_protocol import console_commands
-from cs2_protocol.console_answers import parse_cvar, unknown_commands
+from cs2_protocol.console_answers import unknown_commands
 from cs2_simulator.scenarios import Scenario
-from matchpod.core.model import GameSettings, MatchType, TeamRoster
-from matchpod.cs2 import match_commands
 from simulator_tests.console.console_harness import ConsoleHarness
 
 
@@ -153,34 +150,6 @@ def test_console_has_no_plugin_match_by_default(harness: ConsoleHarness) -> None
     assert not harness.console.has_plugin_match()
     harness.console.has_plugin_match = lambda: True
     assert harness.console.has_plugin_match()
-
-
-@pytest.mark.parametrize("match_type", list(MatchType))
-def test_all_commands_of_the_service_are_known(harness: ConsoleHarness, match_type: MatchType) -> None:
-    settings = GameSettings(match_type=match_type, maps=("de_nuke",), max_rounds=24, freeze_time=10)
-    commands = (
-        *match_commands.setup_commands(settings, map_name="de_nuke"),
-        *match_commands.match_commands(settings),
-        *match_commands.start_commands(settings),
-        console_commands.log_address_command("http://127.0.0.1:1/x"),
-    )
-    answers = [harness.execute(command) for command in commands]
-    assert {answer for answer in answers if answer} <= {"Server logging enabled.\n"}
-
-
-@pytest.mark.parametrize("match_type", [MatchType.COMPETITIVE, MatchType.DEATHMATCH])
-def test_settings_of_the_service_can_be_read_back(harness: ConsoleHarness, match_type: MatchType) -> None:
-    roster = (
-        TeamRoster(name="A", players=("76561197960265729",)),
-        TeamRoster(name="B", players=("76561197960265730",)),
-    )
-    settings = GameSettings(match_type=match_type, maps=("de_nuke",), team1=roster[0], team2=roster[1])
-    for command in match_commands.match_commands(settings):
-        harness.execute(command)
-    for name, wanted in match_commands.expected_cvars(settings).items():
-        value = parse_cvar(harness.execute(name), name)
-        assert value is not None
-        assert value.equals(wanted)
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))

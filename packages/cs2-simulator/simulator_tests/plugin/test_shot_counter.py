@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.scenarios import Scenario
-from matchpod.cs2.shots_report import ShotsReport, read_shots_report
 
 START_MS = 1_700_000_000_000
 URL = "http://service.example/ingest/shots/token"
@@ -19,14 +20,14 @@ class RecordingOutside:
     """Records the reports of a machine."""
 
     def __init__(self) -> None:
-        self.reports: list[ShotsReport] = []
+        self.reports: list[Any] = []
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
         raise AssertionError("unexpected fetch")
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         assert url == URL
-        self.reports.append(read_shots_report(body))
+        self.reports.append(json.loads(body))
 
     def exit(self, *, is_crash: bool) -> None:
         """Do nothing."""
@@ -41,7 +42,7 @@ class RecordingOutside:
         """Do nothing."""
 
 
-def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: int) -> tuple[Machine, list[ShotsReport]]:
+def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: int) -> tuple[Machine, list[Any]]:
     outside = RecordingOutside()
     settings = ServerOptions(seed="3", scenario=scenario, **options)  # type: ignore[arg-type]
     machine = Machine(settings, outside, start_ms=START_MS, instance_token="0" * 16)
@@ -57,14 +58,13 @@ def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: in
 def test_last_report_has_every_round_and_the_simulators_own_totals() -> None:
     machine, reports = play(f'matchpod_shots_url "{URL}"')
     last = reports[-1]
-    assert last.map_number == 1
-    assert [one.round_number for one in last.rounds] == list(range(1, len(last.rounds) + 1))
+    assert last["mapNumber"] == 1
+    assert [one["roundNumber"] for one in last["rounds"]] == list(range(1, len(last["rounds"]) + 1))
     totals: dict[str, int] = {}
-    for one in last.rounds:
-        counted = one.by_player()
-        assert counted
-        for player_id, (fired, _) in counted.items():
-            totals[player_id] = totals.get(player_id, 0) + fired
+    for one in last["rounds"]:
+        assert one["players"]
+        for player in one["players"]:
+            totals[player["steamId"]] = totals.get(player["steamId"], 0) + player["shotsFired"]
     assert totals == {tally.player_id: tally.shots_fired for tally in machine.arena.book.tallies()}
 
 
@@ -72,11 +72,11 @@ def test_open_round_is_reported_without_counts_and_final_counts_do_not_change() 
     _, reports = play(f'matchpod_shots_url "{URL}"')
     final: dict[int, object] = {}
     for report in reports:
-        for one in report.rounds:
-            if one.players:
-                assert final.setdefault(one.round_number, one) == one
-    assert any(not report.rounds[-1].players for report in reports)
-    assert len(final) == len(reports[-1].rounds)
+        for one in report["rounds"]:
+            if one["players"]:
+                assert final.setdefault(one["roundNumber"], one) == one
+    assert any(not report["rounds"][-1]["players"] for report in reports)
+    assert len(final) == len(reports[-1]["rounds"])
 
 
 def test_nothing_is_reported_without_a_url() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.reader import Line
-from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
+from cs2_protocol.log_lines.world_lines import StatsPlayer
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.flow.stats_rows import stats_block
 from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 from cs2_simulator.variables import Variables
-from matchpod.cs2.stats_block import StatsBlock
 
 ZEROS = (
     "      0,      0,      0,   0.00,   0.00,   0.00,      0,      0,      0,      0,      0,      0,      0,      0,"
@@ -111,19 +110,6 @@ def test_counts_are_in_the_columns_of_the_game() -> None:
         "      0,      0,      0,      0,      0,      0,      0,      0,      0,0.000000,0.000000,      0,      0,"
         "      0",
     ]
-
-
-def test_block_can_be_parsed_by_the_service() -> None:
-    arena, *_ = played_round()
-    block = StatsBlock()
-    for line in stats_block(arena, round_number=2, ct_score=1, t_score=0):
-        if isinstance(line, StatsMark):
-            block.read_mark(line)
-        elif isinstance(line, StatsField):
-            block.read_field(line)
-        elif isinstance(line, StatsPlayer):
-            block.read_player(line)
-    assert (block.round_number, len(block.rows), block.rows[0].kills, block.rows[0].damage) == (2, 2, 1, 100.0)
 
 
 def test_damage_per_round_is_rounded_and_ratios_have_two_decimals() -> None:
