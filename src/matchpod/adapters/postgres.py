@@ -155,7 +155,6 @@ class PostgresDatabase:
 
     @property
     def is_postgres(self) -> bool:
-        """True."""
         return True
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:

@@ -121,7 +121,6 @@ class SqliteDatabase:
 
     @property
     def is_postgres(self) -> bool:
-        """False."""
         return False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:

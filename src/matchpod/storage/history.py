@@ -106,7 +106,6 @@ class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
         return cls(map_id=map_id, body=zlib.compress(rounds))
 
     def unpack(self) -> bytes:
-        """Return the JSON array."""
         return zlib.decompress(self.body)
 
 

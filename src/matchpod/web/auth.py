@@ -27,7 +27,6 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     await note_proxy(private_callbacks, call)
     if limiter is not None:

@@ -129,7 +129,6 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return counts
 
     def add_damage(self, attacker: PlayerId, victim: PlayerId, lost: int) -> None:
-        """Add to the damage of one player to another."""
         victims = self.damage_to.get(attacker)
         if victims is None:
             if len(self.damage_to) < MAX_FALLS:

@@ -90,7 +90,6 @@ class MeasuredDatabase:
         await self.source.listen(channel, on_announced)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.source.close()
 
     def _count(self, kind: str, outcome: CallOutcome, began_s: float) -> None:

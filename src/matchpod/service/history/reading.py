@@ -111,7 +111,6 @@ class History:
 
     @unavailable_on_outage
     async def rounds(self, principal: Principal, map_id: str) -> views.RoundsView:
-        """The rounds of the map."""
         row, match = await self._current(await self.own_map(principal, map_id))
         if match is not None:
             return views.rounds_view(row, rows.rounds_of_map(match, row.map_number))

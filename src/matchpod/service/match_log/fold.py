@@ -253,7 +253,6 @@ class Fold(msgspec.Struct):
 
     @property
     def match(self) -> Match:
-        """The match itself."""
         return self.reader.match
 
     @property

@@ -109,7 +109,6 @@ class Regions:
         self.silent = silent or SilentServers()
 
     def get(self, code: str) -> Region | None:
-        """The region with this code."""
         return self._regions.get(code)
 
     def all(self) -> Sequence[Region]:

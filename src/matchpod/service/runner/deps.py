@@ -66,5 +66,4 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
         return open_tokens(row, self.vault)
 
     def new_callback_id(self) -> str:
-        """An id for a callback."""
         return new_callback_id(self.clock.now_ms(), self.random_bytes(ID_RANDOM_BYTES))

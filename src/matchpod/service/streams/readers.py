@@ -130,7 +130,6 @@ class OpenReaders:
         self._of_org[reader.org_id] += 1
 
     def discard(self, reader: StreamReader) -> None:
-        """Remove a reader."""
         self._readers.discard(reader)
         self._of_org[reader.org_id] -= 1
 

@@ -106,7 +106,6 @@ def callback_item(row: CallbackSummary) -> CallbackItem:
 
 
 def callbacks_page(query: CallbacksQuery, total: int, rows: Sequence[CallbackSummary]) -> CallbacksPage:
-    """A page of callbacks."""
     items = tuple(callback_item(row) for row in rows)
     return CallbacksPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
