@@ -124,7 +124,6 @@ class SqliteDatabase:
         return False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Return the current rows of a query."""
         if self._is_closed:
             raise DatabaseUnavailableError("the database is closed")
         try:

@@ -102,7 +102,6 @@ class KubernetesClient:
         self._namespace = namespace or ""
 
     async def namespace(self) -> str:
-        """Return the namespace of the game servers."""
         await self._connect()
         return self._namespace
 

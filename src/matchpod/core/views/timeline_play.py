@@ -56,7 +56,6 @@ def add_side_swap(timeline: TimelineWriter, event: ev.SidesSwapped, match: Match
 
 
 def add_pause(timeline: TimelineWriter, event: ev.Paused | ev.Unpaused, match: Match) -> None:
-    """Add the start or end of a pause."""
     # The server logs the end of a pause twice: when it is requested, and when play resumes.
     if match.current_map.is_paused is timeline.is_paused:
         return

@@ -117,7 +117,6 @@ class Regions:
 
     @unavailable_on_outage
     async def views(self) -> list[RegionView]:
-        """All regions, as returned by the API."""
         flags = await region_flags.active_flags(self._db)
         return [
             view_of(

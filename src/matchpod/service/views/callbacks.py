@@ -101,7 +101,6 @@ class Redelivery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def callback_item(row: CallbackSummary) -> CallbackItem:
-    """The view of a callback in a list."""
     return view_of(CallbackItem, row, **_shown(row))
 
 
