@@ -35,12 +35,10 @@ class BegunEntryFile:
         self._memory = mmap.mmap(self._descriptor, _SIZE)
 
     def mark(self, server_id: str, seq: int) -> None:
-        """Record that an entry is being applied."""
         record = b"%s %d\n" % (server_id.encode(), seq)
         self._memory[: len(record)] = record
 
     def clear(self) -> None:
-        """Record that it was applied."""
         self._memory[0] = 0
 
     def close(self) -> None:

@@ -76,7 +76,6 @@ class HttpCallbackSender:
 
     @property
     def capacity(self) -> int:
-        """How many attempts it can make at a time."""
         return self._capacity
 
     async def send(self, request: CallbackRequest) -> Delivery:

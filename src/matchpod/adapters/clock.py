@@ -26,5 +26,4 @@ class SystemClock:
         self._offset_ns = wall_ns() - monotonic_ns()
 
     def now_ms(self) -> int:
-        """Return the time in milliseconds since the epoch."""
         return (self._offset_ns + self._monotonic_ns()) // 1_000_000

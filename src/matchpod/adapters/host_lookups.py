@@ -25,8 +25,6 @@ class LookupFailedError(Exception):
 
 
 class HostLookups:
-    """The lookups in progress."""
-
     def __init__(self, limit: int = MAX_LOOKUPS) -> None:
         self._shares = FairShares(limit, per_host=1)
         self._running: dict[str, asyncio.Future[Sequence[str] | OSError]] = {}

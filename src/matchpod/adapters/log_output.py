@@ -49,7 +49,6 @@ class JsonFormatter(logging.Formatter):
     """Formats a record as a JSON object, with the extra fields next to the message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line."""
         line: dict[str, Plain | list[Plain]] = {
             "time": _iso_time(record.created),
             "level": record.levelname,

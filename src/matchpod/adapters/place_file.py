@@ -61,5 +61,4 @@ class PlaceFile:
 
 
 def new_token() -> str:
-    """Return a random token."""
     return secrets.token_hex(16)

@@ -155,16 +155,13 @@ class PostgresDatabase:
 
     @property
     def is_postgres(self) -> bool:
-        """True."""
         return True
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Return the current rows of a query."""
         statement = Statement(sql, params or {})
         return await self._with_connection(lambda connection: self._run(connection, statement))
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """Return the first row of an indexed query, or None."""
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 

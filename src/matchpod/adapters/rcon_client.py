@@ -61,7 +61,6 @@ class RconConsoles:
         self._open_s = open_s
 
     async def open(self, host: str, port: int, password: str) -> RconConsole:
-        """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
         try:
             async with asyncio.timeout(self._open_s):
                 return await self._connect(host, port, password)
@@ -144,7 +143,6 @@ class RconConsole:
             self._waiting -= 1
 
     async def close(self) -> None:
-        """Close the connection; closing twice has no effect."""
         self._end("the connection was closed")
         await asyncio.wait([self._reading], timeout=CLOSE_S)
         with suppress(OSError):

@@ -122,11 +122,9 @@ class SqliteDatabase:
 
     @property
     def is_postgres(self) -> bool:
-        """False."""
         return False
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Return the current rows of a query."""
         if self._is_closed:
             raise DatabaseUnavailableError("the database is closed")
         try:

@@ -63,12 +63,10 @@ class KeyFileVault:
         return cls(*(_decode_key(part) for part in text.split(",")))
 
     def seal(self, secret: str) -> bytes:
-        """Encrypt a secret; sealing the same secret twice gives different bytes."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return _VERSION + nonce + self._cipher.encrypt(nonce, secret.encode(), _VERSION)
 
     def open(self, sealed: bytes) -> str:
-        """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""
         try:
             return _open(self._cipher, sealed)
         except ValueError:
@@ -78,7 +76,6 @@ class KeyFileVault:
             raise
 
     def reseal(self, sealed: bytes) -> bytes | None:
-        """Encrypt a secret again with the first key; None if it was. Raise ValueError if no key opens it."""
         with suppress(ValueError):
             _open(self._cipher, sealed)
             return None

@@ -97,17 +97,14 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regions(self) -> Regions:
-        """The regions."""
         return self.deps.regions
 
     @property
     def streams(self) -> Streams:
-        """The streams of events."""
         return self.deps.streams
 
     @property
     def sessions(self) -> ConsoleSessions:
-        """The sessions of people in the console."""
         return self.console.sessions
 
     @property

@@ -154,6 +154,5 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def port_of(bound: socket.socket) -> int:
-    """Return the port that the socket is bound to."""
     port: int = bound.getsockname()[1]
     return port

@@ -91,20 +91,16 @@ class RegionMeter:
             metric.preset((region,))
 
     def requested(self, verb: Verb, code: str) -> None:
-        """Count a request by its answer."""
         self._metrics.requests.inc(self._region, verb, code)
 
     def allocated(self, outcome: AllocationOutcome, seconds: float) -> None:
-        """Count a call to allocate a game server."""
         self._metrics.allocations.inc(self._region, outcome)
         self._metrics.allocation_s.observe(seconds, self._region)
 
     def relisted(self) -> None:
-        """Count a list of all game servers."""
         self._metrics.relists.inc(self._region)
 
     def watch_confirmed(self) -> None:
-        """Note that the watch works."""
         self._confirmed_s = self._monotonic()
 
     def update(self) -> None:

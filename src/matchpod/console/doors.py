@@ -39,7 +39,6 @@ class Doors(msgspec.Struct, frozen=True):
 
     @property
     def cookie_name(self) -> str:
-        """The name of the cookie."""
         return SECURE_NAME if self.is_secure else PLAIN_NAME
 
     def cookie_header(self, value: str, *, max_age_s: int) -> Header:

@@ -27,7 +27,6 @@ class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spans_of(match: MatchDetail) -> list[LifeStage]:
-    """Return the spans of a match, in order."""
     ended_ms = match.ended_at_ms
     spans = [_server_span(match)]
     started = [one for one in match.maps if one.started_at_ms is not None]

@@ -46,7 +46,6 @@ def csv_heading() -> bytes:
 
 
 def csv_rows(matches: Iterable[MatchItem]) -> bytes:
-    """Return the matches as rows."""
     return _lines([safe_cell(value) for value in _row(match)] for match in matches).encode()
 
 

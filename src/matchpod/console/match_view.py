@@ -267,7 +267,6 @@ def connect_line(server: ServerView) -> str | None:
 
 
 def team_names(match: MatchDetail) -> tuple[str, str]:
-    """Return the names of the teams."""
     team1, team2 = match.settings.team1, match.settings.team2
     return (team1.name if team1 else None) or "Team 1", (team2.name if team2 else None) or "Team 2"
 

@@ -42,12 +42,10 @@ ASSETS: Mapping[str, bytes] = {
 
 
 def page(template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
-    """Return a page."""
     return Response(render(template, **values), status, HTML, (*HEADERS, NOT_STORED, *headers))
 
 
 def render(template: str, **values: object) -> bytes:
-    """Return a rendered template."""
     return _templates().get_template(template).render(**values).encode()
 
 

@@ -124,7 +124,6 @@ ROUTES: Final = (
 
 
 def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
-    """Return the endpoints of the console."""
     limiter = RateLimiter(PER_MINUTE, time.monotonic, owner="this session", unit="requests")
     pages = [
         Endpoint(

@@ -74,7 +74,6 @@ class Visit(msgspec.Struct, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The path of the request."""
         path: str = self.call.scope["path"]
         return path
 

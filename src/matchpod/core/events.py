@@ -267,22 +267,16 @@ class GrenadeKind(StrEnum):
 
 
 class GrenadeThrown(Event, frozen=True):
-    """A player threw a grenade."""
-
     player_id: PlayerId
     kind: GrenadeKind
 
 
 class ChickenKilled(Event, frozen=True):
-    """A player killed a chicken."""
-
     player_id: PlayerId
     weapon: str
 
 
 class BombPlanted(Event, frozen=True):
-    """The bomb was planted."""
-
     player_id: PlayerId
     site: str | None
 

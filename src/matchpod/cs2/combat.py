@@ -103,7 +103,6 @@ class Combat(msgspec.Struct):
         return events.PlayerGone(at_ms, player_id)
 
     def assisted(self, at_ms: int, line: lines.Assisted) -> GameEvent:
-        """Return an assist."""
         is_enemy = self._are_enemies(line.player, line.victim)
         return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
 

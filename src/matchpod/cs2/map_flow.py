@@ -38,8 +38,6 @@ _TIMEOUTS = {"TimeOutCTs": Side.CT, "TimeOutTs": Side.T}
 
 
 class MapPhase(StrEnum):
-    """The phase of the map."""
-
     UNKNOWN = "unknown"
     """Reading started in the middle of a log; the next status line shows the phase."""
     WARMUP = "warmup"

@@ -48,7 +48,6 @@ class SideTracker(msgspec.Struct):
 
     @property
     def has_humans(self) -> bool:
-        """True if a human is on a side."""
         return any(map(is_human, self.player_sides))
 
     @property
@@ -87,7 +86,6 @@ class SideTracker(msgspec.Struct):
         return team
 
     def team_on(self, side: Side) -> Team:
-        """Return the team on a side."""
         return Team.TEAM1 if side is self.team1_side else Team.TEAM2
 
     def by_team(self, ct: int, t: int) -> tuple[int, int]:
@@ -95,7 +93,6 @@ class SideTracker(msgspec.Struct):
         return (ct, t) if self.team1_side is Side.CT else (t, ct)
 
     def names_by_team(self, names: Mapping[Side, str | None]) -> tuple[str | None, str | None]:
-        """Convert names by side to names by team."""
         return names.get(self.team1_side), names.get(self.team1_side.other)
 
     def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:

@@ -93,7 +93,6 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 
     @property
     def memory_bytes(self) -> int | None:
-        """The memory limit in bytes."""
         return None if self.memory_mb is None else self.memory_mb * 1024 * 1024
 
 

@@ -35,7 +35,6 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variable(self) -> str:
-        """The name of its environment variable."""
         return PREFIX + self.key.upper()
 
 

@@ -50,7 +50,6 @@ async def still_unacknowledged(db: Database, org_id: str, server_ids: Sequence[s
 
 
 async def of_server(db: Database, server_id: str) -> Acknowledgement | None:
-    """Return the acknowledgement of a match; None if there is none."""
     rest = "FROM servers WHERE id = :id AND acknowledged_at_ms IS NOT NULL"
     return await rows.read_first(db, Acknowledgement, rest, {"id": server_id})
 

@@ -16,8 +16,6 @@ PRUNE_ROWS: Final = 1_000
 
 
 class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One act."""
-
     id: str
     """Sorts by time."""
     org_id: str | None
@@ -33,7 +31,6 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def insert(row: AuditRow) -> Statement:
-    """Insert an act."""
     return rows.insert("audit_log", row)
 
 

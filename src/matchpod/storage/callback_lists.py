@@ -38,7 +38,6 @@ class CallbackSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> CallbackState:
-        """Its delivery state."""
         return state_of(next_at_ms=self.next_at_ms, delivered_at_ms=self.delivered_at_ms)
 
 

@@ -44,7 +44,6 @@ _WIDTH = len(ConsoleSession.__struct_fields__)
 
 
 def insert(session: ConsoleSession) -> Statement:
-    """Insert a session."""
     return rows.insert("console_sessions", session)
 
 
@@ -142,7 +141,6 @@ async def delete_expired(db: Database, *, now_ms: int, seen_before_ms: int) -> N
 
 
 def insert_link(link: ConsoleLink) -> Statement:
-    """Insert a link."""
     return rows.insert("console_links", link)
 
 

@@ -106,7 +106,6 @@ class MapRounds(msgspec.Struct, frozen=True, kw_only=True):
         return cls(map_id=map_id, body=zlib.compress(rounds))
 
     def unpack(self) -> bytes:
-        """Return the JSON array."""
         return zlib.decompress(self.body)
 
 
@@ -258,7 +257,6 @@ async def maps_of_servers(db: Database, server_ids: Sequence[str]) -> list[MapRo
 
 
 async def series_of(db: Database, server_id: str) -> SeriesRow | None:
-    """Return the series of a server's match."""
     return await rows.read_first(db, SeriesRow, "FROM series WHERE server_id = :server_id", {"server_id": server_id})
 
 

@@ -123,7 +123,6 @@ def subtract(server_id: str) -> Statement:
 
 
 def add_server(server_id: str) -> Statement:
-    """Count a new server."""
     return Statement(_COUNT_SERVER % f"'{_ANY}'" + _UPSERT, {"server_id": server_id})
 
 
@@ -174,7 +173,6 @@ def days_sql(columns: str, span: DaySpan) -> tuple[str, dict[str, Value]]:
 
 
 def key_params(key: CountKey) -> dict[str, Value]:
-    """Return the parameters that select the counts of a key."""
     return {
         "org_id": key.org_id,
         "kind": key.kind.value,

@@ -53,7 +53,6 @@ async def _read_id(db: Database) -> str | None:
 
 
 async def read_place(db: Database) -> StoredPlace:
-    """Return the stored place."""
     found = await db.read("SELECT name, value FROM installation WHERE name IN ('place', 'earlier_place')")
     values = dict(msgspec.convert(found, list[tuple[str, str]]))
     return StoredPlace(values.get(_PLACE), values.get(_EARLIER))

@@ -92,7 +92,6 @@ class _XzBlock(msgspec.Struct, frozen=True, array_like=True):
 
 
 def pack(entries: LogColumns) -> bytes:
-    """Return a block with these entries."""
     split = [headers.split(_QUOTE) for headers in entries.headers]
     by_width: dict[int, list[list[bytes]]] = {}
     for parts in split:
@@ -111,7 +110,6 @@ def pack(entries: LogColumns) -> bytes:
 
 
 def unpack(block: bytes) -> LogColumns:
-    """Return the entries of a block."""
     if block.startswith(_XZ_MAGIC):
         old = msgspec.msgpack.decode(lzma.decompress(block), type=_XzBlock)
         return LogColumns(

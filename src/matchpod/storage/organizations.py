@@ -29,12 +29,10 @@ async def create(db: Database, organization: Organization, *also: Statement) -> 
 
 
 async def get(db: Database, org_id: str) -> Organization | None:
-    """Return the organization with this id."""
     return await rows.read_first(db, Organization, "FROM organizations WHERE id = :id", {"id": org_id})
 
 
 async def by_name(db: Database, name: str) -> Organization | None:
-    """Return the organization with this name."""
     return await rows.read_first(db, Organization, "FROM organizations WHERE name = :name", {"name": name})
 
 

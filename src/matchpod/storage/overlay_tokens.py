@@ -20,12 +20,10 @@ class OverlayToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def insert(token: OverlayToken) -> Statement:
-    """Insert a token."""
     return rows.insert("overlay_tokens", token)
 
 
 async def by_hash(db: Database, token_hash: str) -> OverlayToken | None:
-    """Return the token with this hash."""
     rest = "FROM overlay_tokens WHERE token_hash = :token_hash"
     return await rows.read_first(db, OverlayToken, rest, {"token_hash": token_hash})
 

@@ -31,7 +31,6 @@ def unpack(stored: bytes) -> bytes:
 
 
 def is_packed(stored: bytes) -> bool:
-    """True if the bytes are compressed."""
     return stored.startswith(_ZLIB)
 
 

@@ -108,7 +108,6 @@ def _special_fields(struct: type[msgspec.Struct]) -> tuple[tuple[tuple[str, bool
 
 
 def to_params(value: msgspec.Struct) -> dict[str, Value]:
-    """Return the values of all columns."""
     return plain(asdict(value))
 
 

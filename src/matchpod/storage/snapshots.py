@@ -38,7 +38,6 @@ def save(server_id: str, fence: int, snapshot: Snapshot) -> list[Statement]:
 
 
 async def load(db: Database, server_id: str) -> Snapshot | None:
-    """Return the snapshot of a match; None if there is none."""
     row = await db.read_one("SELECT seq, state FROM snapshots WHERE server_id = :id", {"id": server_id})
     return None if row is None else Snapshot(*msgspec.convert(row, tuple[int, bytes]))
 

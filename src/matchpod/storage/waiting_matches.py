@@ -36,7 +36,6 @@ async def next_matches(db: Database, region: str, limit: int) -> list[str]:
 
 
 async def has_pending_match(db: Database, region: str) -> bool:
-    """True if a match is pending in the region."""
     sql = "SELECT id FROM servers WHERE phase = 'pending' AND region = :region LIMIT 1"
     return await db.read_one(sql, {"region": region}) is not None
 

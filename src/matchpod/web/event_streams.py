@@ -81,7 +81,6 @@ class StreamEnd(StrEnum):
 
 
 async def map_stream(site: Site, call: Call) -> Response | EventStream:
-    """Push the timeline of a map."""
     fields = QueryFields(query_of(call), (QUERY,))
     after = _first_position(_read_positions(call, fields, _map_fault))
     row = await site.services.history.own_map(call.caller, call.params[0])

@@ -52,8 +52,6 @@ _log = logging.getLogger(__name__)
 
 
 class Allocations:
-    """The allocations of one fleet."""
-
     def __init__(self, client: KubernetesClient, options: AgonesOptions) -> None:
         self._client = client
         self._options = options

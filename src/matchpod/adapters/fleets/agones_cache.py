@@ -156,7 +156,6 @@ class ServerCache:
             self._changed()
 
     def change(self, server: AgonesServer, *, is_deleted: bool) -> None:
-        """Apply one event."""
         name = server.metadata.name
         if is_deleted:
             known = self._servers.get(name)
@@ -175,7 +174,6 @@ class ServerCache:
             self._changed()
 
     def connected(self) -> None:
-        """Record that a watch is open."""
         self._is_connected, self._is_unreachable = True, False
         if self._watch_fault is not None:
             self._watch_fault = None

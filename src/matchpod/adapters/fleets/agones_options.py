@@ -112,7 +112,6 @@ def is_label_value(text: str) -> bool:
 
 
 def is_object_name(text: str) -> bool:
-    """True if a text may be the name of an object."""
     return _OBJECT_NAME.fullmatch(text) is not None
 
 

@@ -66,7 +66,6 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
-    """Return the labels that the server of a match gets."""
     return {**lookup_labels(options, server_id), OWNER_LABEL: options.owner}
 
 
@@ -96,7 +95,6 @@ def listed_server(server: AgonesServer, options: AgonesOptions, now_s: float) ->
 
 
 def has_labels(server: AgonesServer, labels: Mapping[str, str]) -> bool:
-    """True if a server has all these labels."""
     own = server.metadata.labels or {}
     return all(own.get(name) == value for name, value in labels.items())
 
@@ -107,7 +105,6 @@ def server_id_of(server: AgonesServer) -> str | None:
 
 
 def is_of_match(server: AgonesServer, options: AgonesOptions, server_id: str) -> bool:
-    """True if a server is labelled as that of a match."""
     return may_be_ours(server, options) and server_id_of(server) == server_id
 
 

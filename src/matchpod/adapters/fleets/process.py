@@ -177,7 +177,6 @@ class ProcessFleet(FixedSlots):
         return await asyncio.to_thread(self._check, server_id)
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the process of this server has ended."""
         while (process := await asyncio.to_thread(self._process_of, server_id)) is None:
             await asyncio.sleep(UNRECORDED_S)
         await wait_for_end(process)

@@ -19,7 +19,6 @@ class ServerUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that name the user."""
         named = {"USER": self.name, "LOGNAME": self.name, "HOME": self.home}
         return {name: value for name, value in named.items() if value is not None}
 

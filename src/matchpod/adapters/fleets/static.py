@@ -84,7 +84,6 @@ class StaticFleet(FixedSlots):
 
     @property
     def keeps_servers(self) -> bool:
-        """True."""
         return True
 
     async def allocate(self, order: ServerOrder) -> GameServer:

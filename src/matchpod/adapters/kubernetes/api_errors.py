@@ -134,7 +134,6 @@ def read_retry_after(text: str, now: datetime) -> float | None:
 
 
 def error_of_event(raw_status: bytes) -> ApiError:
-    """Return the error for the object of an ERROR event in a watch."""
     try:
         decoded = msgspec.json.decode(raw_status, type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -102,7 +102,6 @@ class KubernetesClient:
         self._namespace = namespace or ""
 
     async def namespace(self) -> str:
-        """Return the namespace of the game servers."""
         await self._connect()
         return self._namespace
 
@@ -174,7 +173,6 @@ class KubernetesClient:
         return await self._call(Verb.GET, f"{_AGONES}/namespaces/{self._namespace}/fleets/{name}", answer=FleetObject)
 
     async def fleets(self) -> FleetList:
-        """Return all Fleets of the namespace."""
         await self._connect()
         return await self._list_all(f"{_AGONES}/namespaces/{self._namespace}/fleets", FleetList, {})
 
@@ -191,7 +189,6 @@ class KubernetesClient:
         return review.status.allowed
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._transport is not None:
             await self._transport.close()
 

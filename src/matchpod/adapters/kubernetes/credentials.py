@@ -34,8 +34,6 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """The credentials of one account."""
-
     def __init__(
         self,
         account: UserAccount,

@@ -101,7 +101,6 @@ def exec_info(plugin: ExecPlugin) -> str:
 
 
 def read_credentials(output: bytes, plugin: ExecPlugin) -> ExecCredentials:
-    """Return the credentials in the output of the program."""
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:

@@ -32,8 +32,6 @@ class ServerState(StrEnum):
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """The metadata of an object."""
-
     name: str = ""
     uid: str = ""
     resource_version: str = ""
@@ -58,8 +56,6 @@ class NodeAddress(msgspec.Struct, frozen=True):
 
 
 class GameServerStatus(msgspec.Struct, frozen=True):
-    """The status of a GameServer."""
-
     state: str = ""
     ports: tuple[StatusPort, ...] | None = None
     address: str = ""
@@ -67,8 +63,6 @@ class GameServerStatus(msgspec.Struct, frozen=True):
 
 
 class AgonesServer(msgspec.Struct, frozen=True):
-    """A GameServer."""
-
     metadata: ObjectMeta
     status: GameServerStatus = GameServerStatus()
 
@@ -81,8 +75,6 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ServerList(msgspec.Struct, frozen=True):
-    """A list of game servers."""
-
     metadata: ListMeta
     items: tuple[AgonesServer, ...] | None = None
 
@@ -95,8 +87,6 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 
 class AllocationStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of a GameServerAllocation."""
-
     state: AllocationState
     game_server_name: str = ""
     ports: tuple[StatusPort, ...] | None = None
@@ -111,23 +101,17 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class FleetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The status of a Fleet."""
-
     replicas: int = 0
     ready_replicas: int = 0
     allocated_replicas: int = 0
 
 
 class FleetObject(msgspec.Struct, frozen=True):
-    """A Fleet."""
-
     metadata: ObjectMeta
     status: FleetStatus = FleetStatus()
 
 
 class FleetList(msgspec.Struct, frozen=True):
-    """A list of fleets."""
-
     metadata: ListMeta = ListMeta()
     items: tuple[FleetObject, ...] | None = None
 

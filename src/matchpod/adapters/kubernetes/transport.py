@@ -117,7 +117,6 @@ class HttpTransport:
             raise self._unreachable(exc) from _root_of(exc)
 
     async def close(self) -> None:
-        """Close all connections."""
         self._pool = None
         while self._pools:
             await self._pools.pop().client.aclose()

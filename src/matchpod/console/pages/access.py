@@ -127,7 +127,6 @@ def _fault(field: str, message: str) -> InvalidParamsError:
 
 
 async def reveal_secret(visit: Visit) -> Response:
-    """Show the webhook secret."""
     secret = await visit.deps.keys.reveal_webhook_secret(visit.user.org_name, actor=visit.user.session_id)
     return visit.page("secret.html", title="The webhook secret", text=secret, label="webhook secret", key=None)
 

@@ -44,7 +44,6 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def show_list(visit: Visit) -> Response:
-    """List callbacks."""
     given = visit.query()
     since = given.pop(RESEND, "")
     return await _list(

@@ -60,6 +60,5 @@ async def acknowledge(visit: Visit) -> Response:
 
 
 async def broadcast_of(visit: Visit) -> Broadcast:
-    """Return the broadcast of the wall."""
     org_id = visit.principal.org_id
     return await visit.deps.broadcasts.find(NAME, org_id, partial(Wall, visit.deps.overview, org_id))

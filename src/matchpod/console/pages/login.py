@@ -23,7 +23,6 @@ KEY_INVALID = "This key is not valid. It may be mistyped, expired or revoked."
 
 
 async def form(deps: ConsoleDeps, call: Call) -> Response:
-    """Show the form for a key."""
     given = dict(query_of(call))
     if await deps.sessions.find(deps.doors.read_cookie(call)) is not None:
         return redirect(_own_path(given.get("next", "")))
@@ -65,7 +64,6 @@ async def by_link(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def log_out(visit: Visit) -> Response:
-    """End this session."""
     await visit.deps.sessions.log_out(visit.user)
     return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
 

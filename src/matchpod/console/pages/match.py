@@ -27,7 +27,6 @@ _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
 
 async def show(visit: Visit) -> Response:
-    """Show a match."""
     return await _page(visit)
 
 

@@ -33,7 +33,6 @@ FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filena
 
 
 async def show_list(visit: Visit) -> Response:
-    """List matches, newest first."""
     filters = read_filters(visit.query(), read_match_list_query, LABELS)
     found = None
     if filters.query is not None:

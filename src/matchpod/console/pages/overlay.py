@@ -22,7 +22,6 @@ NAME: Final = "overlay"
 
 
 async def show(deps: ConsoleDeps, call: Call) -> Response:
-    """Show the overlay."""
     broadcast = await _broadcast(deps, await _find(deps, call))
     return page("overlay.html", view=broadcast.subject, token=call.params[0], position=broadcast.position)
 

@@ -49,7 +49,6 @@ class Detectors(msgspec.Struct):
         return cls(settings.match_type, is_usual)
 
     def apply(self, event: GameEvent) -> list[CheatSuspected]:
-        """Apply an event and return new suspicions."""
         handler = _HANDLERS.get(type(event))
         return [] if handler is None else handler(self, event)
 

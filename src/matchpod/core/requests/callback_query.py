@@ -53,7 +53,6 @@ class CallbacksQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_of(*, next_at_ms: int | None, delivered_at_ms: int | None) -> CallbackState:
-    """Return the state of a callback with these columns."""
     if next_at_ms is not None:
         return CallbackState.WAITING
     return CallbackState.GIVEN_UP if delivered_at_ms is None else CallbackState.DELIVERED

@@ -79,7 +79,6 @@ class LeaderboardQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
-    """Parse the query of the series list."""
     return _read_list(QueryFields(pairs, _SERIES_NAMES))
 
 
@@ -103,7 +102,6 @@ def read_events_query(pairs: Sequence[tuple[str, str]]) -> EventsQuery:
 
 
 def read_leaderboard_query(pairs: Sequence[tuple[str, str]]) -> LeaderboardQuery:
-    """Parse the query of a leaderboard."""
     fields = QueryFields(pairs, ("sortBy", "limit"))
     sort_by = fields.choice("sortBy", LeaderboardSort) or LeaderboardSort.KILLS
     limit = fields.integer("limit", at_least=1, at_most=leaderboard.MAX_LIMIT) or leaderboard.DEFAULT_LIMIT

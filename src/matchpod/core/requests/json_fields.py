@@ -43,7 +43,6 @@ class Faults:
         return len(self._listed) == MAX_FAULTS
 
     def add(self, fault: Fault) -> None:
-        """Add a fault with its path."""
         self._total += 1
         if not self.is_full:
             self._listed.append(fault)
@@ -120,7 +119,6 @@ class Fields:
         return len(value) if isinstance(value, list | tuple) else 0
 
     def fault(self, field: AnyField, code: FaultCode, /, **parameters: FaultParameter) -> None:
-        """Add a fault of a field."""
         self.faults.add(Fault(code, parameters, self._path / field.name))
 
     def read(self, field: RequestField[T], rule: FieldRule[T] | None = None) -> T | None:

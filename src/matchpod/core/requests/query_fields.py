@@ -38,7 +38,6 @@ class QueryFields:
             self._check_given(name, count)
 
     def fault(self, name: str, code: FaultCode, /, **parameters: FaultParameter) -> None:
-        """Add a fault of a parameter."""
         self._faults.add(Fault(code, parameters, FieldPath((name,))))
 
     def check(self) -> None:

@@ -43,7 +43,6 @@ def _game_type_fault(game_type: str) -> Fault | None:
 
 
 def side_fault(side: str) -> Fault | None:
-    """Check an entry of `sides`."""
     return None if side in _SIDES else _NOT_A_SIDE
 
 

@@ -64,7 +64,6 @@ def count_damage(play: Play, event: ev.Damage) -> None:
 
 
 def count_kill(play: Play, event: ev.Kill) -> None:
-    """Count a kill."""
     record, killer, weapon = play.record(), event.killer, event.weapon
     play.count_fall()
     _set_dead(play, event.victim, event.at_ms)
@@ -109,7 +108,6 @@ def count_departure(play: Play, event: ev.PlayerGone) -> None:
 
 
 def count_assist(play: Play, event: ev.Assist) -> None:
-    """Count an assist against an enemy."""
     if not event.is_enemy:
         return
     counts = _counts(play, event.player_id)
@@ -118,25 +116,21 @@ def count_assist(play: Play, event: ev.Assist) -> None:
 
 
 def count_blinded(play: Play, event: ev.Blinded) -> None:
-    """Count a blinded enemy."""
     # The log includes blinded dead players (4 of 20 enemies in a real match); the game does not count them.
     if event.is_enemy and not play.record().is_out(event.victim):
         _counts(play, event.thrower).enemies_flashed += 1
 
 
 def count_grenade(play: Play, event: ev.GrenadeThrown) -> None:
-    """Count a grenade by its type."""
     counts, name = _counts(play, event.player_id), _THROWN[event.kind]
     setattr(counts, name, getattr(counts, name) + 1)
 
 
 def count_chicken(play: Play, event: ev.ChickenKilled) -> None:
-    """Count a killed chicken."""
     _counts(play, event.player_id).chicken_kills += 1
 
 
 def count_plant(play: Play, event: ev.BombPlanted) -> None:
-    """Count a plant."""
     record = play.record()
     record.counts(event.player_id).bomb_plants += 1
     record.plant = Plant(event.at_ms, event.player_id, event.site)

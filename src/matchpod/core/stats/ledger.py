@@ -122,7 +122,6 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return {player_id: LiveCount(*counts) for player_id, counts in totals.items()}
 
     def player_ids(self) -> set[PlayerId]:
-        """Return the ids of all players with statistics."""
         return {player_id for record in self.records() for player_id in record.players}
 
     def records(self) -> list[RoundRecord]:

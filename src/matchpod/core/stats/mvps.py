@@ -62,7 +62,6 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
         self.game, self.plugin, self.is_whole = {}, {}, False
 
     def counts(self, rounds: Sequence[RoundRecord], players: Collection[PlayerId]) -> dict[PlayerId, MvpCount]:
-        """Return the MVPs of these players after these rounds."""
         records = {record.number: record for record in rounds}
         totals: dict[PlayerId, int] = {}
         known_at: dict[PlayerId, int] = {}

@@ -47,7 +47,6 @@ class PlayerLine(PlayerRound, kw_only=True, array_like=False):
 
     @property
     def grenades_thrown(self) -> int:
-        """Thrown grenades of all types."""
         return self.he_thrown + self.flash_thrown + self.smoke_thrown + self.molly_thrown + self.decoy_thrown
 
 

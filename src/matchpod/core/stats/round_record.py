@@ -151,7 +151,6 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return self.rows <= self.max_rows
 
     def add_damage(self, attacker: PlayerId, victim: PlayerId, lost: int) -> None:
-        """Add to the damage of one player to another."""
         victims = self.damage_to.get(attacker)
         if victims is not None and victim in victims:
             victims[victim] += lost

@@ -151,7 +151,6 @@ class Stays(msgspec.Struct):
 
 
 def public_phase(match: Match) -> PublicPhase:
-    """Return the phase of a match on its server."""
     is_paused = match.phase is MatchPhase.LIVE and match.current_map.is_paused
     return PublicPhase.PAUSED if is_paused else _PHASES[match.phase]
 

@@ -23,7 +23,6 @@ def add_map_live(timeline: TimelineWriter, event: ev.MapLive, match: Match) -> N
 
 
 def add_round_start(timeline: TimelineWriter, event: ev.RoundStarted, match: Match) -> None:
-    """Add the start of a round."""
     rounds = match.current_map.ledger.rounds
     if not rounds or (rounds[-1].team1, rounds[-1].team2) != (event.team1, event.team2):
         timeline.people.clear()
@@ -33,7 +32,6 @@ def add_round_start(timeline: TimelineWriter, event: ev.RoundStarted, match: Mat
 
 
 def add_round_end(timeline: TimelineWriter, event: ev.RoundDecided, match: Match) -> None:
-    """Add the end of a round."""
     played = match.current_map
     end = items.RoundEndItem(
         **timeline.head(match, played.number, event.at_ms, event.round_number),
@@ -46,7 +44,6 @@ def add_round_end(timeline: TimelineWriter, event: ev.RoundDecided, match: Match
 
 
 def add_restore(timeline: TimelineWriter, event: ev.RoundRestored, match: Match) -> None:
-    """Add a restored backup."""
     sync_players(timeline, event, match)
     number, head = timeline.head_in_play(event, match)
     score = score_of(match.current_map)
@@ -54,13 +51,11 @@ def add_restore(timeline: TimelineWriter, event: ev.RoundRestored, match: Match)
 
 
 def add_side_swap(timeline: TimelineWriter, event: ev.SidesSwapped, match: Match) -> None:
-    """Add a change of sides."""
     number, head = timeline.head_in_play(event, match)
     timeline.add(number, items.SideSwapItem(**head, team1_side=team1_side_of(event, match)))
 
 
 def add_pause(timeline: TimelineWriter, event: ev.Paused | ev.Unpaused, match: Match) -> None:
-    """Add the start or end of a pause."""
     # The server logs the end of a pause twice: when it is requested, and when play resumes.
     if match.current_map.is_paused is timeline.is_paused:
         return
@@ -74,7 +69,6 @@ def add_pause(timeline: TimelineWriter, event: ev.Paused | ev.Unpaused, match: M
 
 
 def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
-    """Add a kill."""
     # Half of all items are kills, so this skips the helper methods.
     played = match.maps[-1]
     if not played.ledger.keeps_kills:
@@ -118,7 +112,6 @@ def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
 
 
 def add_assist(timeline: TimelineWriter, event: ev.Assist, match: Match) -> None:
-    """Add an assist."""
     # Damage to a teammate who was then killed is no assist.
     if event.is_enemy and match.maps[-1].ledger.keeps_kills:
         number, head = timeline.head_in_play(event, match)
@@ -127,7 +120,6 @@ def add_assist(timeline: TimelineWriter, event: ev.Assist, match: Match) -> None
 
 
 def add_plant(timeline: TimelineWriter, event: ev.BombPlanted, match: Match) -> None:
-    """Add a plant."""
     number, head = timeline.head_in_play(event, match)
     site = None if event.site is None else sanitize(event.site)
     timeline.add(number, items.BombPlantedItem(**head, player=timeline.fighter(match, event.player_id), site=site))
@@ -141,7 +133,6 @@ def add_defuse(timeline: TimelineWriter, event: ev.BombDefused, match: Match) ->
 
 
 def add_explosion(timeline: TimelineWriter, event: ev.BombExploded, match: Match) -> None:
-    """Add the explosion of the bomb."""
     number, head = timeline.head_in_play(event, match)
     timeline.add(number, items.BombExplodedItem(**head))
 

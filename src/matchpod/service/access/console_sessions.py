@@ -98,8 +98,6 @@ class _RecordedLogIn(msgspec.Struct, kw_only=True):
 
 
 class ConsoleSessions:
-    """The sessions of the console."""
-
     def __init__(
         self,
         *,

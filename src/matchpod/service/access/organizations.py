@@ -414,7 +414,6 @@ class Access:
 
 
 def is_key_text(text: str) -> bool:
-    """True if a text has the form of a key."""
     return _KEY_TEXT.fullmatch(text) is not None
 
 

@@ -71,7 +71,6 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def get(self, principal: Principal, callback_id: str) -> callback_views.CallbackDetail:
-        """The callback with its attempts and its body."""
         row = await self._own(principal, callback_id)
         attempts = await callback_lists.newest_attempts(self._db, row.id, self._max_shown_attempts)
         return callback_views.callback_detail(row, attempts, await callback_lists.body_of(self._db, row.id))

@@ -85,7 +85,6 @@ def map_id(game_id: str, number: int) -> str:
 
 
 def series_uuid(game_id: str) -> str:
-    """The UUID of a series."""
     return _uuid5(game_id, "series")
 
 
@@ -95,7 +94,6 @@ def series_id(server_id: str) -> str:
 
 
 def server_name(region_name: str, server_id: str) -> str:
-    """The display name of a server."""
     return f"{region_name} {server_id[-_SHORT:]}"
 
 

@@ -44,16 +44,13 @@ class MeasuredDatabase:
 
     @property
     def is_shared(self) -> bool:
-        """True if other processes may use the same database at the same time."""
         return self.source.is_shared
 
     @property
     def is_postgres(self) -> bool:
-        """True if statements may use what only PostgreSQL has."""
         return self.source.is_postgres
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Return the current rows of a query."""
         began_s = time.monotonic()
         try:
             rows = await self.source.read(sql, params)
@@ -64,7 +61,6 @@ class MeasuredDatabase:
         return rows
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """Return the first row of an indexed query, or None."""
         began_s = time.monotonic()
         try:
             row = await self.source.read_one(sql, params)
@@ -75,7 +71,6 @@ class MeasuredDatabase:
         return row
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run the statements as one durable transaction; return the rows of each."""
         began_s = time.monotonic()
         try:
             rows = await self.source.write(statements)
@@ -86,11 +81,9 @@ class MeasuredDatabase:
         return rows
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Call `on_announced` with what other processes announce on a channel, until cancelled."""
         await self.source.listen(channel, on_announced)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.source.close()
 
     def _count(self, kind: str, outcome: CallOutcome, began_s: float) -> None:

@@ -189,14 +189,11 @@ class Metrics:
         )
 
     def count_stall(self, seconds: float) -> None:
-        """Count a stall of the event loop."""
         self.stalls.inc()
         self.stall_s.inc(amount=seconds)
 
 
 class DatabaseMetrics:
-    """The metrics of the calls to the database."""
-
     def __init__(self, metrics: Registry) -> None:
         self.calls = metrics.counter(
             "matchpod_database_calls_total",
@@ -261,15 +258,11 @@ class ProcessMetrics:
 
 
 class DiskMetrics:
-    """The metrics of disks."""
-
     def __init__(self, metrics: Registry) -> None:
         self.free_bytes = metrics.gauge("matchpod_disk_free_bytes", "Free bytes on the disk of a folder.", ("folder",))
 
 
 class ConnectionMetrics:
-    """The metrics of HTTP connections."""
-
     def __init__(self, metrics: Registry) -> None:
         self.open = metrics.gauge("matchpod_connections", "Open HTTP connections.")
         self.rejected = metrics.counter(

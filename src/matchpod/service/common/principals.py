@@ -143,13 +143,11 @@ def state_of(key: ApiKey, now_ms: int) -> KeyState:
 
 
 def scopes_of(key: ApiKey) -> tuple[Scope, ...]:
-    """The scopes of a key."""
     # Ignore scopes that only a newer version knows.
     return tuple(scope for scope in Scope if scope in key.scopes)
 
 
 def principal_of(key: ApiKey) -> Principal:
-    """The principal of a key."""
     return Principal(org_id=key.org_id, key_id=key.id, role=Role(key.role), scopes=frozenset(scopes_of(key)))
 
 

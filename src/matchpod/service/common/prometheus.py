@@ -116,7 +116,6 @@ class _Number(_Metric):
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def value(self, *labels: str) -> float:
-        """The current value."""
         return self._values.get(labels, 0.0)
 
     def _create(self, labels: Labels) -> None:
@@ -137,7 +136,6 @@ class Counter(_Number):
     kind = "counter"
 
     def inc(self, *labels: str, amount: float = 1.0) -> None:
-        """Increment by `amount`."""
         if not amount >= 0:
             raise ValueError(f"{self.name} is a counter and cannot change by {amount}")
         self._add(amount, labels)
@@ -153,7 +151,6 @@ class Gauge(_Number):
     kind = "gauge"
 
     def set(self, number: float, *labels: str) -> None:
-        """Set the value."""
         self._values[self._key(labels, self._values)] = number
 
     def add(self, amount: float, *labels: str) -> None:
@@ -192,7 +189,6 @@ class Histogram(_Metric):
         self._series: dict[Labels, _Buckets] = {} if labels else {(): self._empty()}
 
     def observe(self, number: float, *labels: str) -> None:
-        """Record an observation."""
         if math.isnan(number):
             raise ValueError(f"{self.name} cannot observe NaN")
         key = self._key(labels, self._series)
@@ -206,7 +202,6 @@ class Histogram(_Metric):
         self._series.setdefault(self._key(labels, self._series), self._empty())
 
     def count(self, *labels: str) -> int:
-        """The number of observations."""
         series = self._series.get(labels)
         return sum(series.counts) if series else 0
 
@@ -252,7 +247,6 @@ class Registry:
         self._updates: list[Callable[[], None]] = []
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """Create and register a counter."""
         return self._add(Counter(name, text, labels))
 
     def gauge(
@@ -264,7 +258,6 @@ class Registry:
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = DEFAULT_BUCKETS
     ) -> Histogram:
-        """Create and register a histogram."""
         return self._add(Histogram(name, text, labels, buckets=buckets))
 
     def before_rendering(self, update: Callable[[], None]) -> None:

@@ -100,7 +100,6 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> MatchDetail:
-        """The match on a server."""
         row = await self._own_row(principal, server_id)
         progress = await self._progress(row)
         maps = await history.maps_of(self._db, row.id)

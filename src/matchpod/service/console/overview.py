@@ -88,7 +88,6 @@ class EndedMatch(MatchItem, frozen=True, kw_only=True):
 
     @property
     def ended_ms(self) -> int:
-        """When it ended."""
         return self.ended_at_ms or self.created_at_ms
 
 

@@ -99,7 +99,6 @@ class History:
 
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
-        """The map with the statistics of its players."""
         return views.map_detail(*await self._statistics(await self.own_map(principal, map_id)))
 
     @unavailable_on_outage
@@ -111,7 +110,6 @@ class History:
 
     @unavailable_on_outage
     async def rounds(self, principal: Principal, map_id: str) -> views.RoundsView:
-        """The rounds of the map."""
         row, match = await self._current(await self.own_map(principal, map_id))
         if match is not None:
             return views.rounds_view(row, rows.rounds_of_map(match, row.map_number))
@@ -122,7 +120,6 @@ class History:
 
     @unavailable_on_outage
     async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
-        """The top players of the map."""
         row, stats = await self._statistics(await self.own_map(principal, map_id))
         players = rank(stats.leaderboard, sort_by=query.sort_by, limit=query.limit)
         return views.leaderboard_view(row, players)

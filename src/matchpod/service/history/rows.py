@@ -36,7 +36,6 @@ _encode = msgspec.json.Encoder().encode
 
 
 def initial_history(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
-    """The history of a new match."""
     return history_of(row, Match.create(settings, row.created_at_ms), server_name=server_name)
 
 

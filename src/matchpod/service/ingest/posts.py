@@ -242,7 +242,6 @@ class Ingest:
 
     @unavailable_on_outage
     async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
-        """Store a post of log lines."""
         try:
             receipt = await self._store_log(token, headers, body)
         except PayloadTooLargeError:
@@ -274,7 +273,6 @@ class Ingest:
 
     @unavailable_on_outage
     async def store_report(self, token: str | None, body: Body) -> Receipt:
-        """Store a report of the match plugin."""
         return await self._append_report(EntryKind.REPORT, token, body)
 
     @unavailable_on_outage

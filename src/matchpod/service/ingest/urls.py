@@ -27,7 +27,6 @@ class IngestUrls(msgspec.Struct, frozen=True):
         return self.base + ANTICHEAT_PATH.format(token=report_token)
 
     def shots(self, report_token: str) -> str:
-        """Where a plugin reports shots."""
         return self.base + SHOTS_PATH.format(token=report_token)
 
     @property

@@ -253,7 +253,6 @@ class Fold(msgspec.Struct):
 
     @property
     def match(self) -> Match:
-        """The match itself."""
         return self.reader.match
 
     @property
@@ -308,7 +307,6 @@ class Fold(msgspec.Struct):
         return LiveState.of(self.progress(), msgspec.json.encode(live_match(self.match)))
 
     def progress(self) -> MatchProgress:
-        """Where the match stands."""
         return progress_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:

@@ -194,7 +194,6 @@ class LocalMatches:
         self._matches: dict[str, LocalMatch] = {}
 
     def add(self, live: LocalMatch) -> None:
-        """Register a match."""
         self._matches[live.server_id] = live
 
     def remove(self, live: LocalMatch) -> None:

@@ -53,14 +53,12 @@ class RemoteMatches:
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
 
     async def state(self, row: ServerRow) -> LiveState:
-        """What callers see of the match."""
         cached = await self._catch_up(row)
         if cached.state is None:
             cached.state = cached.fold.state()
         return cached.state
 
     async def progress(self, row: ServerRow) -> MatchProgress:
-        """Where the match stands."""
         return (await self._catch_up(row)).fold.progress()
 
     async def match(self, row: ServerRow) -> Match:

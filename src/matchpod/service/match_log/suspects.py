@@ -87,7 +87,6 @@ class Suspects:
         _log.warning("entry was begun and not finished", extra={"server_id": server_id, "seq": seq})
 
     async def set_aside(self, entry: RawEntry) -> None:
-        """Set an entry aside."""
         if await unfinished.set_aside(self._db, entry.server_id, entry.seq):
             self._on_set_aside()
             about = {"server_id": entry.server_id, "seq": entry.seq, "kind": entry.kind}

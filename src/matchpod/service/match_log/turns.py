@@ -168,7 +168,6 @@ class FoldTurns:
         return self._is_on()
 
     async def _wait(self, ticket: int) -> None:
-        """Wait for the next turn."""
         if self._timer is None or not self._is_turn_over:
             self._is_turn_over = True
             self._plan((self._turn_s - self._left_s) / self._share)

@@ -77,7 +77,6 @@ class Installation:
 
     @unavailable_on_outage
     async def read(self) -> InstallationState:
-        """Read the state of the installation."""
         keep, stored = self._retention, await installation.stored_data(self._db)
         return InstallationState(
             state=self._readiness.state.value,

@@ -81,7 +81,6 @@ class Readiness:
 
     @property
     def state(self) -> ReadinessState:
-        """The current state."""
         return self._state
 
     @property

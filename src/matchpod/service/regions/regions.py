@@ -109,7 +109,6 @@ class Regions:
         self.silent = silent or SilentServers()
 
     def get(self, code: str) -> Region | None:
-        """The region with this code."""
         return self._regions.get(code)
 
     def all(self) -> Sequence[Region]:
@@ -118,7 +117,6 @@ class Regions:
 
     @unavailable_on_outage
     async def views(self) -> list[RegionView]:
-        """All regions, as returned by the API."""
         flags = await region_flags.active_flags(self._db)
         return [
             view_of(

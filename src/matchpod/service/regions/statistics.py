@@ -35,8 +35,6 @@ class RegionDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegionStatistics:
-    """The statistics of all regions."""
-
     def __init__(self, *, db: Database, clock: Clock, regions: Regions) -> None:
         self._db = db
         self._clock = clock

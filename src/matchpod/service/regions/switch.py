@@ -18,8 +18,6 @@ _log = logging.getLogger(__name__)
 
 
 class RegionSwitch:
-    """The switches of all regions in the settings."""
-
     def __init__(self, *, db: Database, audit: Audit, codes: Collection[str]) -> None:
         self._db = db
         self._audit = audit

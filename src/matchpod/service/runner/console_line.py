@@ -76,7 +76,6 @@ class ConsoleLine:
             raise
 
     async def close(self) -> None:
-        """Close the connection."""
         console, self._console = self._console, None
         if console is not None:
             await console.close()

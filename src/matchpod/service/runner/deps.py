@@ -62,9 +62,7 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
 
     def tokens_of(self, row: ServerRow) -> IngestTokens:
-        """The tokens with which a server and its plugins report."""
         return open_tokens(row, self.vault)
 
     def new_callback_id(self) -> str:
-        """An id for a callback."""
         return new_callback_id(self.clock.now_ms(), self.random_bytes(ID_RANDOM_BYTES))

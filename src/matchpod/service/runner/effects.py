@@ -75,8 +75,6 @@ def map_load_s(speed: float) -> float:
 
 
 class EffectExecutor:
-    """Executes the effects of one match."""
-
     def __init__(
         self,
         lease: Lease,

@@ -61,7 +61,6 @@ class Reader(StreamReader):
 
     @property
     def channels(self) -> list[MapChannel]:
-        """The channels it subscribes to."""
         return [position.channel for position in self._positions]
 
     @property

@@ -53,7 +53,6 @@ class _Maps(TypedDict):
 
 
 def match_created(row: ServerRow) -> bytes:
-    """The event of a new match."""
     return _encode(MatchCreatedEvent(**_head(row, iso_time(row.created_at_ms)), region=row.region))
 
 

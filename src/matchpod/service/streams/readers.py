@@ -158,7 +158,6 @@ class OpenReaders:
         reader.readers = self
 
     def discard(self, reader: StreamReader) -> None:
-        """Remove a reader."""
         self._readers.discard(reader)
         self._of_org[reader.org_id] -= 1
 

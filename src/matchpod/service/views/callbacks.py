@@ -101,12 +101,10 @@ class Redelivery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def callback_item(row: CallbackSummary) -> CallbackItem:
-    """The view of a callback in a list."""
     return view_of(CallbackItem, row, **_shown(row))
 
 
 def callbacks_page(query: CallbacksQuery, total: int, rows: Sequence[CallbackSummary]) -> CallbacksPage:
-    """A page of callbacks."""
     items = tuple(callback_item(row) for row in rows)
     return CallbacksPage(page=query.page, page_size=query.page_size, total=total, items=items)
 

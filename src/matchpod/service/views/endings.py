@@ -64,7 +64,6 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended_at(self) -> str | None:
-        """When it ended, as text."""
         return time_text(self.ended_at_ms)
 
 

@@ -262,7 +262,6 @@ def map_view(row: MapRow) -> SeriesDetailMap:
 
 
 def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
-    """A page of maps."""
     items = tuple(view_of(MapSummary, row, map=row.map_name, duration=row.duration_s) for row in rows)
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
 

@@ -40,7 +40,6 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
 
     @property
     def created_at(self) -> str:
-        """When it was created, as text."""
         return iso_time(self.created_at_ms)
 
 
@@ -71,7 +70,6 @@ class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match_map(row: MapRow) -> MatchMap:
-    """The map of a row."""
     return view_of(MatchMap, row)
 
 

@@ -162,7 +162,6 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
-    """The view of a server as the response to its creation."""
     return view_of(ServerView, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
 
 

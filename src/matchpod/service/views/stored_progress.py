@@ -54,7 +54,6 @@ def _state(settings: bytes, phase: PublicPhase, is_pending: bool, until_ms: int 
 
 @lru_cache(MAX_STORED)
 def decoded_settings(settings: bytes) -> GameSettings:
-    """The stored settings of a match."""
     return read_settings(settings)
 
 

@@ -10,5 +10,4 @@ from matchpod.web.query_strings import query_of
 
 
 async def list_audit(site: Site, call: Call) -> Response:
-    """List the acts in the organization."""
     return private_json(await site.services.audit.list(call.caller, read_audit_query(query_of(call))))

@@ -10,13 +10,11 @@ from matchpod.web.query_strings import query_of
 
 
 async def list_callbacks(site: Site, call: Call) -> Response:
-    """List the callbacks of the organization."""
     query = read_callbacks_query(query_of(call))
     return private_json(await site.services.callbacks.list(call.caller, query))
 
 
 async def get_callback(site: Site, call: Call) -> Response:
-    """Get a callback with its attempts and its body."""
     return private_json(await site.services.callbacks.get(call.caller, call.params[0]))
 
 

@@ -16,37 +16,31 @@ from matchpod.web.query_strings import query_of
 
 
 async def list_series(site: Site, call: Call) -> Response:
-    """List the series of the organization."""
     query = read_series_query(query_of(call))
     return private_json(await site.services.history.series_list(call.caller, query))
 
 
 async def get_series(site: Site, call: Call) -> Response:
-    """Get a series with its maps."""
     view = await site.services.history.series(call.caller, call.params[0])
     return final_json(call, view, has_ended=is_over(view.status))
 
 
 async def list_server_series(site: Site, call: Call) -> Response:
-    """List the series of a server."""
     query = read_server_series_query(query_of(call))
     return private_json(await site.services.history.server_series(call.caller, call.params[0], query))
 
 
 async def list_maps(site: Site, call: Call) -> Response:
-    """List the maps of the organization."""
     query = read_maps_query(query_of(call))
     return private_json(await site.services.history.maps(call.caller, query))
 
 
 async def get_map(site: Site, call: Call) -> Response:
-    """Get a map with its players."""
     view = await site.services.history.map(call.caller, call.params[0])
     return final_json(call, view, has_ended=is_over(view.status))
 
 
 async def get_rounds(site: Site, call: Call) -> Response:
-    """Get the rounds of a map."""
     view = await site.services.history.rounds(call.caller, call.params[0])
     return final_json(call, view, has_ended=is_over(view.status))
 
@@ -58,7 +52,6 @@ async def get_events(site: Site, call: Call) -> Response:
 
 
 async def get_leaderboard(site: Site, call: Call) -> Response:
-    """Get the leaderboard of a map."""
     query = read_leaderboard_query(query_of(call))
     view = await site.services.history.leaderboard(call.caller, call.params[0], query)
     return final_json(call, view, has_ended=is_over(view.status))

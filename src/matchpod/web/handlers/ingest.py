@@ -48,7 +48,6 @@ async def post_shots(site: Site, call: Call) -> Response:
 
 
 async def get_match_file(site: Site, call: Call) -> Response:
-    """Return the match file that the match plugin loads."""
     found = await site.services.ingest.match_file(call.header(_TOKEN_HEADER))
     if found is None:
         raise UnauthorizedError(f"The token in the header {TOKEN_HEADER} belongs to no open match.")

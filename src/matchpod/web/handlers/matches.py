@@ -27,7 +27,6 @@ OK_BODY = _encoder.encode(Accepted(ok=True))
 
 
 async def create(site: Site, call: Call) -> Response:
-    """Create a match."""
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
@@ -35,13 +34,11 @@ async def create(site: Site, call: Call) -> Response:
 
 
 async def get_server(site: Site, call: Call) -> Response:
-    """Get a server with its live match."""
     encoded = await site.services.matches.get_encoded(call.caller, call.params[0])
     return Response(encoded.body, headers=NO_STORE, packable=encoded)
 
 
 async def list_servers(site: Site, call: Call) -> Response:
-    """List the servers of the organization."""
     query = read_match_list_query(query_of(call))
     return private_json(await site.services.matches.server_list(call.caller, query))
 
@@ -53,11 +50,9 @@ async def cancel(site: Site, call: Call) -> Response:
 
 
 async def by_external_id(site: Site, call: Call) -> Response:
-    """Get a match by the caller's own id."""
     view = await site.services.matches.by_external_id(call.caller, call.params[0])
     return final_json(call, view, has_ended=view.ended_at is not None)
 
 
 async def list_regions(site: Site, _: Call) -> Response:
-    """List the regions."""
     return Response(_encoder.encode(await site.services.regions.views()), headers=NO_CACHE)

@@ -28,7 +28,6 @@ class WatchedStream:
         self.is_ended = False
 
     def end(self) -> None:
-        """End the stream."""
         self.is_ended = True
         self.stream.frames.close()
 

@@ -109,6 +109,5 @@ def _keep(body: bytes, packed: bytes) -> None:
 
 
 def gzipped(body: bytes) -> bytes:
-    """Compress a body."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_BITS)
     return packer.compress(body) + packer.flush()

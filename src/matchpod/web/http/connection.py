@@ -375,7 +375,6 @@ class ApiConnection(asyncio.Protocol):
             self.transport.abort()
 
     def write(self, data: bytes) -> None:
-        """Send data to the client."""
         self._written_bytes += len(data)
         self.transport.write(data)
 
@@ -401,7 +400,6 @@ class ApiConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def date(self) -> bytes:
-        """The value of the `date` header."""
         return self._shared.date()
 
     def shut_down(self) -> None:

@@ -129,7 +129,6 @@ class Connections:
     # --- state of a connection --------------------------------------------------------------------------------------
 
     def add(self, connection: Connection) -> None:
-        """Add a connection that was admitted."""
         self.open.add(connection)
         self._silent[connection] = time.monotonic()
 
@@ -155,7 +154,6 @@ class Connections:
             self._all_answered.set()
 
     def direct_response(self, *, keep_alive: bool) -> bytes:
-        """The response to a direct request."""
         body = b"" if self.direct is None else self.direct.response
         return b"HTTP/1.1 200 OK\r\ndate: %b\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
             self.date(),

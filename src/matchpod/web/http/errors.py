@@ -101,7 +101,6 @@ class InternalServerError(MatchpodError):
 
 
 def error_response(error: MatchpodError, request_id: str) -> Response:
-    """Return the response for an error."""
     body = ErrorBody(
         status_code=error.status,
         error=error.code,

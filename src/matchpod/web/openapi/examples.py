@@ -79,6 +79,5 @@ def _refs(prefix: str, values: Values) -> dict[str, object]:
 
 @cache
 def read_examples() -> Examples:
-    """Return the stored examples."""
     content = (resources.files(__package__) / "assets" / FILE).read_bytes()
     return msgspec.json.decode(content, type=Examples)

@@ -20,7 +20,6 @@ _SHAPES: Final = ("SeriesSettings", "DeathmatchSettings", "OtherSettings")
 
 
 def create_match_schemas() -> dict[str, Schema]:
-    """Return the schemas of a create-match body, by name."""
     return {
         "CreateMatch": _object(table.BODY),
         "GameSettings": _game_settings(),
