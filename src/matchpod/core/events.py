@@ -41,9 +41,10 @@ class ServerRestarted(Event, frozen=True):
 
 
 class LogGap(Event, frozen=True):
-    """Log bytes were lost; the statistics of the current map are incomplete."""
+    """Log bytes were lost; the statistics of the current map are incomplete. `is_freeze`: freeze time had begun."""
 
     missing_bytes: int
+    is_freeze: bool = False
 
 
 class PlayerConnected(NamedEvent, frozen=True):
@@ -114,20 +115,38 @@ class MapLive(Event, frozen=True):
 
 
 class RoundStarted(Event, frozen=True):
-    """Freeze time ended. The line-ups are the players on each team's side at that moment, as far as they are known."""
+    """Freeze time ended. The line-ups are the players on each team's side at that moment, as far as they are known.
+
+    `is_cut`: lines of the freeze time are lost. `unseen` are in no line-up: they were there before lines were lost, and
+    the log has no line of theirs since.
+    """
 
     round_number: int
     team1: tuple[PlayerId, ...]
     team2: tuple[PlayerId, ...]
     team1_side: Side
     is_certain: bool = True
+    is_cut: bool = False
+    unseen: tuple[PlayerId, ...] = ()
 
 
 class LineupGrown(Event, frozen=True):
-    """A player who has been on a team since the start of the round was seen for the first time."""
+    """A player who has been on a team since the start of the round was seen for the first time.
+
+    `was_unseen`: since lines were lost, so they were there in all rounds since. `is_return`: they had left, and the
+    lines of their return are missing.
+    """
 
     player_id: PlayerId
     team: Team
+    was_unseen: bool = False
+    is_return: bool = False
+
+
+class LineupShrunk(Event, frozen=True):
+    """A player is no longer on the server, and the line of their leaving is lost."""
+
+    player_id: PlayerId
 
 
 class RoundDecided(Event, frozen=True):
@@ -153,11 +172,17 @@ class SidesSwapped(Event, frozen=True):
 
 
 class RoundRestored(Event, frozen=True):
-    """A backup was restored: only the first `rounds_kept` rounds still count. A restart is a new MapLive instead."""
+    """A backup was restored: only the first `rounds_kept` rounds still count. A restart is a new MapLive instead.
+
+    `is_inferred`: the score shows it, and its lines are lost. `may_be_new`: the match may have been restarted instead,
+    so the rounds that are kept may not be those that led to the score.
+    """
 
     rounds_kept: int
     team1_score: int
     team2_score: int
+    is_inferred: bool = False
+    may_be_new: bool = False
 
 
 class Paused(Event, frozen=True):
@@ -391,13 +416,13 @@ class CheatSuspected(Event, frozen=True):
 
 GameEvent = (
     MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected
-    | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted | LineupGrown | RoundDecided
-    | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death | PlayerGone | Assist
-    | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded | EconomyCounted | GameCounted
-    | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
+    | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted | LineupGrown | LineupShrunk
+    | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death | PlayerGone
+    | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded | EconomyCounted
+    | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
 )  # fmt: skip
 
-COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown,
+COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown, LineupShrunk,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded, EconomyCounted))  # fmt: skip
 """About 90 % of all events. They affect only statistics and detections, so `Match.apply` has a fast path for them."""
 

@@ -23,6 +23,11 @@ _CHARS = len(_PURCHASE)
 _SELLBACK = "acquire: sellback"
 
 
+def is_purchase(line: MoneyChange) -> bool:
+    """True if the player bought something."""
+    return line.cause is not None and line.cause[:_CHARS] == _PURCHASE
+
+
 class EconomyReader(msgspec.Struct):
     """Money and equipment since the start of freeze time."""
 

@@ -14,11 +14,12 @@ from cs2_protocol.game import PlayerId, Side, is_human
 from cs2_protocol.log_lines import player_lines, world_lines
 from cs2_protocol.log_lines.player_token import PlayerToken
 from cs2_protocol.log_lines.reader import Line
+from cs2_protocol.weapons import UTILITY
 from matchpod.core import events
 from matchpod.core.events import GameEvent
 from matchpod.core.model import GameSettings
 from matchpod.cs2.combat import DEFUSE_REWARD, Combat
-from matchpod.cs2.economy import EconomyReader
+from matchpod.cs2.economy import EconomyReader, is_purchase
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
@@ -54,18 +55,17 @@ class Interpreter(msgspec.Struct):
         if step is not None:
             step(self, at_ms, line, out)
             return
-        fight = _COMBAT.get(kind)
-        if fight is not None and (self.flow.phase is MapPhase.LIVE or self._is_live_now(at_ms, line, out)):
-            event = fight(self.flow.combat, at_ms, line)
+        fight, flow = _COMBAT.get(kind), self.flow
+        if fight is not None and (flow.phase is MapPhase.LIVE or self._is_live_now(at_ms, line, out)):
+            event = fight(flow.combat, at_ms, line)
             if event is not None:
                 out.append(event)
-            if isinstance(line, player_lines.Killed):
-                self._observe_side(at_ms, line.player, out)
-                self._observe_side(at_ms, line.victim, out)
+            if flow.sides.unproven or type(event) in _PROOFS:
+                self._observe_fighters(at_ms, line, out)
             return
-        flow = _FLOW.get(kind)
-        if flow is not None:
-            flow(self.flow, at_ms, line, out)
+        change = _FLOW.get(kind)
+        if change is not None:
+            change(flow, at_ms, line, out)
 
     def restart(self) -> None:
         """Forget map and players, because a new server process has started."""
@@ -74,9 +74,9 @@ class Interpreter(msgspec.Struct):
         self.users.clear()
         self.absent.clear()
 
-    def on_lost_lines(self) -> None:
+    def on_lost_lines(self, at_ms: int) -> None:
         """Handle lost lines: players may have returned, teams may have changed sides, and the match may have begun."""
-        self.flow.on_lost_lines()
+        self.flow.on_lost_lines(at_ms)
         self.economy.forget()
         self.absent.clear()
 
@@ -90,11 +90,26 @@ class Interpreter(msgspec.Struct):
         """True for a line that is printed of a player who is not on the server."""
         return token.is_pending or token.player_id in self.absent
 
+    def _observe_fighters(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
+        """Update the sides of the players in a line of a fight, except those who may have left since they acted."""
+        match line:
+            case player_lines.Killed() | player_lines.Attacked():
+                is_kill = isinstance(line, player_lines.Killed)
+                if line.weapon not in UTILITY:  # a grenade outlives its thrower
+                    self._observe_side(at_ms, line.player, out, is_proof=is_kill)
+                self._observe_side(at_ms, line.victim, out, is_proof=is_kill)
+            case player_lines.Triggered(trigger=trigger) if trigger != "Dropped_The_Bomb":
+                self._observe_side(at_ms, line.player, out, is_proof=trigger == "Planted_The_Bomb")
+            case player_lines.GrenadeLaunched() | player_lines.BlindedBy() | player_lines.BombDeath():
+                self._observe_side(at_ms, line.player, out)
+            case _:
+                pass
+
     def _connected(self, at_ms: int, line: player_lines.Connected, out: list[GameEvent]) -> None:
         token = line.player
         if token.is_pending:
             return
-        self.absent.pop(token.player_id, None)
+        self._arrive(at_ms, token.player_id, out)
         if is_human(token.player_id):
             self.users.pop(token.player_id, None)
             out.append(events.PlayerConnected(at_ms, token.player_id, token.name, token.user_id))
@@ -103,18 +118,26 @@ class Interpreter(msgspec.Struct):
         token = line.player
         if token.is_pending:
             return
-        self.absent.pop(token.player_id, None)
+        self._arrive(at_ms, token.player_id, out)
         if is_human(token.player_id):
             if len(self.users) >= MAX_USERS:
                 self.users.clear()
             self.users[token.player_id] = token.user_id
             out.append(events.PlayerEntered(at_ms, token.player_id, token.name, token.user_id))
 
+    def _arrive(self, at_ms: int, player_id: PlayerId, out: list[GameEvent]) -> None:
+        self.absent.pop(player_id, None)
+        if player_id in self.flow.sides.unproven:
+            self.flow.set_side(at_ms, player_id, None, out)  # the line of their leaving is lost
+
     def _switched(self, at_ms: int, line: player_lines.SwitchedTeam, out: list[GameEvent]) -> None:
         player_id = line.player.player_id
         side = Side(line.new) if line.new in ("CT", "TERRORIST") else None
         if player_id and (side is None or not self._is_absent(line.player)):
-            self.flow.set_side(at_ms, player_id, side, out)
+            if player_id in self.flow.sides.unproven and side and line.old in ("CT", "TERRORIST"):
+                self.flow.sides.player_sides[player_id] = side  # at halftime also printed of players who have left
+            else:
+                self.flow.set_side(at_ms, player_id, side, out)
             team = self.flow.sides.team_of(player_id)
             out.append(events.PlayerJoinedSide(at_ms, player_id, line.player.name, side, team))
 
@@ -126,6 +149,7 @@ class Interpreter(msgspec.Struct):
         if len(self.absent) >= MAX_USERS:
             self.absent.clear()
         self.absent[player_id] = None
+        self._prove(at_ms, player_id, out)
         self.flow.set_side(at_ms, player_id, None, out)
         if self.flow.phase is MapPhase.LIVE:
             out.append(self.flow.combat.player_left(at_ms, player_id))
@@ -142,21 +166,41 @@ class Interpreter(msgspec.Struct):
             out.append(events.ChatMessage(at_ms, player_id, line.player.name, line.is_team_only, line.message))
 
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
-        if self.flow.sides.seen.get(line.player.player_id) is not line.player.side:  # saves a call on every fifth line
-            self._observe_side(at_ms, line.player, out)
-
-    def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent]) -> None:
-        """Update a player's side from a line of theirs: the line of a team change may be lost, a rejoin has none."""
-        side, player_id, sides = token.side, token.player_id, self.flow.sides
-        if side is None or not player_id or sides.seen.get(player_id) is side or self._is_absent(token):
+        sides, player_id = self.flow.sides, line.player.player_id
+        if sides.seen.get(player_id) is line.player.side:  # saves a call on every fifth line
             return
+        if line.verb != "dropped" or player_id not in sides.unproven:  # those who leave drop what they have
+            self._observe_side(at_ms, line.player, out, is_proof=line.verb == "purchased")
+
+    def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent], *, is_proof: bool = False) -> None:
+        """Update a player's side from a line of theirs: the line of a team change may be lost, a rejoin has none.
+
+        With `is_proof`, the line is never printed of a player who has left: the lines of their return are missing.
+        """
+        side, player_id, sides = token.side, token.player_id, self.flow.sides
+        if side is None or not player_id or sides.seen.get(player_id) is side:
+            return
+        is_return = self._is_absent(token)
+        if is_return:
+            if token.is_pending or not is_proof:
+                return
+            del self.absent[player_id]
+        self._prove(at_ms, player_id, out, side=side)
         is_new = player_id not in sides.player_sides and player_id not in self.users
         is_late = is_new and self.flow.phase is MapPhase.LIVE and not sides.is_doubtful
         self.flow.set_side(at_ms, player_id, side, out)
         if is_new and self.flow.unseen_start_ms is not None:
             self.flow.start_unseen_round(out)
         if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line of their arrival
-            out.append(events.LineupGrown(at_ms, player_id, team))
+            out.append(events.LineupGrown(at_ms, player_id, team, is_return=is_return))
+
+    def _prove(self, at_ms: int, player_id: PlayerId, out: list[GameEvent], side: Side | None = None) -> None:
+        """Note a line of a player who may have left when lines were lost: they have not, and are on this side."""
+        sides = self.flow.sides
+        if player_id in sides.unproven:
+            sides.set_side(player_id, side or sides.player_sides[player_id])
+            if self.flow.phase is MapPhase.LIVE and (team := sides.team_of(player_id)) is not None:
+                out.append(events.LineupGrown(at_ms, player_id, team, was_unseen=True))
 
     def _world_trigger(self, at_ms: int, line: world_lines.WorldTriggered, out: list[GameEvent]) -> None:
         self.flow.on_world_trigger(at_ms, line, out)
@@ -181,12 +225,14 @@ class Interpreter(msgspec.Struct):
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
         economy, flow = self.economy, self.flow
         if line.items:  # the dead and those who have left leave it with nothing
-            self._observe_side(at_ms, line.player, out)
+            self._observe_side(at_ms, line.player, out, is_proof=True)
         is_new = economy.is_play and flow.phase is MapPhase.LIVE and economy.leave_buyzone(line)
         if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
-    def _money(self, at_ms: int, line: player_lines.MoneyChange, _out: list[GameEvent]) -> None:
+    def _money(self, at_ms: int, line: player_lines.MoneyChange, out: list[GameEvent]) -> None:
+        if self.flow.sides.unproven or line.player.player_id in self.absent:
+            self._observe_side(at_ms, line.player, out, is_proof=is_purchase(line))
         if self.economy.is_known and not self._is_absent(line.player):
             self.economy.change_money(line)
         if line.change == DEFUSE_REWARD:
@@ -207,6 +253,9 @@ class Interpreter(msgspec.Struct):
         else:
             self.block.read_money(line)
 
+
+_PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))
+"""Events of fights after which the sides of players are updated, even if no lines were lost."""
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,

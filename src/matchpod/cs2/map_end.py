@@ -11,6 +11,8 @@ _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.C
 """From the game's own config files of the modes."""
 
 _OVERTIME_ROUNDS = 6
+_WINGMAN_OVERTIME_ROUNDS = 4
+"""From the plugin's own config file of the mode."""
 
 
 class EndReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +33,11 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
     """Which scores end a map. `max_rounds` is without overtime; None if rounds do not end it."""
 
     max_rounds: int | None = None
+    overtime_rounds: int = _OVERTIME_ROUNDS
     can_clinch: bool = True
     has_overtime: bool = True
+    can_tie: bool = False
+    """Whether the server plays overtime is not known: a tie after all rounds may end the map."""
 
     @staticmethod
     def of(settings: GameSettings) -> EndRules:
@@ -42,12 +47,28 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         cvars = {setting.name.lower(): setting.value for setting in settings.custom_cvars}
         rounds = cvars.get("mp_maxrounds", "")
         default = int(rounds) if rounds.isdecimal() else _DEFAULT_ROUNDS.get(settings.match_type)
+        overtime = cvars.get("mp_overtime_maxrounds", "")
+        is_wingman, has_series = settings.match_type is MatchType.WINGMAN, settings.match_type.has_series
+        # The plugin switches overtime on.
+        is_on = cvars.get("mp_overtime_enable", "1" if settings.uses_plugin else "0") not in ("0", "false")
         return EndRules(
             max_rounds=settings.max_rounds or default or None,
+            overtime_rounds=(int(overtime) if overtime.isdecimal() else 0)
+            or (_WINGMAN_OVERTIME_ROUNDS if is_wingman else _OVERTIME_ROUNDS),
             can_clinch=cvars.get("mp_match_can_clinch", "1") not in ("0", "false"),
             # Without it, a map with a series may be a tie; that is known only from its `Game Over`.
-            has_overtime=settings.match_type.has_series or cvars.get("mp_overtime_enable", "0") not in ("0", "false"),
+            has_overtime=has_series or is_on,
+            can_tie=has_series and not is_on,
         )
+
+    def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
+        """Return the scores with which the map may end in the round after this score."""
+        one, two = score
+        return [after for after in ((one + 1, two), (one, two + 1)) if self.is_end(after) or self._is_tie(after)]
+
+    def _is_tie(self, score: tuple[int, int]) -> bool:
+        over = sum(score) - (self.max_rounds or 0)
+        return self.can_tie and score[0] == score[1] and over >= 0 and over % self.overtime_rounds == 0
 
     def is_end(self, score: tuple[int, int]) -> bool:
         """True if a map ends with this score: it is won, in regulation or overtime, or all rounds are played."""
@@ -56,6 +77,6 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         over = sum(score) - self.max_rounds
         if over >= 0 and not self.has_overtime:
             return True
-        overtimes = -(-max(over, 0) // _OVERTIME_ROUNDS)
-        needed = self.max_rounds // 2 + overtimes * _OVERTIME_ROUNDS // 2 + 1
+        overtimes = -(-max(over, 0) // self.overtime_rounds)
+        needed = self.max_rounds // 2 + overtimes * self.overtime_rounds // 2 + 1
         return max(score) == needed and (self.can_clinch or over >= 0)

@@ -71,10 +71,17 @@ class MapFlow(msgspec.Struct):
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
     """The score by team after 0, 1, 2 … rounds of this map."""
     is_freeze: bool = False
+    is_freeze_time: bool = False
+    """Freeze time has begun and the next round has not."""
+    is_freeze_cut: bool = False
+    """Lines were lost since the start of the freeze time, or before its line."""
+    is_start_certain: bool = False
+    """The sides were certain at the start of the current round."""
     freeze_score: tuple[int, int] | None = None
     """The score by side in the status line of the current freeze time, or the latest one while sides are in doubt."""
     end_rules: EndRules = msgspec.field(default_factory=EndRules)
     side_names: dict[Side, str | None] = {}
+    """The names printed since the map was loaded or last went live: earlier ones may be of the other side."""
     is_first_assumed: bool = False
     """The current round is taken for the first one, because the log begins in its freeze time; its end shows it."""
     unseen_start_ms: int | None = None
@@ -82,6 +89,10 @@ class MapFlow(msgspec.Struct):
     surrendered_to: Side | None = None
     timeout_callers: dict[Side, PlayerId] = {}
     """Who called the timeout that was voted for and has not begun."""
+    lost_ms: int | None = None
+    """When lines were lost first since the score was last seen: the map may have ended with them."""
+    is_restart_asked: bool = False
+    """A restart was announced: the next `Match_Start` is its."""
     end_report: EndReport | None = None
     end_received_ms: int | None = None
     """When the pending `end_report`, which waits for a second source, was received."""
@@ -98,12 +109,17 @@ class MapFlow(msgspec.Struct):
         """Forget map and players, because a new server process has started."""
         self.phase = MapPhase.UNKNOWN
         self.is_warmup, self.is_restoring, self.unseen_start_ms = None, False, None
+        self.lost_ms, self.is_restart_asked, self.is_freeze_cut = None, False, True
         self.rounds_played = self.match_start_ms = 0
         self.sides.clear_sides()
 
-    def on_lost_lines(self) -> None:
-        """Handle lost lines: they may contain the start of the match, and the teams may have changed sides."""
+    def on_lost_lines(self, at_ms: int) -> None:
+        """Handle lost lines: they may contain the start or end of the match, and the teams may have changed sides."""
         self.awaits_start, self.freeze_score, self.unseen_start_ms = False, None, None
+        self.is_restoring, self.is_freeze_cut = False, True
+        self.lost_ms = at_ms if self.lost_ms is None else self.lost_ms
+        if self.is_restart_asked and self.phase is MapPhase.LIVE:
+            self.phase = MapPhase.ARMED
         self.sides.mark_doubtful()
 
     # --- lines -------------------------------------------------------------------------------------------------
@@ -117,8 +133,10 @@ class MapFlow(msgspec.Struct):
         """Handle a map load, which also confirms a pending end report."""
         self._move_past_end(at_ms, out)
         self.sides.clear_sides()
+        self.side_names = {}
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup, self.is_restoring, self.awaits_start = None, False, False
+        self.lost_ms, self.is_restart_asked = None, False
         self.unseen_start_ms = None
         self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
@@ -136,15 +154,21 @@ class MapFlow(msgspec.Struct):
                 self.is_warmup = False
             case "Round_Start":
                 self._round_start(at_ms, out)
+            case trigger if trigger.startswith("Restart_Round_"):
+                self.is_restart_asked = True
 
     def on_freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
         """Handle the start of freeze time: at halftime all players have changed sides by now."""
-        self.is_freeze, self.freeze_score, self.unseen_start_ms = True, None, None
+        self.is_freeze = self.is_freeze_time = True
+        self.is_freeze_cut = self.is_start_certain = False
+        self.freeze_score = self.unseen_start_ms = None
         if self.phase is MapPhase.LIVE and not self.is_restoring:
             self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
         """Record the team name of a side; not used to detect swaps, as right after halftime it is still the old one."""
+        if line.name and self.side_names.get(line.side.other) == line.name:
+            del self.side_names[line.side.other]  # the team has changed sides, and only its name was printed since
         self.side_names[line.side] = line.name
 
     def on_round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
@@ -155,17 +179,22 @@ class MapFlow(msgspec.Struct):
         before = (max(line.ct - won_ct, 0), max(line.t - won_t, 0))
         if self.is_first_assumed and before != _NO_SCORE:
             self.phase, self.is_map_open = MapPhase.UNKNOWN, False
-        if self.phase is not MapPhase.LIVE:
-            self._resume_at(at_ms, sum(before), before, out)
+        if self.phase is not MapPhase.LIVE or sum(before) < sum(self.freeze_score or self.scores[-1]):
+            self._resume_at(at_ms, self._rounds_until(before), before, out)
+            if self.phase is not MapPhase.LIVE:
+                return  # the map had ended, and the round is of another match
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         if (bomb_end := self.combat.bomb_end(at_ms, reason)) is not None:
             out.append(bomb_end)
+        if self.is_start_certain and self.sides.by_team(*before) == self.scores[-1]:
+            self.sides.is_doubtful = False  # lines were lost, but no round: the teams cannot have changed sides
         self._vote(at_ms, out, is_seen_only=True)
         self._follow_score(at_ms, before, out)
         # The score shows a round whose lines were lost, but not a drawn round.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
-        self.is_first_assumed = self.is_freeze = False
-        self.freeze_score = self.unseen_start_ms = None
+        self.is_first_assumed = self.is_freeze = self.is_freeze_time = self.is_start_certain = False
+        self.freeze_score = self.unseen_start_ms = self.lost_ms = None
+        self.is_restart_asked = False
         score = self._record_score(line.ct, line.t)
         winner = None if line.side is None or self.sides.is_doubtful else self.sides.team_on(line.side)
         if reason in _SURRENDERS:
@@ -308,7 +337,8 @@ class MapFlow(msgspec.Struct):
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.end_report is not None and at_ms > self.end_report.at_ms:
             self.end_report = None  # play continues, so the report was wrong
-        sides, is_certain = self.sides, self.sides.is_certain
+        sides, is_certain, is_cut = self.sides, self.sides.is_certain, self.is_freeze_cut
+        self.is_freeze_time = self.is_freeze_cut = False
         is_new = self.phase is MapPhase.UNKNOWN and not (self.is_deathmatch or self.is_map_open or self.awaits_start)
         if (is_new or self.phase is MapPhase.ARMED) and not self.is_warmup:
             if sides.has_humans:
@@ -320,7 +350,11 @@ class MapFlow(msgspec.Struct):
             return
         self._vote(at_ms, out, is_seen_only=True)
         self.combat.new_round()
-        out.append(events.RoundStarted(at_ms, self.rounds_played + 1, *sides.lineups(), sides.team1_side, is_certain))
+        self.is_start_certain = not sides.is_doubtful
+        number, unseen = self.rounds_played + 1, tuple(sides.unproven)
+        out.append(
+            events.RoundStarted(at_ms, number, *sides.lineups(), sides.team1_side, is_certain, is_cut, unseen=unseen)
+        )
 
     def start_unseen_round(self, out: list[GameEvent]) -> None:
         """Let the current round begin at its start, now that a player who was there has been seen on a side."""
@@ -340,6 +374,7 @@ class MapFlow(msgspec.Struct):
     def _apply_live_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
         by_side, rounds = (line.ct, line.t), min(line.rounds_played, MAX_ROUNDS)
         if self.phase is MapPhase.LIVE and rounds >= self.rounds_played:
+            self.lost_ms = None
             self._follow_score(at_ms, by_side, out)
             self.rounds_played, self.freeze_score = rounds, by_side if self.is_freeze else None
             self._record_score(*by_side)
@@ -352,9 +387,14 @@ class MapFlow(msgspec.Struct):
 
     def _resume_at(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         """Continue the map after this number of rounds, because of a restored backup or lost lines."""
-        kept = min(max(rounds, 0), MAX_ROUNDS)
+        kept, self.is_start_certain = min(max(rounds, 0), MAX_ROUNDS), False
+        if kept == 0 and not self.is_restoring and self._end_unseen(at_ms, out):
+            return
         is_known = self._is_open_here() or (self.phase is MapPhase.OVER and self.is_restoring)
-        self.is_restoring, self.end_report = False, None
+        may_be_new = not self.is_restoring and self.phase in (MapPhase.WARMUP, MapPhase.ARMED)
+        if may_be_new and kept < len(self.scores):
+            is_known = is_known and self.scores[kept] in (by_side, by_side[::-1])
+        is_inferred, self.is_restoring, self.end_report = not self.is_restoring, False, None
         if not is_known or (kept == 0 and self.phase is not MapPhase.LIVE):
             self._go_live(at_ms, out, rounds_played=kept, by_side=by_side)
             return
@@ -362,15 +402,16 @@ class MapFlow(msgspec.Struct):
         if kept < len(self.scores):
             self.sides.follow_score(by_side, self.scores[kept])
         self.rounds_played = kept
-        out.append(events.RoundRestored(at_ms, kept, *self._record_score(*by_side)))
+        score = self._record_score(*by_side)
+        out.append(events.RoundRestored(at_ms, kept, *score, is_inferred, may_be_new=may_be_new))
         self.phase, self.is_map_open, self.is_warmup_reported = MapPhase.LIVE, True, False
-        self.surrendered_to = None
+        self.surrendered_to = self.lost_ms = None
         self.combat.new_round()
 
     def _enter_warmup(self, at_ms: int, out: list[GameEvent]) -> None:
         """Handle a status of -1 rounds, which means warmup and also confirms a pending end report."""
         self._move_past_end(at_ms, out)
-        if self.phase is MapPhase.OVER:
+        if self.phase is MapPhase.OVER or self._end_unseen(at_ms, out):
             return
         self.phase = MapPhase.WARMUP
         if self.is_map_open and not self.is_warmup_reported:
@@ -380,14 +421,18 @@ class MapFlow(msgspec.Struct):
     def _go_live(
         self, at_ms: int, out: list[GameEvent], *, rounds_played: int = 0, by_side: tuple[int, int] = _NO_SCORE
     ) -> None:
+        if rounds_played == 0 and self._end_unseen(at_ms, out):
+            return
         self.sides.decide_start_side(self.side_names)
         self.sides.lineups()
         self.phase, self.is_map_open, self.open_map, self.is_warmup_reported = MapPhase.LIVE, True, self.map_name, False
-        self.end_report = self.surrendered_to = None
+        self.end_report = self.surrendered_to = self.lost_ms = None
+        self.is_start_certain = self.is_restart_asked = False
         self.rounds_played, self.scores = rounds_played, [_NO_SCORE]
         self.combat.new_round()
         since_ms = self.match_start_ms if rounds_played == 0 and self.match_start_ms else at_ms
         score, names = self._record_score(*by_side), self.sides.names_by_team(self.side_names)
+        self.side_names = {}
         out.append(events.MapLive(at_ms, self.map_name, since_ms, self.sides.team1_side, *names, rounds_played, *score))
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
@@ -395,6 +440,27 @@ class MapFlow(msgspec.Struct):
         if self.end_report is None and self.phase is MapPhase.LIVE and self.end_rules.is_end(self.scores[-1]):
             self.end_report = EndReport(at_ms=at_ms, by_team=self.scores[-1])
         self.confirm_end(at_ms, out)
+
+    def _end_unseen(self, at_ms: int, out: list[GameEvent]) -> bool:
+        """End the map if its score is 0:0 again after lost lines, and the next round could have ended it.
+
+        Its winner is known if only one team needed one round.
+        """
+        ends = self.end_rules.ends_after(self.scores[-1])
+        is_knife = self.rounds_played < 2  # the only round may be a knife round, after which the score begins again too
+        if self.lost_ms is None or not ends or is_knife or self.is_restart_asked or not self._is_open_here():
+            return False
+        self.phase, self.is_map_open, self.end_report = MapPhase.OVER, False, None
+        is_known, ended_ms, names = len(ends) == 1, min(self.lost_ms, at_ms), self.sides.names_by_team(self.side_names)
+        score = ends[0] if is_known else self.scores[-1]
+        end = events.MapEnded(ended_ms, self.map_name, *score, is_complete=False, is_winner_known=is_known)
+        out.append(msgspec.structs.replace(end, team1_name=names[0], team2_name=names[1]))
+        return True
+
+    def _rounds_until(self, by_side: tuple[int, int]) -> int:
+        """Return after how many rounds of this map the score was this: more than it says, if one was a draw."""
+        total = sum(by_side)
+        return next((count for count, score in reversed([*enumerate(self.scores)]) if sum(score) == total), total)
 
     def _follow_score(self, at_ms: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
         if self.sides.follow_score(by_side, self.scores[-1]):

@@ -22,6 +22,7 @@ from matchpod.core.events import (
     PRESENCE_EVENTS,
     CheatSuspected,
     GameEvent,
+    LineupShrunk,
     LogGap,
     PlayersSeen,
     ServerRestarted,
@@ -129,10 +130,13 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
         """Apply the console's list of connected players, which is requested after log lines were lost."""
         load_ms = to_ms(self.match.timers.client_load_s)
-        reading = self._fold([PlayersSeen(self._event_ms(received_ms), names, load_ms)], received_ms)
+        at_ms = self._event_ms(received_ms)
+        reading = self._fold([PlayersSeen(at_ms, names, load_ms)], received_ms)
         sides, connected = self.interpreter.flow.sides, self.match.presence.connected
-        for player_id in [one for one in sides.player_sides if is_human(one) and one not in connected]:
+        gone = [one for one in sides.player_sides if is_human(one) and one not in connected]
+        for player_id in gone:
             sides.set_side(player_id, None)  # the line of their leaving was lost
+        reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events
         return reading
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
@@ -144,8 +148,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.held.posts.clear()
         if not lost:
             return ReadResult([], [])
-        self.interpreter.on_lost_lines()
-        return self._fold([LogGap(self._event_ms(received_ms), lost)], received_ms)
+        at_ms = self._event_ms(received_ms)
+        gap = LogGap(at_ms, lost, self.interpreter.flow.is_freeze_time)
+        self.interpreter.on_lost_lines(at_ms)
+        return self._fold([gap], received_ms)
 
     def mark_resumed(self, received_ms: int) -> None:
         """Record that log lines and requests may have been lost, and that our clock may have been set since."""
@@ -226,11 +232,11 @@ class MatchReader(msgspec.Struct, kw_only=True):
                 case MapLoad(game_map=name):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
-                    events.append(LogGap(at_ms, lost))
+                    events.append(LogGap(at_ms, lost, self.interpreter.flow.is_freeze_time))
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
                         load_ms = self.match.current_map.last_event_at_ms or at_ms
                         self.interpreter.flow.on_map_loading(load_ms, LoadingMap(loaded), events)
-                    self.interpreter.on_lost_lines()
+                    self.interpreter.on_lost_lines(at_ms)
                 case Restarted():
                     self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()

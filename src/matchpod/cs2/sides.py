@@ -33,6 +33,8 @@ class SideTracker(msgspec.Struct):
     player_sides: dict[PlayerId, Side] = {}
     seen: dict[PlayerId, Side] = {}
     """The sides of players seen since the last round was decided."""
+    unproven: dict[PlayerId, None] = {}
+    """Players on a side of whom the log has no line since lines were lost: they may have left in between."""
     team1_side: Side = Side.CT
     is_doubtful: bool = False
     """Log lines were lost and nothing has shown the sides since: the teams may have changed them."""
@@ -56,16 +58,14 @@ class SideTracker(msgspec.Struct):
         return not self.is_doubtful or (bool(self.listed) and self.seen.keys() >= self.player_sides.keys())
 
     def mark_doubtful(self) -> None:
-        """Record that log lines were lost: players may have changed sides, and none gets a team by an old side."""
+        """Record that log lines were lost: players may have left, and teams may have changed sides if there are any."""
         self.seen.clear()
-        for player in [
-            player for player in self.player_sides if player not in self.members and player not in self.listed
-        ]:
-            del self.player_sides[player]
-        self.is_doubtful = True
+        self.unproven = dict.fromkeys(self.player_sides)
+        self.is_doubtful = bool(self.listed or self.members)
 
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
-        """Set the side of a player; None removes them from both sides."""
+        """Set the side of a player, who is there; None removes them from both sides."""
+        self.unproven.pop(player_id, None)
         if side is None:
             self.player_sides.pop(player_id, None)
             self.seen.pop(player_id, None)
@@ -76,6 +76,7 @@ class SideTracker(msgspec.Struct):
         """Remove all players from the sides, as at a map change; team1 starts as CT, and team membership is kept."""
         self.player_sides.clear()
         self.seen.clear()
+        self.unproven.clear()
         self.team1_side, self.is_doubtful = Side.CT, False
 
     def team_of(self, player_id: PlayerId) -> Team | None:
@@ -112,8 +113,9 @@ class SideTracker(msgspec.Struct):
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
-            known = sum(player in voters for player in self.player_sides)
-            if known:
+            there = [player for player in self.player_sides if player in voters]
+            if any(player not in self.unproven for player in there):
+                known = len(there)
                 balance = self._vote_balance(voters, is_seen_only=is_seen_only or self.is_doubtful)
                 is_enough = 2 * abs(balance) > known
                 if self.is_doubtful and voters is self.listed:
@@ -131,13 +133,15 @@ class SideTracker(msgspec.Struct):
     def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
         """Return the current players of both teams; assigns unlisted players to the team of their side.
 
-        While the sides are in doubt, teams stay as they are.
+        While the sides are in doubt, teams stay as they are. Players who may have left are in neither team.
         """
         if len(self.members) > MAX_MEMBERS:
             self.members.clear()
         members = dict(self.members) if self.is_doubtful else {}
         teams: dict[Team, list[PlayerId]] = {Team.TEAM1: [], Team.TEAM2: []}
         for player_id, side in self.player_sides.items():
+            if player_id in self.unproven:
+                continue
             team = self.listed.get(player_id) or members.get(player_id)
             if team is None:
                 team = self.team_on(side)
@@ -151,7 +155,8 @@ class SideTracker(msgspec.Struct):
         balance = 0
         for player_id, side in self.player_sides.items():
             team = voters.get(player_id)
-            if team is not None and (not is_seen_only or player_id in self.seen):
+            is_voter = player_id in self.seen if is_seen_only else player_id not in self.unproven
+            if team is not None and is_voter:
                 balance += 1 if (team is Team.TEAM1) == (side is Side.CT) else -1
         return balance
 

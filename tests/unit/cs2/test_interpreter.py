@@ -168,16 +168,81 @@ def test_line_of_a_player_who_has_left_brings_nobody_back(line: str, roster: boo
 def test_pending_id_brings_nobody_back_after_lost_lines() -> None:
     for line in ABSENT[:3]:
         log = ServerLog(competitive(roster=False)).go_live().leave(2)
-        log.interpreter.on_lost_lines()
+        log.interpreter.on_lost_lines(log.now)
         log.write(line).round_end("CT").freeze().round_start()
         assert id64(2) not in log.last(ev.RoundStarted).team1 + log.last(ev.RoundStarted).team2
 
 
 def test_player_who_returned_during_lost_lines_is_in_the_line_up() -> None:
     log = ServerLog().go_live().leave(2).round_end("CT")
-    log.interpreter.on_lost_lines()
+    log.interpreter.on_lost_lines(log.now)
     log.freeze().write(f'{log.token(2)} picked up "knife"').round_start()
     assert id64(2) in log.last(ev.RoundStarted).team1
+
+
+def lose_leaving(log: ServerLog) -> ServerLog:
+    """Lose the lines with which player 2 leaves; the others are seen after them."""
+    log.interpreter.on_lost_lines(log.now)
+    log.freeze()
+    for account in (1, 3, 4):
+        log.write(f'{log.token(account)} picked up "knife"')
+    return log
+
+
+@pytest.mark.parametrize("line", ABSENT)
+@pytest.mark.parametrize("roster", [True, False])
+def test_player_whose_leaving_is_lost_is_in_no_line_up(line: str, roster: bool) -> None:
+    log = lose_leaving(ServerLog(competitive(roster=roster)).go_live().round_end("CT"))
+    log.write(line).round_start().write(line).round_end("CT").write(line).freeze().write(line).round_start()
+    first, last = log.all(ev.RoundStarted)[-2:]
+    for start in (first, last):
+        assert (start.team1, start.team2, start.unseen) == ((id64(1),), (id64(3), id64(4)), (id64(2),))
+    assert not [event for event in log.all(ev.LineupGrown) if event.player_id == id64(2)]
+
+
+OWN_LINES = (
+    '"Ben<2><[U:1:2]><CT>" picked up "deagle"',
+    '"Ben<3><[U:1:2]><CT>" money change 800+300 = $1100 (tracked)',
+    '"Ben<2><[U:1:2]><CT>" left buyzone with [ weapon_knife ]',
+    '"Ben<2><[U:1:2]><CT>" [0 0 0] killed "Dan<4><[U:1:4]><TERRORIST>" [3 4 0] with "ak47"',
+    '"Dan<4><[U:1:4]><TERRORIST>" [0 0 0] attacked "Ben<2><[U:1:2]><CT>" [3 4 0] with "inferno"'
+    ' (damage "5") (damage_armor "0") (health "95") (armor "0") (hitgroup "generic")',
+    '"Ben<2><[U:1:2]><CT>" triggered "Begin_Bomb_Defuse_With_Kit"',
+    '"Ben<2><[U:1:2]><CT>" sv_throw_decoygrenade 1.0 2.0 3.0 0.0 0.0 0.0 1.0 1.0 1.0 1.0 1.0 0.0 47 3.000',
+    '"Ben<2><[U:1:2]><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED_IDLE")',
+)
+
+
+@pytest.mark.parametrize("line", OWN_LINES)
+def test_line_of_a_player_after_lost_lines_puts_them_back_in_all_line_ups_since(line: str) -> None:
+    log = lose_leaving(ServerLog().go_live().round_end("CT")).round_start().play("CT").write(line)
+    grown = log.all(ev.LineupGrown)
+    assert grown[-1] == ev.LineupGrown(log.now, id64(2), Team.TEAM1, was_unseen=True)
+    assert id64(2) not in log.interpreter.flow.sides.unproven
+
+
+def test_player_who_connects_after_lost_lines_was_not_there_before() -> None:
+    log = lose_leaving(ServerLog().go_live().round_end("CT")).round_start()
+    log.write(f"{log.token(2, '')} entered the game", f'{log.token(2)} picked up "knife"')
+    assert id64(2) not in {event.player_id for event in log.all(ev.LineupGrown)}
+    log.round_end("CT").freeze().write(f'{log.token(2)} picked up "knife"').round_start()
+    assert log.last(ev.RoundStarted).team1 == (id64(1), id64(2))
+
+
+PROOFS = (
+    '"Ben<2><[U:1:2]><CT>" purchased "deagle"',
+    '"Ben<3><[U:1:2]><CT>" money change 3150-1000 = $2150 (tracked) (purchase: item_assaultsuit)',
+    '"Ben<2><[U:1:2]><CT>" left buyzone with [ weapon_knife ]',
+    '"Ben<2><[U:1:2]><CT>" [0 0 0] killed "Dan<4><[U:1:4]><TERRORIST>" [3 4 0] with "ak47"',
+    '"Ben<2><[U:1:2]><CT>" triggered "Planted_The_Bomb" at bombsite A',
+)
+
+
+@pytest.mark.parametrize("line", PROOFS)
+def test_player_whose_return_is_not_in_the_log_is_believed_by_what_they_do(line: str) -> None:
+    log = ServerLog().go_live().leave(2).round_end("CT").freeze().round_start().write(line)
+    assert log.last(ev.LineupGrown) == ev.LineupGrown(log.now, id64(2), Team.TEAM1, is_return=True)
+    assert log.play("CT").last(ev.RoundStarted).team1 == (id64(1), id64(2))
 
 
 def test_bot_that_was_kicked_is_in_no_line_up() -> None:

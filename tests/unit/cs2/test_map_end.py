@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from matchpod.core.model import CvarSetting, GameSettings, MatchType
 from matchpod.cs2.map_end import EndRules
+from tests.unit.cs2.server_log import competitive
 
 COMPETITIVE = EndRules(max_rounds=24)
 RETAKES = EndRules(max_rounds=8, has_overtime=False)
@@ -16,6 +18,13 @@ def test_score_wins_a_map_of_24_rounds() -> None:
         assert COMPETITIVE.is_end(score)
         assert COMPETITIVE.is_end(score[::-1])
         assert not EndRules().is_end(score)
+
+
+def test_overtime_may_have_fewer_rounds() -> None:
+    wingman = EndRules(max_rounds=16, overtime_rounds=4)
+    assert [score for score in [(9, 7), (10, 8), (11, 8), (11, 9), (12, 10), (13, 11)] if wingman.is_end(score)] == [
+        (9, 7), (11, 8), (11, 9), (13, 11),
+    ]  # fmt: skip
 
 
 def test_score_does_not_end_a_map_of_24_rounds() -> None:
@@ -35,9 +44,17 @@ def test_map_whose_rounds_are_all_played_does_not_end_early(score: tuple[int, in
 
 def test_rules_are_requested_or_those_of_the_mode() -> None:
     for match_type, max_rounds, cvars, rules in [
-        (MatchType.COMPETITIVE, None, {}, EndRules(max_rounds=24)),
-        (MatchType.WINGMAN, None, {}, EndRules(max_rounds=16)),
-        (MatchType.COMPETITIVE, 4, {"mp_maxrounds": "30"}, EndRules(max_rounds=4)),
+        (MatchType.COMPETITIVE, None, {}, EndRules(max_rounds=24, can_tie=True)),
+        (MatchType.COMPETITIVE, None, {"mp_overtime_enable": "1"}, EndRules(max_rounds=24)),
+        (MatchType.WINGMAN, None, {}, EndRules(max_rounds=16, overtime_rounds=4, can_tie=True)),
+        (
+            MatchType.WINGMAN,
+            4,
+            {"mp_overtime_maxrounds": "10"},
+            EndRules(max_rounds=4, overtime_rounds=10, can_tie=True),
+        ),
+        (MatchType.COMPETITIVE, 4, {"mp_overtime_maxrounds": "0"}, EndRules(max_rounds=4, can_tie=True)),
+        (MatchType.COMPETITIVE, 4, {"mp_maxrounds": "30"}, EndRules(max_rounds=4, can_tie=True)),
         (MatchType.CASUAL, None, {}, EndRules(max_rounds=15, has_overtime=False)),
         (MatchType.RETAKES, None, {}, RETAKES),
         (MatchType.RETAKES, None, {"mp_maxrounds": "12"}, EndRules(max_rounds=12, has_overtime=False)),
@@ -55,3 +72,31 @@ def test_rules_are_requested_or_those_of_the_mode() -> None:
         custom = tuple(CvarSetting(name, value) for name, value in cvars.items())
         settings = GameSettings(match_type=match_type, maps=("de_nuke",), max_rounds=max_rounds, custom_cvars=custom)
         assert EndRules.of(settings) == rules
+
+
+def test_plugin_plays_overtime_unless_it_is_switched_off() -> None:
+    assert EndRules.of(competitive()) == EndRules(max_rounds=24)
+    off = msgspec.structs.replace(competitive(), custom_cvars=(CvarSetting("mp_overtime_enable", "0"),))
+    assert EndRules.of(off) == EndRules(max_rounds=24, can_tie=True)
+
+
+@pytest.mark.parametrize(
+    ("score", "ends"),
+    [
+        ((11, 11), []),
+        ((12, 5), [(13, 5)]),
+        ((12, 11), [(13, 11)]),
+        ((15, 14), [(16, 14)]),
+        ((13, 12), []),
+    ],
+)
+def test_scores_with_which_the_next_round_may_end_a_map(score: tuple[int, int], ends: list[tuple[int, int]]) -> None:
+    assert COMPETITIVE.ends_after(score) == ends
+
+
+def test_last_round_may_end_a_map_in_a_tie_if_overtime_is_not_known() -> None:
+    rules = EndRules(max_rounds=24, can_tie=True)
+    assert rules.ends_after((12, 11)) == [(13, 11), (12, 12)]
+    assert rules.ends_after((15, 14)) == [(16, 14), (15, 15)]
+    assert rules.ends_after((12, 10)) == [(13, 10)]
+    assert RETAKES.ends_after((3, 4)) == [(4, 4), (3, 5)]

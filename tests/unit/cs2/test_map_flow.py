@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -172,7 +174,7 @@ def test_sides_seen_before_a_gap_do_not_count_after_it() -> None:
 def lose_halftime_in_a_gap() -> ServerLog:
     """A log that lacks the lines of halftime at a score from which neither side is sure."""
     log = ServerLog().go_live().play("CT")
-    log.interpreter.flow.on_lost_lines()
+    log.interpreter.flow.on_lost_lines(log.now)
     return lose_halftime(log)
 
 
@@ -204,7 +206,7 @@ def test_surrender_while_the_sides_are_in_doubt_has_no_winner() -> None:
 def test_restored_score_in_doubt_is_the_last_certain_one() -> None:
     log = lose_halftime_in_a_gap()
     log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: -1')
-    log.interpreter.flow.on_lost_lines()
+    log.interpreter.flow.on_lost_lines(log.now)
     log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: 6')
     last = log.last(ev.RoundRestored)
     assert (last.team1_score, last.team2_score, log.interpreter.flow.sides.is_doubtful) == (1, 0, True)
@@ -330,6 +332,165 @@ def test_lower_score_is_treated_as_a_restore() -> None:
     log.freeze()
     assert log.last(ev.RoundRestored).rounds_kept == 1
     assert log.round_start().last(ev.RoundStarted).round_number == 2
+
+
+# --- lost lines --------------------------------------------------------------------------------------------------
+
+
+def lose(log: ServerLog) -> ServerLog:
+    log.interpreter.on_lost_lines(log.now)
+    return log
+
+
+def test_round_that_loses_lines_keeps_its_sides_and_winner() -> None:
+    log = ServerLog(competitive(roster=False)).go_live().play("CT", "TERRORIST")
+    decided = lose(log).round_end("CT").last(ev.RoundDecided)
+    assert (decided.winner, decided.winner_side, scores(log)) == (Team.TEAM1, Side.CT, (2, 1))
+    assert not log.interpreter.flow.sides.is_doubtful
+
+
+def test_round_that_begins_in_doubt_does_not_end_it() -> None:
+    log = lose(ServerLog(competitive(roster=False)).go_live().play("CT").round_end("TERRORIST"))
+    decided = log.freeze().round_start().round_end("CT").last(ev.RoundDecided)
+    assert (log.last(ev.RoundStarted).is_certain, decided.winner) == (False, None)
+
+
+def test_loss_in_freeze_time_cuts_the_next_round_and_a_loss_before_it_does_not() -> None:
+    log = lose(ServerLog().go_live().round_end("CT")).freeze().round_start()
+    assert not log.last(ev.RoundStarted).is_cut
+    lose(log.round_end("CT").freeze()).round_start()
+    assert log.last(ev.RoundStarted).is_cut
+    assert not log.play("CT").last(ev.RoundStarted).is_cut
+
+
+@pytest.mark.parametrize("has_gap", [True, False])
+def test_lower_score_shows_a_restore_whose_lines_are_lost(has_gap: bool) -> None:
+    log = ServerLog().go_live().play("CT", "CT", "TERRORIST")
+    if has_gap:
+        lose(log)
+    log.score, log.rounds = {"CT": 1, "TERRORIST": 0}, 1
+    log.round_start().round_end("TERRORIST")
+    restored, decided = log.last(ev.RoundRestored), log.last(ev.RoundDecided)
+    assert (restored.rounds_kept, restored.team1_score, restored.team2_score) == (1, 1, 0)
+    assert (restored.is_inferred, restored.may_be_new) == (True, False)
+    assert (decided.round_number, decided.winner, scores(log)) == (2, Team.TEAM2, (1, 1))
+
+
+def test_drawn_round_is_counted_when_a_restore_is_inferred() -> None:
+    log = ServerLog().go_live().play("CT")
+    log.write('World triggered "SFUI_Notice_Round_Draw" (CT "1") (T "0")').rounds = 2
+    log.freeze().round_start().play("CT", "CT")
+    log.score, log.rounds = {"CT": 2, "TERRORIST": 0}, 3
+    lose(log).round_start().round_end("CT")
+    assert (log.last(ev.RoundRestored).rounds_kept, log.last(ev.RoundDecided).round_number) == (3, 4)
+
+
+def test_rounds_of_before_a_warmup_may_not_be_those_of_a_score_after_lost_lines() -> None:
+    log = ServerLog().go_live().play("CT", "CT").match_start(-1).write('World triggered "Warmup_End"')
+    lose(log).score, log.rounds = {"CT": 1, "TERRORIST": 0}, 1
+    log.status()
+    assert (log.last(ev.RoundRestored).rounds_kept, log.last(ev.RoundRestored).may_be_new) == (1, True)
+
+
+def test_score_that_earlier_rounds_did_not_have_is_of_a_new_match() -> None:
+    log = ServerLog().go_live().play("CT", "CT", "CT").match_start(-1).write('World triggered "Warmup_End"')
+    lose(log).score, log.rounds = {"CT": 1, "TERRORIST": 1}, 2
+    log.status()
+    live = log.last(ev.MapLive)
+    assert not log.all(ev.RoundRestored)
+    assert (live.rounds_played, live.team1_score, live.team2_score) == (2, 1, 1)
+
+
+def test_announced_restart_whose_lines_are_lost_begins_with_the_next_round() -> None:
+    log = ServerLog().go_live().play("CT").write('World triggered "Restart_Round_(1_second)"')
+    lose(log).round_start()
+    assert [event.rounds_played for event in log.all(ev.MapLive)] == [0, 0]
+    assert log.last(ev.RoundStarted).round_number == 1
+
+
+FOUR_ROUNDS = msgspec.structs.replace(competitive(), max_rounds=4)
+
+
+def restart(log: ServerLog, *, is_warmup: bool) -> list[ev.MapEnded]:
+    """Let the score begin at 0:0 again, and return the ends of the map."""
+    log.match_start(-1 if is_warmup else 0).round_start()
+    return log.all(ev.MapEnded)
+
+
+@pytest.mark.parametrize("is_warmup", [False, True])
+def test_map_that_restarts_after_lost_lines_has_ended_if_one_round_was_missing(is_warmup: bool) -> None:
+    log = lose(ServerLog(FOUR_ROUNDS).go_live().play("CT", "CT").wait(30))
+    (end,) = restart(log.wait(30), is_warmup=is_warmup)
+    assert (end.team1_score, end.team2_score, end.is_winner_known, end.is_complete) == (3, 0, True, False)
+    assert end.at_ms < log.now - 30_000, "it ended with the lost lines"
+    assert len(log.all(ev.MapLive)) == 1
+
+
+def test_map_whose_end_and_next_start_are_lost_has_ended() -> None:
+    log = lose(ServerLog(FOUR_ROUNDS).go_live().play("CT", "CT"))
+    log.score, log.rounds = {"CT": 0, "TERRORIST": 0}, 0
+    log.round_end("CT").freeze().round_start()
+    assert (log.last(ev.MapEnded).team1_score, log.last(ev.RoundDecided).round_number) == (3, 2)
+
+
+def test_restart_after_a_knife_round_with_lost_lines_is_no_end() -> None:
+    settings = msgspec.structs.replace(FOUR_ROUNDS, max_rounds=2)
+    assert restart(lose(ServerLog(settings).go_live().play("CT")), is_warmup=True) == []
+
+
+def test_map_that_either_team_could_have_won_in_lost_lines_has_no_winner() -> None:
+    settings = msgspec.structs.replace(FOUR_ROUNDS, match_type=MatchType.CASUAL)
+    log = lose(ServerLog(settings).go_live().play("CT", "TERRORIST", "CT"))
+    (end,) = restart(log, is_warmup=False)
+    assert (end.team1_score, end.team2_score, end.is_winner_known) == (2, 1, False)
+
+
+def no_loss(log: ServerLog) -> ServerLog:
+    return log
+
+
+def lose_and_announce(log: ServerLog) -> ServerLog:
+    return lose(log).write('World triggered "Restart_Round_(1_second)"')
+
+
+def lose_and_see_the_score(log: ServerLog) -> ServerLog:
+    return lose(log).status()
+
+
+@pytest.mark.parametrize("happens", [no_loss, lose_and_announce, lose_and_see_the_score])
+def test_restart_is_a_restart(happens: Callable[[ServerLog], ServerLog]) -> None:
+    log = happens(ServerLog(FOUR_ROUNDS).go_live().play("CT", "CT"))
+    assert restart(log, is_warmup=False) == []
+    assert log.last(ev.RoundStarted).round_number == 1
+
+
+def test_restart_before_the_last_round_is_a_restart() -> None:
+    assert restart(lose(ServerLog(FOUR_ROUNDS).go_live().play("CT")), is_warmup=False) == []
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+def test_start_that_names_one_side_takes_no_name_of_an_earlier_start() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4).write('MatchStatus: Team playing "CT": Reds').match_start().round_start()
+    log.round_end("TERRORIST").match_start().write('MatchStatus: Team playing "TERRORIST": Reds').round_start()
+    assert [(event.team1_name, event.team2_name) for event in log.all(ev.MapLive)] == [("Reds", None), (None, "Reds")]
+
+
+def test_map_load_forgets_the_names_of_the_sides() -> None:
+    log = ServerLog(NAMED).go_live().write('Team playing "CT": Blues', 'Team playing "TERRORIST": Reds')
+    log.load().join(1, 2, 3, 4).match_start().round_start()
+    live = log.last(ev.MapLive)
+    assert (live.team1_side, live.team1_name, live.team2_name) == (Side.CT, None, None)
+
+
+def test_name_that_moves_to_the_other_side_is_the_name_of_one_team() -> None:
+    log = ServerLog().load().join(1, 2, 3, 4)
+    log.write('Team playing "CT": Reds', 'Team playing "TERRORIST": Reds').match_start().round_start()
+    assert (log.last(ev.MapLive).team1_name, log.last(ev.MapLive).team2_name) == (None, "Reds")
+
+
+# --- a log that begins in the middle -----------------------------------------------------------------------------
 
 
 def begin_in_freeze_time() -> ServerLog:

@@ -60,6 +60,14 @@ class LogPoster:
             ]
         return self.post(*lines)
 
+    def decide_and_start(self, *texts: str, score: tuple[int, int] = (1, 0)) -> ev.RoundStarted:
+        """Post the end of a round, these texts and the start of the next round, and return the latter."""
+        ct, t = score
+        end = f'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "{ct}") (T "{t}")'
+        events = self.post(end, "Starting Freeze period", *texts, 'World triggered "Round_Start"').events
+        (start,) = [event for event in events if isinstance(event, ev.RoundStarted)]
+        return start
+
     def go_live(self) -> ReadResult:
         self.all_join()
         return self.post(
@@ -385,18 +393,21 @@ def test_player_whose_leaving_was_lost_is_in_no_line_up() -> None:
     poster = LogPoster()
     poster.go_live()
     poster.post('World triggered "Round_End"', skip=100)
+    seen = [f'{poster.log.token(account)} picked up "knife"' for account in (1, 2, 3)]
+    start = poster.decide_and_start(*seen)
+    assert (start.team1, start.team2, start.unseen) == ((id64(1), id64(2)), (id64(3),), (id64(4),))
     names = {id64(account): "x" for account in (1, 2, 3)}
-    for seconds in (60, 120):  # a player counts as gone if two lists lack them
-        poster.reader.read_presence(names, RECEIVED_MS + seconds * 1000)
-    (start,) = [
+    shrunk = [
         event
-        for event in poster.post(
-            'Team "CT" triggered "SFUI_Notice_CTs_Win" (CT "1") (T "0")', 'World triggered "Round_Start"'
-        ).events
-        if isinstance(event, ev.RoundStarted)
+        for seconds in (60, 120)  # a player counts as gone if two lists lack them
+        for event in poster.reader.read_presence(names, RECEIVED_MS + seconds * 1000).events
+        if isinstance(event, ev.LineupShrunk)
     ]
-    assert (start.team1, start.team2) == ((id64(1), id64(2)), (id64(3),))
+    assert [event.player_id for event in shrunk] == [id64(4)]
     assert id64(4) not in poster.reader.match.presence.connected
+    assert poster.decide_and_start(score=(2, 0)).unseen == ()
+    (played,) = poster.reader.match.maps
+    assert played.missing_rounds == (1, 2), "it is not known when the player left"
 
 
 # --- a game that runs faster than our clock -------------------------------------------------------------------------

@@ -134,11 +134,26 @@ def test_score_that_fits_only_one_side_ends_the_doubt() -> None:
     assert not sides.is_doubtful
 
 
-def test_player_without_a_team_gets_none_by_a_side_from_before_lost_lines() -> None:
-    sides = players_on("C")
+def test_player_of_whom_there_is_no_line_since_lost_lines_is_in_no_line_up_and_does_not_vote() -> None:
+    sides = players_on("C", "-", "T")
     sides.set_side(id64(9), Side.T)
     sides.mark_doubtful()
+    assert sides.lineups() == ((), ())
+    sides.set_side(id64(1), Side.T)
     assert sides.lineups() == ((id64(1),), ())
+    assert sides.vote()
+    assert sides.lineups() == ((id64(1),), ())
+    sides.set_side(id64(3), Side.CT)
+    sides.set_side(id64(9), Side.CT)
+    assert sides.lineups() == ((id64(1),), (id64(3), id64(9)))
+
+
+def test_without_teams_lost_lines_leave_nothing_in_doubt() -> None:
+    sides = SideTracker()
+    sides.set_side(id64(1), Side.T)
+    sides.mark_doubtful()
+    assert sides.is_certain
+    assert sides.lineups() == ((), ())
 
 
 def test_map_load_ends_the_doubt() -> None:
@@ -161,7 +176,7 @@ def test_teams_of_unlisted_players_stay_while_the_sides_are_in_doubt() -> None:
     for account, side in ((1, Side.T), (2, Side.CT), (3, Side.CT)):
         sides.set_side(id64(account), side)
     assert not sides.vote(is_seen_only=True)
-    assert sides.lineups() == ((id64(1), id64(2)), (id64(3), id64(4)))
+    assert sides.lineups() == ((id64(1), id64(2)), (id64(3),))
     assert list(sides.members.values()) == [Team.TEAM1, Team.TEAM1, Team.TEAM2, Team.TEAM2]
     sides.set_side(id64(4), Side.CT)
     sides.set_side(id64(2), Side.T)

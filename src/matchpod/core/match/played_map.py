@@ -123,15 +123,17 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def missing_rounds(self) -> tuple[int, ...]:
-        """The rounds of which the log lacks lines, as far as their numbers are known; empty in a deathmatch."""
+        """The rounds of which the log lacks lines, as far as their numbers are known; empty in a deathmatch.
+
+        Rounds whose winners do not add up to the score are among them.
+        """
         if not self.is_scored:
             return ()
         ledger, decided = self.ledger, self.team1_score + self.team2_score
-        seen = {record.number for record in ledger.rounds}
-        if ledger.open_round is not None:
-            seen.add(ledger.open_round.number)
+        seen = {record.number for record in ledger.records()}
         lost = {number for number in range(1, min(decided, MAX_ROUND_NUMBER) + 1) if number not in seen}
         last = max({decided, *seen}) if self.is_finished else MAX_ROUND_NUMBER
+        lost.update(ledger.rounds_against((self.team1_score, self.team2_score)))
         lost.update(number for number in (*ledger.missing_rounds, *ledger.torn_rounds) if number <= last)
         return tuple(sorted(lost))
 

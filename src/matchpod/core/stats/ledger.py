@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from cs2_protocol.game import PlayerId
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core import events as ev
 from matchpod.core.stats import combat_counts, crosscheck
 from matchpod.core.stats.crosscheck import Discrepancy
@@ -138,6 +138,26 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if self.kills > FLOOD_FACTOR * self.max_kills:
             self.is_flooded = True
 
+    def rounds_against(self, score: tuple[int, int]) -> list[int]:
+        """Return the decided rounds whose winner does not lead from the score before to the one after the round.
+
+        `score` is that of the map, to which the last of them leads. The score after a round with an unknown winner is
+        the last certain one, which shows nothing.
+        """
+        found: list[int] = []
+        number, before = 0, (0, 0)
+        for record in self.records():
+            after, winner = record.score, record.winner
+            if after is None or (winner is None and record.winner_side is not None):
+                continue
+            won = (before[0] + (winner is Team.TEAM1), before[1] + (winner is Team.TEAM2))
+            if record.number == number + 1 and after != won:
+                found.append(record.number)
+            number, before = record.number, after
+        if number >= sum(score) and before != score:
+            found.append(number)
+        return found
+
     # --- the flow of a map --------------------------------------------------------------------------------------
 
     def _map_live(self, event: ev.MapLive) -> None:
@@ -156,20 +176,39 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.health.clear()
         self.died_at_ms.clear()
         if record is not None and record.number == number and not record.is_started:
-            record.start(event)
-            return
+            if record.has_respawns:
+                record.start(event)
+                return
+            self.open_round = record = None  # what was counted is of the round before, whose lines are lost
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
-            # A repeated number is a round played again, with or without a restore: the newer one counts.
-            self._drop_after(number - 1)
-        if not event.is_certain:
+            # A repeated number is a round played again, and the lines of a restore are lost: the newer one counts.
+            self._drop_replayed(number - 1)
+        if event.is_cut or not event.is_certain:
             self._mark_torn(number)
         self._open(number).start(event)
 
     def _lineup_grown(self, event: ev.LineupGrown) -> None:
+        if event.is_return:
+            self._mark_torn()
         if self.open_round is not None:
             self.open_round.add_to_lineup(event)
+        if event.was_unseen:
+            for record in self._without(event.player_id):
+                record.add_to_lineup(event)
+                compute_totals(record)
+
+    def _lineup_shrunk(self, event: ev.LineupShrunk) -> None:
+        """Mark the rounds in which a player may have been there: it is not known when they left."""
+        if self.open_round is not None and event.player_id in self.open_round.unseen:
+            self._mark_torn()
+        for record in self._without(event.player_id):
+            self._mark_torn(record.number)
+
+    def _without(self, player_id: PlayerId) -> list[RoundRecord]:
+        """Return the closed rounds since lines were lost without which the player may have been there."""
+        return [record for record in self.rounds if player_id in record.unseen]
 
     def _round_decided(self, event: ev.RoundDecided) -> None:
         number, record = event.round_number, self.open_round
@@ -192,12 +231,20 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def _round_restored(self, event: ev.RoundRestored) -> None:
         if self.open_round is not None and self.open_round.is_decided:
             self._close()
-        self._drop_after(event.rounds_kept)
+        record = self.open_round
+        if event.is_inferred:
+            self._drop_replayed(event.rounds_kept)
+        else:
+            self._drop_after(event.rounds_kept)
         self.phase, self.may_lack_end, self.was_restored = RoundPhase.LIVE, False, True
         if self.rounds:
             self.rounds[-1].remove_suicides(event.at_ms - RESTORE_MOMENT_MS)
             compute_totals(self.rounds[-1])
         self._mark_missing_before(event.rounds_kept + 1)
+        for kept in self.rounds if event.may_be_new else ():
+            self._mark_torn(kept.number)
+        if event.is_inferred and record is not None and record.is_started and not record.is_cut:
+            record.number, self.open_round = event.rounds_kept + 1, record  # it began after the restore
 
     def _map_ended(self, event: ev.MapEnded) -> None:
         if not event.is_complete:
@@ -205,10 +252,14 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self._close(is_loss=False)  # a deathmatch round is never decided, and a map may end during a round
         self.phase, self.may_lack_end = RoundPhase.ENDED, not event.is_complete
 
-    def _log_lost(self, _event: ev.LogGap | ev.ServerRestarted) -> None:
+    def _log_lost(self, event: ev.LogGap | ev.ServerRestarted) -> None:
+        """Mark the round that lost lines."""
+        record = self.open_round
+        if record is not None and record.is_decided and isinstance(event, ev.LogGap) and event.is_freeze:
+            self._close()  # what follows is of the next round
         self._mark_torn()
-        if self.open_round is not None and self.open_round.is_decided:  # the next line-ups are logged now
-            self._mark_torn(self.open_round.number + 1)
+        if self.open_round is not None:
+            self.open_round.is_cut = True
 
     def _open(self, number: int) -> RoundRecord:
         self._mark_missing_before(number)
@@ -228,6 +279,18 @@ class Ledger(msgspec.Struct, omit_defaults=True):
             compute_totals(record)
             self.rounds.append(record)
         self.rows += record.rows
+
+    def _drop_replayed(self, number: int) -> None:
+        """Drop the rounds after this number, because of a restore whose lines are lost.
+
+        They stay incomplete: which of their lines are of the first attempt is not certain.
+        """
+        played = (record.number for record in self.records())
+        again = sorted({*self.torn_rounds, *self.missing_rounds, *played})
+        self._drop_after(number)
+        for torn in again:
+            if torn > number:
+                self._mark_torn(torn)
 
     def _drop_after(self, number: int) -> None:
         self.open_round = None
@@ -305,6 +368,7 @@ _WHILE_LIVE: _Handlers = {
     ev.MapLive: Ledger._map_live,
     ev.RoundStarted: Ledger._round_started,
     ev.LineupGrown: Ledger._lineup_grown,
+    ev.LineupShrunk: Ledger._lineup_shrunk,
     ev.RoundDecided: Ledger._round_decided,
     ev.RoundRestored: Ledger._round_restored,
     ev.MapEnded: Ledger._map_ended,

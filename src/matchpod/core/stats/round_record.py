@@ -70,6 +70,10 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     team2: tuple[PlayerId, ...] = ()
     is_started: bool = False
     is_decided: bool = False
+    is_cut: bool = False
+    """Lines were lost since it was opened."""
+    unseen: tuple[PlayerId, ...] = ()
+    """Players of whom the log has no line since lines were lost before the round."""
     winner: Team | None = None
     started_at_ms: int | None = None
     decided_at_ms: int | None = None
@@ -102,15 +106,17 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     def start(self, event: RoundStarted) -> None:
         """Start the round with its line-ups, at the end of freeze time."""
         self.is_started = True
-        self.started_at_ms, self.team1_side = event.at_ms, event.team1_side
-        self.team1, self.team2 = event.team1, event.team2
+        self.started_at_ms, self.team1_side = event.at_ms, event.team1_side if event.is_certain else None
+        self.team1, self.team2, self.unseen = event.team1, event.team2, event.unseen
         for player_id in event.team1 + event.team2:
             self.counts(player_id).rounds_played = 1
 
     def add_to_lineup(self, event: LineupGrown) -> None:
-        """Add a player who was there at the start, but was seen only later in the round."""
-        if not self.is_started or self.is_decided or self.team_of(event.player_id) is not None:
+        """Add a player who was there at the start, but was seen only later."""
+        is_known = event.was_unseen and event.player_id in self.unseen
+        if not self.is_started or (self.is_decided and not is_known) or self.team_of(event.player_id) is not None:
             return
+        self.unseen = tuple(player_id for player_id in self.unseen if player_id != event.player_id)
         if event.team is Team.TEAM1:
             self.team1 = (*self.team1, event.player_id)
         else:
@@ -123,9 +129,10 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.decided_at_ms, self.reason = event.at_ms, event.reason
         self.winner, self.winner_side = event.winner, event.winner_side
         self.score = (event.team1_score, event.team2_score)
-        if event.winner is not None and event.winner_side is not None:
-            # The sides may have been known wrongly at the start, if log lines were lost.
-            self.team1_side = event.winner_side if event.winner is Team.TEAM1 else event.winner_side.other
+        if event.winner_side is not None:
+            # The sides may have been known wrongly at the start, or may still be unknown, if log lines were lost.
+            sides = {Team.TEAM1: event.winner_side, Team.TEAM2: event.winner_side.other, None: None}
+            self.team1_side = sides[event.winner]
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:

@@ -27,7 +27,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False
 
 Actor = Annotated[Person, Meta(description="The player who did it.")]
 Victim = Annotated[Person, Meta(description="The player who was killed.")]
-Team1Side = Annotated[Side | None, Meta(description="The side of the first team; null if there are no teams.")]
+Team1Side = Annotated[Side | None, Meta(description="The side of the first team; null without teams, or if unknown.")]
 RequestedBy = Annotated[str, Meta(description="Who requested it, as named by the server.")]
 
 
@@ -38,7 +38,6 @@ class TimelineItemBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     timestamp: Annotated[
         str, Meta(description="By the server's clock, ISO 8601 in UTC. Items are in the order of `seq`.")
     ]
-    """Not always increasing: the end of a map is confirmed later than it happened."""
     round_number: Annotated[
         int | None, Meta(description="The current round, or the last one between rounds; null before the first.")
     ]
@@ -63,7 +62,7 @@ class RoundStartItem(TimelineItemBase, frozen=True, kw_only=True, tag="round_sta
 
 
 class RoundEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="round_end"):
-    """A round was decided; the winner is null after a draw and in free-for-all."""
+    """A round was decided; the winner is null after a draw, in free-for-all, and if lost lines hide it."""
 
     winner: Annotated[Team | None, Meta(description="The team that won; null after a draw, and if there are no teams.")]
     winner_side: Annotated[Side | None, Meta(description="The side that won; null after a draw.")]

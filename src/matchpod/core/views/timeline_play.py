@@ -147,5 +147,7 @@ def add_map_ends(timeline: TimelineWriter, match: Match) -> None:
             continue  # never played, or still live
         timeline.ended_map = played.number
         head = timeline.head(match, played.number, played.finished_at_ms or 0, played.latest_round)
+        # An end that was concluded later may have been before the newest items.
+        head["timestamp"] = max(head["timestamp"], timeline.stamps.get(played.number, ""))
         end = items.MapEndItem(**head, status=played.status, winner=played.winner, score=score_of(played))
         timeline.add(played.number, end)

@@ -66,6 +66,8 @@ class TimelineWriter(msgspec.Struct):
 
     seqs: dict[int, int] = {}
     """The last sequence number of each map."""
+    stamps: dict[int, str] = {}
+    """The time of the last item of each map."""
     waiting: list[MapItem] = []
     here: dict[PlayerId, str] = {}
     detections: int = 0
@@ -126,6 +128,7 @@ class TimelineWriter(msgspec.Struct):
         """Add an item, unless its map has too many."""
         if item.seq <= self.max_items or type(item) is items.MapEndItem:
             self.seqs[map_number] = item.seq
+            self.stamps[map_number] = item.timestamp
             self.waiting.append(MapItem(map_number, item))
 
 
@@ -135,8 +138,9 @@ def score_of(played: PlayedMap) -> Score | None:
 
 
 def team1_side_of(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
-    """Return the side of the first team in an event; None without teams."""
-    return None if match.settings.is_free_for_all else event.team1_side
+    """Return the side of the first team in an event; None without teams, and while lost lines leave it in doubt."""
+    is_doubtful = isinstance(event, ev.RoundStarted) and not event.is_certain
+    return None if match.settings.is_free_for_all or is_doubtful else event.team1_side
 
 
 def named_person(match: Match, player_id: PlayerId, name: str) -> Person:

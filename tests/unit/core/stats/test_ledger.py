@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cs2_protocol.game import Side, Team
+from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
 from matchpod.core.stats.player_line import LiveCount
 from tests.unit.core.stats.event_builder import (
@@ -12,6 +12,7 @@ from tests.unit.core.stats.event_builder import (
     BEN,
     CARL,
     TEAM1,
+    TEAM2,
     XENA,
     YURI,
     ZOE,
@@ -97,7 +98,75 @@ def test_restore_reopens_an_ended_map() -> None:
 def test_round_played_again_replaces_the_earlier_one() -> None:
     ledger = live().kill(ANNA, XENA).start(1).kill(BEN, XENA).decide(1).end().ledger()
     assert [line_of(ledger, who).kills for who in (ANNA, BEN)] == [0, 1]
+    assert ledger.torn_rounds == [1], "lines of a restore are missing"
+
+
+def test_round_that_began_after_a_lost_restore_is_the_first_one_played_again() -> None:
+    builder = live().kill(ANNA, XENA).decide(1).start(2).decide(2).start(3).kill(ANNA, YURI)
+    builder.add(ev.LogGap, 5).start(3).kill(BEN, ZOE).add(ev.RoundRestored, 1, 1, 0, is_inferred=True)
+    ledger = builder.decide(2).ledger()
+    assert [record.number for record in ledger.records()] == [1, 2]
+    assert [line_of(ledger, who).kills for who in (ANNA, BEN)] == [1, 1]
+    assert sorted(ledger.torn_rounds) == [2, 3], "rounds that were played before stay incomplete"
+
+
+def test_round_that_lost_lines_itself_is_dropped_by_a_lost_restore() -> None:
+    builder = live().decide(1).start(2).decide(2).start(3).kill(ANNA, YURI).add(ev.LogGap, 5)
+    ledger = builder.add(ev.RoundRestored, 1, 1, 0, is_inferred=True).start(2).kill(BEN, ZOE).decide(2).ledger()
+    assert [(line.player_id, line.kills) for line in ledger.lines() if line.kills] == [(BEN, 1)]
+    assert sorted(ledger.torn_rounds) == [2, 3]
+
+
+def test_rounds_before_a_score_that_may_be_of_a_new_match_are_marked() -> None:
+    ledger = live().decide(1).start(2).add(ev.RoundRestored, 1, 1, 0, is_inferred=True, may_be_new=True).ledger()
+    assert sorted(ledger.torn_rounds) == [1, 2]
+
+
+def test_player_seen_again_is_in_all_rounds_since_lost_lines() -> None:
+    builder = live().decide(1)
+    for number in (2, 3):
+        builder.add(ev.RoundStarted, number, (ANNA,), TEAM2, Side.CT, unseen=(BEN, CARL)).decide(number)
+    ledger = builder.add(ev.LineupGrown, BEN, Team.TEAM1, was_unseen=True).ledger()
+    assert [line_of(ledger, who).rounds_played for who in TEAM1] == [3, 3, 1]
+    assert line_of(ledger, BEN).kast_rounds == 3
     assert ledger.is_complete
+
+
+def test_rounds_in_which_a_leaver_may_have_been_are_marked() -> None:
+    builder = live().decide(1)
+    for number in (2, 3):
+        builder.add(ev.RoundStarted, number, (ANNA, CARL), TEAM2, Side.CT, unseen=(BEN,)).decide(number)
+    ledger = builder.add(ev.LineupShrunk, CARL).add(ev.LineupShrunk, BEN).ledger()
+    assert sorted(ledger.torn_rounds) == [2, 3]
+    assert line_of(ledger, BEN).rounds_played == 1
+
+
+def test_round_in_which_a_player_returns_without_a_line_is_marked() -> None:
+    ledger = live().decide(1).start(2, team1=(ANNA,)).add(ev.LineupGrown, BEN, Team.TEAM1, is_return=True).ledger()
+    assert ledger.torn_rounds == [2]
+    assert line_of(ledger, BEN).rounds_played == 2
+
+
+def test_combat_before_the_start_of_a_round_is_not_of_that_round() -> None:
+    builder = EventBuilder().live(1).kill(ANNA, XENA).start(2).kill(BEN, ZOE).decide(2)
+    assert [(line.player_id, line.kills) for line in builder.ledger().lines() if line.kills] == [(BEN, 1)]
+
+
+def test_rounds_whose_winners_do_not_lead_to_the_score_are_found() -> None:
+    builder = live()
+    for number, team1, team2 in ((1, 1, 0), (2, 1, 0), (3, 2, 0)):
+        builder.start(number) if number > 1 else builder
+        builder.add(ev.RoundDecided, number, Team.TEAM1, Side.CT, RoundEndReason.CTS_WIN, team1, team2)
+    ledger = builder.ledger()
+    assert ledger.rounds_against((2, 0)) == [2]
+    assert ledger.rounds_against((3, 0)) == [2, 3]
+    assert ledger.rounds_against((4, 0)) == [2], "the fourth round is missing altogether"
+
+
+def test_score_after_a_round_with_an_unknown_winner_is_not_compared() -> None:
+    builder = live().add(ev.RoundDecided, 1, None, Side.CT, RoundEndReason.CTS_WIN, 0, 0).start(2)
+    builder.add(ev.RoundDecided, 2, Team.TEAM1, Side.CT, RoundEndReason.CTS_WIN, 1, 1)
+    assert builder.ledger().rounds_against((1, 1)) == []
 
 
 def test_lower_round_number_drops_later_rounds() -> None:

@@ -44,6 +44,26 @@ def test_player_seen_late_joins_the_line_up_until_the_decision() -> None:
     assert [record.counts(player).rounds_played for player in ("3001", "3002", "3003")] == [1, 1, 0]
 
 
+def test_player_unseen_since_lost_lines_joins_the_line_up_also_after_the_decision() -> None:
+    record = RoundRecord(1)
+    record.start(msgspec.structs.replace(round_started(), unseen=("3001", "3002")))
+    record.decide(round_decided(Team.TEAM2))
+    record.add_to_lineup(LineupGrown(4, "3001", Team.TEAM1, was_unseen=True))
+    record.add_to_lineup(LineupGrown(4, "3003", Team.TEAM1, was_unseen=True))
+    record.add_to_lineup(LineupGrown(4, "3002", Team.TEAM1))
+    assert (record.team1, record.unseen) == ((*TEAM1, "3001"), ("3002",))
+    assert "3001" in record.alive(Team.TEAM1)
+
+
+def test_side_of_a_round_is_unknown_if_it_was_uncertain_or_its_winner_is() -> None:
+    uncertain = RoundRecord(1)
+    uncertain.start(msgspec.structs.replace(round_started(), is_certain=False))
+    assert uncertain.team1_side is None
+    record = started()
+    record.decide(RoundDecided(0, 1, None, Side.CT, RoundEndReason.CTS_WIN, 0, 0))
+    assert (record.winner, record.winner_side, record.team1_side) == (None, Side.CT, None)
+
+
 def test_deaths_before_and_after_the_decision_are_distinguished() -> None:
     record = started()
     record.add_fall(Fall(1, ANNA, XENA, is_enemy=True))

@@ -60,6 +60,22 @@ def test_round_items_have_number_reason_winner_and_score() -> None:
     assert (end.reason, end.score) == (RoundEndReason.CTS_WIN, Score(1, 0))
 
 
+def test_round_start_has_no_side_while_lost_lines_leave_it_in_doubt() -> None:
+    driver = timeline_duel()
+    driver.apply(ev.RoundStarted(driver.now_ms, 1, (ANN,), (BEN,), Side.CT, is_certain=False))
+    assert driver.of(items.RoundStartItem)[0].team1_side is None
+
+
+def test_end_that_is_concluded_later_does_not_stand_before_the_items_in_front_of_it() -> None:
+    driver = timeline_duel().start_round().kill()
+    ended_ms = driver.now_ms
+    driver.after(20).chat()
+    driver.apply(ev.MapEnded(ended_ms, MAPS[0], 13, 5, is_complete=False))
+    chat, end = driver.maps[1][-2:]
+    assert (end.timestamp, driver.types()[-2:]) == (chat.timestamp, ["chat", "map_end"])
+    assert driver.match.current_map.finished_at_ms == ended_ms
+
+
 def test_round_end_has_the_right_number_if_the_start_was_lost() -> None:
     driver = timeline_duel().decide(3, 2, 1)
     assert driver.of(items.RoundEndItem)[0].round_number == 3
