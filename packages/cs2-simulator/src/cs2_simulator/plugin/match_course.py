@@ -1,8 +1,7 @@
 """Run a match as MatchZy does: load, warmup, knife round, live, next map, end of the series.
 
 `MatchCourse` controls the game through console commands, as the real plugin does; `match_plugin` forwards events to it.
-A match without a match file (a pug) is never started. A veto is not simulated: `start` before a veto selects
-the first maps of the list, and a second `start` then starts the first of them.
+A match without a match file (a pug) is never started. A veto is not simulated: the first maps of the list are played.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ class MatchCourse:
         self.asked_to_unpause: list[Side] = []
         self.last_fault = ""
         """The last error. A real server prints most of them only to its own console."""
-        self.is_whitelist_on = False
         self.knife_winner = Side.CT
         self._console = console
         self._outside = outside
@@ -121,13 +119,13 @@ class MatchCourse:
 
     def _begin(self, series: Series) -> None:
         self.series = series
-        self.stage = PluginStage.WARMUP if series.maps else PluginStage.PRE_VETO
+        self.stage = PluginStage.WARMUP
         self.ready.clear()
         # A report URL set before belongs to the previous match.
         self.report_sender.url = self.report_sender.header_name = self.report_sender.header_value = ""
         variables = self.arena.variables
         series.original_values = {name: variables.text(name) for name in series.match.cvars if variables.is_known(name)}
-        is_map_right = not series.maps or self._go_to_first_map(series)
+        is_map_right = self._go_to_first_map(series)
         self._set_match_cvars(series)
         self.start_warmup()
         series.assign_sides(Side.CT)
@@ -153,14 +151,6 @@ class MatchCourse:
         self.after(0, lambda: self.change_map(series.maps[0]))
         return False
 
-    def skip_veto(self) -> None:
-        """Select the first maps of the list without a veto."""
-        series = self.series
-        if series is not None and self.stage is PluginStage.PRE_VETO:
-            series.maps = series.match.pool[: series.match.num_maps]
-            self.stage = PluginStage.WARMUP
-            self._go_to_first_map(series)
-
     def change_map(self, name: str) -> None:
         """Load another map. A numeric name is a workshop id."""
         self.execute("bot_kick")
@@ -177,9 +167,6 @@ class MatchCourse:
         """End warmup without checking who is ready. Begins with a knife round if the map has one."""
         series = self.series
         if series is None or self.stage.is_started:
-            return
-        if self.stage is PluginStage.PRE_VETO:
-            self.skip_veto()
             return
         if series.match_id == NO_MATCH_ID:
             self._last_match_id += 1
@@ -258,14 +245,8 @@ class MatchCourse:
         series = self.series
         if series is None or self.stage.is_started:
             return
-        if self.ready.can_start(self.arena, series.match, self.min_ready):
+        if self.ready.can_start(self.arena, series.match.players_per_team):
             self.start()
-
-    @property
-    def min_ready(self) -> int:
-        """How many players of a team must be ready if one of them used `.forceready`."""
-        given = None if self.series is None else self.series.match.min_players_to_ready
-        return self.settings.whole("matchzy_minimum_ready_required") if given is None else given
 
     # --- game events -----------------------------------------------------------------------------------------------
 
@@ -281,11 +262,11 @@ class MatchCourse:
             self.after(WARMUP_AFTER_MAP_MS, restart)
 
     def admit(self, player: Player) -> None:
-        """Kick a player who is not listed, or any if the whitelist is on. The first admitted player restarts warmup."""
+        """Kick a player who is not listed. The first admitted player restarts warmup."""
         if self.series is None:
-            if self.is_whitelist_on or self.settings.is_on("matchzy_kick_when_no_match_loaded"):
+            if self.settings.is_on("matchzy_kick_when_no_match_loaded"):
                 self.door.kick(player, "")
-        elif self.required_team(player) is None or self.is_whitelist_on:
+        elif self.required_team(player) is None:
             self.door.kick(player, "")
         else:
             self.ready.set_ready(player, is_ready=self.stage.is_started)

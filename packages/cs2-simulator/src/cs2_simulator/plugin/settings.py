@@ -50,11 +50,6 @@ class PluginSettings:
         """True for `1` and `true`."""
         return self._values[name].strip().lower() in ("1", "true")
 
-    def whole(self, name: str) -> int:
-        """The value as an integer; the default if it is not a number."""
-        value = self._values[name].strip()
-        return int(value if value.isascii() and value.isdecimal() else DEFAULTS[name])
-
     def formatted(self, name: str, replacements: Mapping[str, str]) -> str:
         """The value with placeholders such as `{TEAM1}` replaced."""
         value = self._values[name].strip()

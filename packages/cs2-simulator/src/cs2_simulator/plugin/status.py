@@ -1,4 +1,4 @@
-"""Output of `get5_status` and `get5_web_available`."""
+"""Output of `get5_status`."""
 
 from __future__ import annotations
 
@@ -39,11 +39,6 @@ def status_text(course: MatchCourse) -> str:
             "maps": list(series.maps) if stage >= PluginStage.LIVE else None,
         }
     return to_json(status) + "\n"
-
-
-def web_text(course: MatchCourse) -> str:
-    """Output of `get5_web_available`."""
-    return to_json({"gamestate": int(course.shown_stage), "available": 1, "plugin_version": GET5_VERSION}) + "\n"
 
 
 def _team(course: MatchCourse, series: Series, team: Team, score: int) -> Payload:
