@@ -39,8 +39,6 @@ _SECRETS = frozenset({"rcon_password", "sv_password", "tv_password", "tv_passwor
 
 
 class Console:
-    """The console of one server."""
-
     def __init__(
         self,
         arena: Arena,
@@ -68,7 +66,6 @@ class Console:
         self._registered[name.lower()] = handler
 
     def unknown_command(self, name: str) -> str:
-        """The output for a command that does not exist."""
         return lines(f"Unknown command '{name}'!")
 
     def execute(self, text: str, source: str) -> str:

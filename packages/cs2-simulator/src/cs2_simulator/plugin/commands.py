@@ -22,7 +22,6 @@ _STARTED = "Start command cannot be used if match is already started! If you wan
 
 
 def all_commands(course: MatchCourse) -> dict[str, _Handler]:
-    """Return the handlers by command name."""
     by_names: dict[str, _Handler] = {
         "matchzy_loadmatch_url get5_loadmatch_url": partial(_load_from, course),
         "css_start css_force css_forcestart": lambda _: _start(course),

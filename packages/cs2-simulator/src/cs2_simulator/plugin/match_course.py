@@ -79,7 +79,6 @@ class MatchCourse:
         return PluginStage.LIVE if is_left else self.stage
 
     def execute(self, text: str) -> None:
-        """Run console commands as the server itself."""
         self._console.execute(text, "")
 
     def required_team(self, player: Player) -> str | None:
@@ -236,12 +235,10 @@ class MatchCourse:
         self.execute("mp_pause_match")
 
     def unpause(self) -> None:
-        """Resume the match."""
         self.paused_by = ""
         self.execute("mp_unpause_match")
 
     def check_ready(self) -> None:
-        """Start the match if enough players are ready."""
         series = self.series
         if series is None or self.stage.is_started:
             return
@@ -281,7 +278,6 @@ class MatchCourse:
         self.execute(cfg_files.WARMUP_CFG)
 
     def report_round(self, series: Series, end: RoundEnd) -> None:
-        """Report the end of a live round."""
         self.report_sender.send(reports.round_end(series, end, self.score, self._players_by_team(series)))
 
     def end_map(self, series: Series) -> None:
@@ -302,7 +298,6 @@ class MatchCourse:
                 self.visitors.stays_after_map = False
 
     def update_hostname(self) -> None:
-        """Set the hostname according to `matchzy_hostname_format`."""
         series = self.series
         if series is None:
             return

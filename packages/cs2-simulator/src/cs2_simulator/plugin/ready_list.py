@@ -22,15 +22,12 @@ class ReadyList:
         return all(self._is_ready.values())
 
     def set_ready(self, player: Player, *, is_ready: bool) -> None:
-        """Mark a player as ready or unready."""
         self._is_ready[player.user_id] = is_ready
 
     def remove(self, player: Player) -> None:
-        """Remove a player who left."""
         self._is_ready.pop(player.user_id, None)
 
     def clear(self) -> None:
-        """Mark all players as unready."""
         self._is_ready = dict.fromkeys(self._is_ready, False)
 
     def can_start(self, arena: Arena, players_per_team: int) -> bool:

@@ -35,16 +35,12 @@ class PluginStage(IntEnum):
 
 
 class SeriesStanding(StrEnum):
-    """State of the series after the end of a map."""
-
     GOES_ON = "goes_on"
     DECIDED = "decided"
     STUCK = "stuck"
 
 
 class Series:
-    """A loaded match."""
-
     def __init__(self, match: MatchFile, url: str) -> None:
         self.match = match
         self.url = url
@@ -58,12 +54,10 @@ class Series:
 
     @property
     def needs_knife(self) -> bool:
-        """True if a knife round decides the sides of this map."""
         return self.match.map_sides[self.map_number] == "knife"
 
     @property
     def backup_prefix(self) -> str:
-        """File name prefix of this map's backups."""
         return f"matchzy_{self.match_id}_{self.map_number}"
 
     @property
@@ -90,7 +84,6 @@ class Series:
         return score if self.is_team1_first else (score[1], score[0])
 
     def team_of(self, player: Player) -> Team | None:
-        """Team of a player, or None if they are on no roster."""
         player_id = player.person.player_id
         if player_id in self.match.team1.players:
             return Team.TEAM1

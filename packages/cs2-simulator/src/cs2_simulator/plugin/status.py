@@ -14,7 +14,6 @@ NO_ROUND = -1
 
 
 def status_text(course: MatchCourse) -> str:
-    """Output of `get5_status`."""
     stage, series, score = course.shown_stage, course.series, course.score
     status: Payload = {
         "plugin_version": GET5_VERSION,

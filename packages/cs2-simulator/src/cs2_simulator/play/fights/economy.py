@@ -86,7 +86,6 @@ class Economy:
             player.has_kit = True
 
     def assign_bomb(self, arena: Arena, rng: Random) -> None:
-        """Give the bomb to a random living Terrorist."""
         carriers = arena.alive_on(Side.T)
         for player in arena.players:
             player.has_bomb = False
@@ -158,20 +157,16 @@ class Economy:
                 change_money(arena, player, bonus)
 
     def swap_sides(self) -> None:
-        """Swap the streaks when the teams change sides."""
         self._losses = {Side.CT: self._losses[Side.T], Side.T: self._losses[Side.CT]}
 
     def snapshot(self) -> dict[Side, int]:
-        """Return the streaks, for `restore`."""
         return dict(self._losses)
 
     def restore(self, snapshot: dict[Side, int]) -> None:
-        """Restore the streaks from a snapshot."""
         self._losses = dict(snapshot)
 
 
 def strip(player: Player) -> None:
-    """Remove all equipment of a player."""
     player.primary = player.pistol = ""
     player.armor = 0
     player.has_helmet = player.has_kit = player.has_bomb = player.has_taser = False
@@ -179,13 +174,11 @@ def strip(player: Player) -> None:
 
 
 def log_pick_up(arena: Arena, player: Player, name: str) -> None:
-    """Log that a player picked up an item."""
     if arena.variables.is_on("mp_logdetail_items"):
         arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
 
 
 def give_bomb(arena: Arena, player: Player) -> None:
-    """Give the bomb to a player and log it."""
     player.has_bomb = True
     log_pick_up(arena, player, "c4")
     arena.log.write(Triggered(player.token, "Got_The_Bomb"))

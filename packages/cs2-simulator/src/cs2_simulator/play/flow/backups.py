@@ -26,22 +26,17 @@ class Backup:
 
 
 class Backups:
-    """The backups by file name."""
-
     def __init__(self) -> None:
         self._files: dict[str, Backup] = {}
 
     @property
     def last(self) -> str:
-        """The name of the newest file; empty if there is none."""
         return next(reversed(self._files), "")
 
     def names(self) -> list[str]:
-        """Return the file names, newest first."""
         return list(reversed(self._files))
 
     def find(self, file: str) -> Backup | None:
-        """Return the backup with this file name, or None."""
         return self._files.get(file)
 
     def write(self, prefix: str, backup: Backup) -> None:

@@ -35,7 +35,6 @@ def write_game_over(arena: Arena, standing: Standing, played_ms: int) -> None:
 
 
 def deathmatch_score(arena: Arena, *, is_free_for_all: bool) -> tuple[int, int]:
-    """Return the kills of each team; (0, 0) in a free-for-all."""
     if is_free_for_all:
         return 0, 0
     tallies = arena.book.tallies()

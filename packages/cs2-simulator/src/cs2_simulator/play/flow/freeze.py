@@ -21,8 +21,6 @@ def _spawn_order(player: Player) -> int:
 
 
 class FreezeTime:
-    """Begins the freeze times of rounds, warmups and matches."""
-
     def __init__(self, arena: Arena, standing: Standing, economy: Economy) -> None:
         self._arena = arena
         self._standing = standing

@@ -65,7 +65,6 @@ class Game(Watcher):
 
     @property
     def phase(self) -> GamePhase:
-        """What is currently played."""
         return self.standing.phase
 
     @property
@@ -75,12 +74,10 @@ class Game(Watcher):
 
     @property
     def team1_side(self) -> Side:
-        """The side of the team named by `mp_teamname_1`."""
         return self.standing.team1_side
 
     @property
     def score(self) -> tuple[int, int]:
-        """Rounds won by team 1 and team 2."""
         return self.standing.score
 
     # --- maps ------------------------------------------------------------------------------------------------------
@@ -166,11 +163,9 @@ class Game(Watcher):
             self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
 
     def start_knife_round(self) -> None:
-        """Make the next start or restart begin a knife round."""
         self._is_knife_next = True
 
     def swap_teams(self) -> None:
-        """Swap the sides of the teams and restart."""
         if self.phase is not GamePhase.LOADING:
             self.standing.swap_teams()
             self.rounds.economy.swap_sides()
@@ -232,12 +227,10 @@ class Game(Watcher):
         self._pauses.unpause(by)
 
     def backups(self) -> list[str]:
-        """Return the names of the backup files, newest first."""
         return self.rounds.backups.names()
 
     @property
     def last_backup(self) -> str:
-        """The newest backup file; empty if there is none."""
         return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:

@@ -44,8 +44,6 @@ ENDLESS_MS = 365 * 24 * 3_600_000
 
 
 class Rounds:
-    """The rounds of the current map."""
-
     def __init__(self, arena: Arena, standing: Standing, pauses: Pauses, on_over: Callable[[], None]) -> None:
         """`on_over` is called after a knife round and after `Game Over`."""
         self._arena = arena
@@ -73,7 +71,6 @@ class Rounds:
         self._background = TaskSlot(arena.agenda)
 
     def stop(self) -> None:
-        """Cancel all plans."""
         for slot in (self._round_start, self._flow, self._background):
             slot.cancel()
         self.number = 0

@@ -49,7 +49,6 @@ class Departure(Story):
         self._has_begun = False
 
     def depart(self) -> None:
-        """Let the players leave."""
         raise NotImplementedError
 
     def went_live(self) -> None:
@@ -76,7 +75,6 @@ class AllLeave(Departure):
         self._round = self.within_match(self.rng("round").randint(*ALL_LEAVE_ROUNDS))
 
     def depart(self) -> None:
-        """Schedule the departure of all guests."""
         for guest in self._crowd.all_guests():
             rng = self.rng("leave", guest.person.account)
             if guest.player is None:
@@ -93,7 +91,6 @@ class Leaver(Departure):
         super().__init__(crowd, LEAVER_ROUND, RAGE_QUIT_DEATHMATCH_MS)
 
     def depart(self) -> None:
-        """Choose a player and let them leave."""
         players = sorted(self._crowd.present(), key=by_rank)
         if players:
             self._crowd.schedule_leave(self.rng("who").choice(players), 0, BY_USER)
@@ -109,7 +106,6 @@ class RageQuit(Departure):
         self._round_number = 0
 
     def round_started(self, round_number: int) -> None:
-        """Record the current round."""
         self._round_number = round_number
         super().round_started(round_number)
 
@@ -119,7 +115,6 @@ class RageQuit(Departure):
             self._return(self._quitter)
 
     def depart(self) -> None:
-        """Choose a player and let them quit."""
         players = sorted((guest for guest in self._crowd.present() if guest is not self._crowd.stranger), key=by_rank)
         if players:
             self._quitter = self.rng("who").choice(players)
@@ -169,7 +164,6 @@ class IdleKick(Departure):
             super().round_started(round_number)
 
     def depart(self) -> None:
-        """Kick an idle player."""
         guests = [
             guest for guest in self._crowd.present() if guest is not self._crowd.stranger and self._is_spare(guest)
         ]
@@ -201,7 +195,6 @@ class SpectatorVisit(Departure):
         self._round = self.within_match(self.rng("round").randint(*SPECTATOR_ROUNDS))
 
     def depart(self) -> None:
-        """Choose a player and let them spectate."""
         guests = [guest for guest in self._crowd.present() if guest.team and not guest.is_listed]
         if guests:
             guest = self.rng("who").choice(sorted(guests, key=by_rank))

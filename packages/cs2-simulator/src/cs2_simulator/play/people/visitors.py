@@ -61,8 +61,6 @@ STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
 
 
 class Expectation(StrEnum):
-    """Who is expected on the server."""
-
     NO_ONE = "no_one"
     ROSTER = "roster"
     ANYBODY = "anybody"
@@ -153,20 +151,16 @@ class Visitors(Watcher):
         self._crowd.map_closing()
 
     def player_joined(self, player: Player) -> None:
-        """Let the player write `.ready` if the match lists them."""
         self._chatter.player_joined(player)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Let the crowd decide whether the player returns."""
         self._crowd.player_left(player, reason)
 
     def warmup_began(self) -> None:
-        """End the story: the match has not started or was aborted."""
         self._end_story()
         self._chatter.warmup_began()
 
     def went_live(self) -> None:
-        """Start the story of the scenario."""
         self._crowd.is_over = False
         self._end_story()
         make_story = STORIES.get(self._arena.scenario)
@@ -176,21 +170,17 @@ class Visitors(Watcher):
         self._chatter.went_live()
 
     def freeze_began(self, round_number: int) -> None:
-        """Pass the event to the story."""
         if self._story is not None:
             self._story.freeze_began(round_number)
 
     def round_started(self, round_number: int) -> None:
-        """Pass the event to the story."""
         if self._story is not None:
             self._story.round_started(round_number)
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Let players comment on the round."""
         self._chatter.round_ended(round_number, end)
 
     def map_ended(self) -> None:
-        """Let people write farewells and leave."""
         self._end_story()
         self._chatter.map_ended()
         self._crowd.map_ended()
