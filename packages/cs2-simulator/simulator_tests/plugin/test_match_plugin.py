@@ -260,14 +260,14 @@ def test_variables_are_not_restored_if_disabled(harness: PluginHarness) -> None:
 
 def test_players_stay_between_maps_and_leave_after_the_last() -> None:
     harness = loaded(maps=THREE_MAPS)
-    assert harness.visitors.stays_after_map
+    assert harness.visitors.crowd.stays_after_map
     live(harness)
     harness.play_map(4, 0)
-    assert harness.visitors.stays_after_map
+    assert harness.visitors.crowd.stays_after_map
     harness.wait(30)
     live(harness)
     harness.play_map(4, 0)
-    assert not harness.visitors.stays_after_map
+    assert not harness.visitors.crowd.stays_after_map
 
 
 def test_next_map_is_loaded_a_second_before_the_restart_and_waits_for_a_start() -> None:
@@ -304,7 +304,7 @@ def test_drawn_last_map_does_not_end_the_series() -> None:
     harness.wait(60)
     assert harness.outside.events[-1] == "map_result"
     assert harness.plugin.has_match
-    assert not harness.visitors.stays_after_map
+    assert not harness.visitors.crowd.stays_after_map
     assert "Index was out of range" in harness.course.last_fault
 
 

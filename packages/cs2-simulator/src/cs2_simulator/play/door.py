@@ -24,7 +24,7 @@ from cs2_protocol.log_lines.player_lines import (
     Validated,
 )
 from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.fights.purse import reward_for_departure
+from cs2_simulator.play.fights.economy import reward_for_departure
 from cs2_simulator.play.last_lines import plan_last_line
 from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 

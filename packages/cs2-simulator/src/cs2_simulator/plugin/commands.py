@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from cs2_simulator.plugin import chat_commands, settings, status
+from cs2_protocol.game import Team
+from cs2_simulator.plugin import chat_commands, settings
 from cs2_simulator.plugin.match_course import MatchCourse
-from cs2_simulator.plugin.series import PluginStage
+from cs2_simulator.plugin.reports import Payload, to_json
+from cs2_simulator.plugin.series import PluginStage, Series
+
+GET5_VERSION = "0.15.0"
+"""The version of get5 that MatchZy claims to be."""
+
+NO_ROUND = -1
 
 _Handler = Callable[[list[str]], str]
 
@@ -32,7 +39,7 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
         "css_restore": partial(_restore, course),
         "matchzy_loadbackup": partial(_load_backup, course),
-        "get5_status": lambda _: status.status_text(course),
+        "get5_status": lambda _: _status(course),
         "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
         "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
@@ -112,6 +119,47 @@ def _restore_file(course: MatchCourse, file: str) -> str:
 
 def _backup_missing(file: str) -> str:
     return f"Backup file {file} does not exist, please make sure you are restoring a valid backup."
+
+
+def _status(course: MatchCourse) -> str:
+    stage, series, score = course.shown_stage, course.series, course.score
+    status: Payload = {
+        "plugin_version": GET5_VERSION,
+        "gamestate": stage.name.lower(),
+        "paused": bool(course.paused_by),
+        "loaded_config_file": None,
+        "matchid": None,
+        "map_number": None,
+        "round_number": sum(score) if stage is PluginStage.LIVE else NO_ROUND,
+        "round_time": None,
+        "team1": None,
+        "team2": None,
+        "maps": None,
+    }
+    if series is not None:
+        status |= {
+            "loaded_config_file": series.url,
+            "matchid": series.match_id,
+            "map_number": series.map_number,
+            "team1": _team_status(course, series, Team.TEAM1, score[0]),
+            "team2": _team_status(course, series, Team.TEAM2, score[1]),
+            "maps": list(series.maps) if stage >= PluginStage.LIVE else None,
+        }
+    return to_json(status) + "\n"
+
+
+def _team_status(course: MatchCourse, series: Series, team: Team, score: int) -> Payload:
+    is_team1 = team is Team.TEAM1
+    return {
+        "name": (series.match.team1 if is_team1 else series.match.team2).name,
+        "series_score": series.wins[0 if is_team1 else 1],
+        "current_map_score": score,
+        # MatchZy does not count clients, and reports readiness of the whole server instead of the team.
+        "connected_clients": -1,
+        "ready": course.ready.is_everyone_ready,
+        # `ct` or `terrorist`: the game's name in lower case, not get5's `t`.
+        "side": series.side_of(team, course.game.team1_side).value.lower(),
+    }
 
 
 def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:

@@ -134,7 +134,7 @@ class MatchCourse:
                 self.admit(player)
         self.update_hostname()
         self.report_sender.send(reports.series_start(series))
-        self.visitors.stays_after_map = True
+        self.visitors.crowd.stays_after_map = True
         self.visitors.expect(*series.expected_players())
         if is_map_right:
             self._move_players_to_teams()
@@ -199,7 +199,7 @@ class MatchCourse:
         if self.settings.is_on("matchzy_reset_cvars_on_series_end"):
             for name, value in series.original_values.items():
                 self.execute(f"{name} {value}")
-        self.visitors.stays_after_map = False
+        self.visitors.crowd.stays_after_map = False
         self.after((restart_s - RESET_BEFORE_RESTART_S) * 1000, lambda: self.reset(needs_warmup=False))
 
     def _go_to_next_map(self, series: Series) -> None:
@@ -220,7 +220,7 @@ class MatchCourse:
         self.ready.clear()
         # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
         self.report_sender.header_value = self.report_sender.url
-        self.visitors.stays_after_map = False
+        self.visitors.crowd.stays_after_map = False
         self.visitors.forget_roster()
         self._name_teams(*DEFAULT_NAMES)
         if is_played:
@@ -295,7 +295,7 @@ class MatchCourse:
                 self.after((restart_s - NEXT_MAP_BEFORE_RESTART_S) * 1000, lambda: self._go_to_next_map(series))
             case SeriesStanding.STUCK:
                 self.last_fault = "Index was out of range: no map is left and the series is undecided"
-                self.visitors.stays_after_map = False
+                self.visitors.crowd.stays_after_map = False
 
     def update_hostname(self) -> None:
         series = self.series

@@ -9,7 +9,7 @@ from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import Triggered
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money
 from cs2_simulator.play.player import Player
 
 PLANT_MS = 3200

@@ -13,8 +13,7 @@ from cs2_protocol.log_lines.player_lines import Assisted, Attacked, BombDeath, K
 from cs2_protocol.log_lines.player_token import PlayerToken, player_token
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.arsenal import Weapon, weapon_named
-from cs2_simulator.play.fights.economy import give_bomb
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money, give_bomb
 from cs2_simulator.play.fights.terrain import Terrain, nearby_position
 from cs2_simulator.play.fights.wounds import Hit
 from cs2_simulator.play.last_lines import plan_last_line

@@ -137,6 +137,7 @@ class Crowd:
         self.is_over = False
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
+        """True if another map of the series follows: people do not leave after this one."""
         self._finished_map = ""
         self._names = ("", "")
         """The names of the two teams, in the order of the map on which people first saw them."""
