@@ -74,8 +74,7 @@ def test_match_file_of_the_service_is_accepted() -> None:
     assert read_file.match_id == MAX_PLUGIN_MATCH_ID
     assert read_file.pool == ("de_nuke", "3070284539", "de_train")
     assert read_file.map_sides == ("team1_ct",) * 3
-    assert (read_file.is_wingman, read_file.can_clinch, read_file.skips_veto) == (True, True, True)
-    assert (read_file.players_per_team, read_file.min_players_to_ready) == (2, 2)
+    assert (read_file.is_wingman, read_file.can_clinch, read_file.players_per_team) == (True, True, 2)
     assert list(read_file.team2.players) == [id64(3), id64(4)]
     assert read_file.cvars["matchzy_remote_log_url"] == "http://h/e"
 

@@ -27,7 +27,6 @@ def test_optional_fields_have_defaults() -> None:
     assert read_file.match_id is None
     assert read_file.map_sides == ("knife",)
     assert read_file.players_per_team == 5
-    assert read_file.min_players_to_ready is None
     assert (read_file.can_clinch, read_file.is_wingman, read_file.cvars) == (True, False, {})
 
 
@@ -106,12 +105,6 @@ def test_numbers_and_booleans_may_be_strings() -> None:
     assert (read_file.match_id, read_file.is_wingman) == (27, True)
 
 
-def test_pool_with_more_maps_than_the_series_has_a_veto_only_if_requested() -> None:
-    assert accepted(maplist=["de_a", "de_b"]).skips_veto
-    assert not accepted(maplist=["de_a", "de_b"], skip_veto=False).skips_veto
-    assert accepted(skip_veto=False).skips_veto
-
-
 def test_values_of_variables_are_converted_to_text() -> None:
     assert accepted(cvars={"a": 1, "b": True, "c": 1.5, "d": None, "e": "x"}).cvars == {
         "a": "1",
@@ -125,10 +118,6 @@ def test_values_of_variables_are_converted_to_text() -> None:
 def test_team_may_have_an_id_and_forced_names() -> None:
     team = accepted(team1={"id": 5, "name": "A", "players": {id64(1): "Ann"}}).team1
     assert (team.id, team.players) == ("5", {id64(1): "Ann"})
-
-
-def test_spectators_given_as_an_empty_list_are_empty() -> None:
-    assert accepted(spectators={"players": []}).spectators == {}
 
 
 def test_team_name_keeps_letters_digits_spaces_underscores_and_hyphens() -> None:

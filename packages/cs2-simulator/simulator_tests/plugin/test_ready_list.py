@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cs2_simulator.plugin.series import PluginStage
-from simulator_tests.plugin.plugin_harness import PluginHarness, id64, match
+from simulator_tests.plugin.plugin_harness import PluginHarness, match
 
 
 def with_full_teams(team_size: int = 2, **changes: object) -> PluginHarness:
@@ -47,42 +47,6 @@ def test_ready_state_is_removed_when_a_player_leaves() -> None:
     harness.enter(1)
     harness.door.say(second, ".ready")
     assert harness.stage() is PluginStage.WARMUP
-
-
-def test_forceready_starts_with_incomplete_teams() -> None:
-    harness = with_full_teams(2, players_per_team=3, min_players_to_ready=2)
-    harness.door.say(harness.arena.players[0], ".forceready")
-    assert harness.stage() is PluginStage.WARMUP
-    harness.door.say(harness.arena.players[-1], ".forceready")
-    assert harness.stage() is PluginStage.LIVE
-
-
-def test_forceready_needs_the_minimum_number_of_players() -> None:
-    harness = with_full_teams(2, players_per_team=3, min_players_to_ready=3)
-    for player in harness.arena.players:
-        harness.door.say(player, ".forceready")
-    assert harness.stage() is PluginStage.WARMUP
-
-
-def test_forceready_can_be_disabled() -> None:
-    harness = with_full_teams(1, players_per_team=2, min_players_to_ready=1)
-    harness.rcon("matchzy_allow_force_ready 0")
-    for player in harness.arena.players:
-        harness.door.say(player, ".forceready")
-    assert harness.stage() is PluginStage.WARMUP
-
-
-def test_spectators_must_be_ready_if_the_match_requires_it(harness: PluginHarness) -> None:
-    harness.load(match(spectators={"players": {id64(900): ""}}, min_spectators_to_ready=1))
-    harness.enter_all()
-    for player in harness.arena.players:
-        harness.door.say(player, ".ready")
-    assert harness.stage() is PluginStage.WARMUP
-    caster = harness.enter(900)
-    assert caster is not None
-    harness.course.ready.set_ready(caster, is_ready=True)
-    harness.course.check_ready()
-    assert harness.stage() is PluginStage.LIVE
 
 
 def test_start_command_does_not_require_ready_players() -> None:

@@ -53,21 +53,11 @@ def test_scores_and_sides_are_swapped_if_team2_is_first() -> None:
 
 
 def test_required_team_of_a_listed_player_depends_on_the_sides() -> None:
-    loaded = series(spectators={"players": {id64(900): "caster"}})
+    loaded = series()
     assert loaded.required_team(player(1), Side.CT) == "CT"
     assert loaded.required_team(player(1), Side.T) == "TERRORIST"
     assert loaded.required_team(player(102), Side.CT) == "TERRORIST"
-    assert loaded.required_team(player(900), Side.CT) == "Spectator"
     assert loaded.required_team(player(7), Side.CT) is None
-
-
-def test_players_can_be_added_and_removed() -> None:
-    loaded = series()
-    assert loaded.add(id64(7), "team2", "Sub")
-    assert not loaded.add(id64(7), "team1", "Sub")
-    assert loaded.expected_players()[1] == [(101, ""), (102, ""), (7, "Sub")]
-    assert loaded.remove(id64(7))
-    assert not loaded.remove(id64(7))
 
 
 def test_players_with_invalid_ids_are_not_expected() -> None:

@@ -1,4 +1,4 @@
-"""Tests of the output of `get5_status` and `get5_web_available`."""
+"""Tests of the output of `get5_status`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,6 @@ def test_status_without_a_match_is_empty(harness: PluginHarness) -> None:
         "team1": None,
         "team2": None,
         "maps": None,
-    }
-    assert json.loads(harness.rcon("get5_web_available")) == {
-        "gamestate": 0,
-        "available": 1,
-        "plugin_version": "0.15.0",
     }
 
 
@@ -60,7 +55,6 @@ def test_live_match_shows_rounds_and_scores_by_team(harness: PluginHarness) -> N
     assert (status["gamestate"], status["round_number"]) == ("live", 3)
     assert [status[team]["current_map_score"] for team in ("team1", "team2")] == [1, 2]
     assert status["maps"] == ["de_dust2"]
-    assert json.loads(harness.rcon("get5_web_available"))["gamestate"] == 7
 
 
 def test_series_score_is_shown_after_a_map(harness: PluginHarness) -> None:

@@ -120,7 +120,7 @@ class Receiver(asyncio.Protocol):
 def _make_machine(options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> Machine:
     """Create a machine whose players stay for another match."""
     machine = Machine(options, outside, start_ms=start_ms, instance_token=instance_token)
-    machine.visitors.stays_after_map = True
+    machine.visitors.crowd.stays_after_map = True
     return machine
 
 

@@ -32,7 +32,6 @@ class ScheduledTask:
 
     @property
     def is_over(self) -> bool:
-        """True if the task has finished or was cancelled."""
         return self._callback is None and self._script is None
 
     def cancel(self) -> None:
@@ -83,7 +82,6 @@ class Agenda:
         return self._start_ms + self.tick * 1000 // TICKS_PER_S
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> ScheduledTask:
-        """Schedule a callback after a wait."""
         task = ScheduledTask(callback, None)
         self._schedule(wait_ms, task)
         return task
@@ -143,7 +141,6 @@ class Agenda:
         self._is_held = True
 
     def clear(self) -> None:
-        """Cancel all tasks."""
         for _, _, task in self._tasks:
             task.cancel()
         self._tasks.clear()

@@ -30,7 +30,6 @@ class KeptBytes:
         return self._open_from + len(self._open)
 
     def append(self, more: bytes) -> None:
-        """Append bytes at the end."""
         self._open += more
         # The newest PACK_BYTES stay uncompressed, because they are about to be read.
         while len(self._open) >= 2 * PACK_BYTES:

@@ -61,7 +61,6 @@ class LogRequest(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The header lines as (name, value) pairs."""
         lines = self.head.decode().split("\r\n")[:-1]
         return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
 
@@ -92,8 +91,6 @@ class LogReceiver:
 
 
 class LogStream:
-    """The log of one server."""
-
     def __init__(
         self,
         agenda: Agenda,
@@ -175,13 +172,11 @@ class LogStream:
         return is_known
 
     def remove_all(self) -> None:
-        """Remove all listeners."""
         self.listeners = []
         self._update_recording()
 
     @property
     def idle_listeners(self) -> Sequence[LogReceiver]:
-        """Listeners without a request in flight."""
         return [listener for listener in self.listeners if listener.requested_to is None]
 
     @property
@@ -238,7 +233,6 @@ class LogStream:
             self.remove(listener.url)
 
     def _begin(self) -> None:
-        """Discard all lines and restart byte offsets and ticks."""
         self._load += 1
         self._tick_0 = self._agenda.tick - FIRST_TICK
         # Ticks of the last line, of the last line in an earlier tick, and of the first line of the batch.
@@ -265,7 +259,6 @@ class LogStream:
         self._is_recording = self._is_on and is_needed
 
     def _start_tick(self, tick: int) -> None:
-        """Prepare for the first line of a tick."""
         is_lost = self._is_tick_lost is not None and self._is_tick_lost()
         if len(self._texts) >= BATCH_LINES or is_lost != self._is_lost:
             self._open_from = len(self._texts)
@@ -286,7 +279,6 @@ class LogStream:
         return f"{self._stamp}{millis // 1000:02}.{millis % 1000:03}"
 
     def _close_ticks(self) -> None:
-        """Put the lines of completed ticks into a batch."""
         if self._tick != self._agenda.tick:
             self._open_from = len(self._texts)
         self._close_batch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money
 from simulator_tests.play.fights.battlefield import Battlefield
 
 

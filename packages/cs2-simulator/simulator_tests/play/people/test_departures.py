@@ -99,7 +99,7 @@ def test_restart_of_the_match_restarts_the_scenario() -> None:
 def test_leaver_does_not_come_back_even_for_the_next_map() -> None:
     server = live(Scenario.LEAVER)
     assert round_of_first_departure(server) == 2
-    server.visitors.stays_after_map = True
+    server.visitors.crowd.stays_after_map = True
     server.visitors.map_ended()
     server.change_map()
     server.wait(120)
@@ -136,7 +136,7 @@ def test_rage_quitter_returns_to_a_deathmatch_after_a_minute() -> None:
 def test_rage_quitter_returns_on_the_next_map_at_the_latest() -> None:
     server = live(Scenario.RAGE_QUIT_REJOIN)
     round_of_first_departure(server)
-    server.visitors.stays_after_map = True
+    server.visitors.crowd.stays_after_map = True
     server.visitors.map_ended()
     server.change_map()
     server.wait(60)
@@ -217,7 +217,7 @@ def test_player_of_a_plugin_match_does_not_spectate() -> None:
 
 
 def test_some_ordinary_matches_have_an_incident() -> None:
-    kinds = [type(ordinary_story(VisitedServer(seed=seed).visitors._crowd)) for seed in range(60)]
+    kinds = [type(ordinary_story(VisitedServer(seed=seed).visitors.crowd)) for seed in range(60)]
     assert kinds.count(Story) > 30
     assert IdleKick in kinds
     assert SpectatorVisit in kinds

@@ -261,8 +261,8 @@ def test_players_leave_10_to_60_seconds_after_the_end(filled: VisitedServer) -> 
 
 
 def test_players_stay_between_two_maps_of_a_series(filled: VisitedServer) -> None:
-    filled.visitors.stays_after_map = True
-    assert filled.visitors.stays_after_map
+    filled.visitors.crowd.stays_after_map = True
+    assert filled.visitors.crowd.stays_after_map
     filled.go_live()
     filled.visitors.map_ended()
     filled.wait(100)
@@ -270,9 +270,9 @@ def test_players_stay_between_two_maps_of_a_series(filled: VisitedServer) -> Non
 
 
 def test_players_leave_if_the_series_turns_out_to_be_over(filled: VisitedServer) -> None:
-    filled.visitors.stays_after_map = True
+    filled.visitors.crowd.stays_after_map = True
     filled.visitors.map_ended()
-    filled.visitors.stays_after_map = False
+    filled.visitors.crowd.stays_after_map = False
     filled.visitors.forget_roster()
     filled.wait(61)
     assert filled.arena.players == []

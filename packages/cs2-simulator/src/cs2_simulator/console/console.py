@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 from cs2_protocol.log_lines.world_lines import CvarChanged, RconCommand
 from cs2_simulator.console.log_commands import LOG_COMMANDS
-from cs2_simulator.console.map_commands import MAP_COMMANDS
 from cs2_simulator.console.match_commands import MATCH_COMMANDS
 from cs2_simulator.console.parts import Command, ServerParts, lines
 from cs2_simulator.console.server_commands import SERVER_COMMANDS
@@ -32,15 +31,11 @@ PROTECTED = "***PROTECTED***"
 """What a server prints or logs in place of a password."""
 
 _OVERFLOW = "CCommand::Tokenize: Encountered command which overflows the tokenizer buffer.. Skipping!"
-_COMMANDS: Mapping[str, Command] = MappingProxyType(
-    {**SERVER_COMMANDS, **LOG_COMMANDS, **MAP_COMMANDS, **MATCH_COMMANDS}
-)
+_COMMANDS: Mapping[str, Command] = MappingProxyType({**SERVER_COMMANDS, **LOG_COMMANDS, **MATCH_COMMANDS})
 _SECRETS = frozenset({"rcon_password", "sv_password", "tv_password", "tv_password1", "tv_relaypassword"})
 
 
 class Console:
-    """The console of one server."""
-
     def __init__(
         self,
         arena: Arena,
@@ -51,24 +46,18 @@ class Console:
         outside: Outside,
         stream: LogStream,
     ) -> None:
-        self._parts = ServerParts(arena, game, door, visitors, outside, stream, lambda: False)
-        self._registered: dict[str, CommandHandler] = {}
-
-    @property
-    def has_plugin_match(self) -> Callable[[], bool]:
+        self.has_plugin_match: Callable[[], bool] = lambda: False
         """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
-        return self._parts.has_plugin_match
-
-    @has_plugin_match.setter
-    def has_plugin_match(self, has_plugin_match: Callable[[], bool]) -> None:
-        self._parts.has_plugin_match = has_plugin_match
+        self._parts = ServerParts(
+            arena, game, door, visitors, outside, stream, has_plugin_match=lambda: self.has_plugin_match()
+        )
+        self._registered: dict[str, CommandHandler] = {}
 
     def register(self, name: str, handler: CommandHandler) -> None:
         """Register a plugin command. The game's own commands cannot be replaced."""
         self._registered[name.lower()] = handler
 
     def unknown_command(self, name: str) -> str:
-        """The output for a command that does not exist."""
         return lines(f"Unknown command '{name}'!")
 
     def execute(self, text: str, source: str) -> str:

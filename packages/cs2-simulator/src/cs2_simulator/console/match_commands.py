@@ -17,7 +17,6 @@ LISTED_BACKUPS = 5
 
 
 def _game_command(control: Callable[[Game], None]) -> Command:
-    """Return a command without arguments or output."""
 
     def run(parts: ServerParts, _statement: ConsoleStatement) -> str:
         control(parts.game)

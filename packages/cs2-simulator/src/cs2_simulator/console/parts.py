@@ -25,7 +25,6 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool]
-    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,6 @@ _LUMPS = (
 
 
 def status_text(arena: Arena) -> str:
-    """Output of `status`."""
     return "\n".join([*_header(arena), *_spawn_groups(arena), *_table(arena), "#end", ""])
 
 
@@ -113,7 +112,6 @@ def _slots(arena: Arena) -> Iterator[Player | None]:
 
 
 def _counts(arena: Arena) -> tuple[int, int]:
-    """Return the number of human players and of bots."""
     bots = sum(player.person.is_bot for player in arena.players)
     return len(arena.players) - bots, bots
 
@@ -127,7 +125,6 @@ def _short_map(arena: Arena) -> str:
 
 
 def status_json_text(arena: Arena) -> str:
-    """Output of `status_json`."""
     humans, bots = _counts(arena)
     uptime_s = arena.agenda.tick // TICKS_PER_S
     created = arena.agenda.now_ms // 1000 - uptime_s

@@ -34,8 +34,6 @@ class LogWriter(Protocol):
 
 
 class Arena:
-    """The shared state of one server's game."""
-
     def __init__(self, agenda: Agenda, log: LogWriter, variables: Variables) -> None:
         self.agenda = agenda
         self.log = log
@@ -68,17 +66,14 @@ class Arena:
         return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
 
     def restart_clock(self) -> None:
-        """Set the round clock to zero."""
         self._zero_tick = self.agenda.tick
 
     @property
     def seed(self) -> str:
-        """The seed of all random streams."""
         return self.variables.text("sim_seed")
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario being played."""
         return _SCENARIOS[self.variables.text("sim_scenario")]
 
     def rng(self, *purpose: object) -> Random:
@@ -96,7 +91,6 @@ class Arena:
         return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present
 
     def alive_on(self, side: Side) -> list[Player]:
-        """Return the living players on a side."""
         return [player for player in self.players if player.is_alive and player.team == side]
 
     @property

@@ -24,7 +24,7 @@ from cs2_protocol.log_lines.player_lines import (
     Validated,
 )
 from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.fights.purse import reward_for_departure
+from cs2_simulator.play.fights.economy import reward_for_departure
 from cs2_simulator.play.last_lines import plan_last_line
 from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 
@@ -75,7 +75,6 @@ class Door:
             self._arena.log.write(Validated(player.token))
 
     def enter(self, player: Player) -> None:
-        """Put a player who has loaded the map into the game."""
         arena = self._arena
         if player not in arena.players or player.is_in_game:
             return
@@ -137,7 +136,6 @@ class Door:
         self.leave(player, KICKED)
 
     def say(self, player: Player, text: str, *, is_team_only: bool = False) -> None:
-        """Write a chat message."""
         arena = self._arena
         if player not in arena.players:
             return
@@ -153,7 +151,6 @@ class Door:
         player.rename(name)
 
     def find(self, user_id: int) -> Player | None:
-        """Return the player with this user id, or None."""
         return next((player for player in self._arena.players if player.user_id == user_id), None)
 
     def _return(self, person: Participant) -> Player | None:

@@ -39,7 +39,6 @@ class Participant:
 
     @property
     def is_bot(self) -> bool:
-        """True for a bot."""
         return self.account == 0
 
     @property
@@ -49,7 +48,6 @@ class Participant:
 
     @property
     def steam_id(self) -> str:
-        """The Steam id as the log prints it."""
         return "BOT" if self.is_bot else format_steam3(from_account(self.account))
 
 
@@ -97,7 +95,6 @@ class Player:
 
     @property
     def is_playing(self) -> bool:
-        """True if the player has loaded and is on a side."""
         return self.is_in_game and self.team in _SIDES
 
     @property
@@ -129,18 +126,15 @@ class Player:
         return self.person.steam_id
 
     def forget_id(self) -> None:
-        """Hide the Steam id of a player who has left."""
         self.has_left = True
         self._tokens.clear()
 
     def rename(self, name: str) -> None:
-        """Change the player's name."""
         self.person = replace(self.person, name=name)
         self._tokens.clear()
 
     @property
     def knife(self) -> str:
-        """The name of the knife in `killed` lines."""
         return "knife_t" if self.person.knife == "knife" and self.team == Side.T else self.person.knife
 
 

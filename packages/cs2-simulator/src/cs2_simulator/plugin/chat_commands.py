@@ -34,8 +34,6 @@ def handle(course: MatchCourse, player: Player, command: str) -> None:
             _set_ready(course, player, is_ready=True)
         case "unready" | "ur":
             _set_ready(course, player, is_ready=False)
-        case "forceready":
-            _force_ready(course, player.side)
         case "stay" | "switch" | "swap":
             _choose_side(course, player, is_switch=command != "stay")
         case "ct" | "t":
@@ -91,12 +89,6 @@ def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Cal
 def _set_ready(course: MatchCourse, player: Player, *, is_ready: bool) -> None:
     if not course.stage.is_started:
         course.ready.set_ready(player, is_ready=is_ready)
-        course.check_ready()
-
-
-def _force_ready(course: MatchCourse, side: Side) -> None:
-    if not course.stage.is_started and course.settings.is_on("matchzy_allow_force_ready"):
-        course.ready.force(course.arena, side, course.min_ready)
         course.check_ready()
 
 

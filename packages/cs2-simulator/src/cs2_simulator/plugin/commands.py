@@ -10,28 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from cs2_simulator.plugin import chat_commands, settings, status
+from cs2_protocol.game import Team
+from cs2_simulator.plugin import chat_commands, settings
 from cs2_simulator.plugin.match_course import MatchCourse
-from cs2_simulator.plugin.series import TEAMS, PluginStage
+from cs2_simulator.plugin.reports import Payload, to_json
+from cs2_simulator.plugin.series import PluginStage, Series
 
-MAX_READY_REQUIRED = 32
+GET5_VERSION = "0.15.0"
+"""The version of get5 that MatchZy claims to be."""
+
+NO_ROUND = -1
 
 _Handler = Callable[[list[str]], str]
 
-_NO_MATCH = "No match is setup!"
-_NOT_ADDED = "They may already be on a team or you provided an invalid Steam ID."
-_NOT_FOUND = "not found in any team or the Steam ID was invalid."
-_FILE_MISSING = "[LoadMatch] Provided file does not exist! Usage: matchzy_loadmatch <filename>"
-_GREEN, _RED, _PLAIN = "\x04", "\x07", "\x01"
+_GREEN, _PLAIN = "\x04", "\x01"
 _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 
 def all_commands(course: MatchCourse) -> dict[str, _Handler]:
-    """Return the handlers by command name."""
     by_names: dict[str, _Handler] = {
         "matchzy_loadmatch_url get5_loadmatch_url": partial(_load_from, course),
-        "matchzy_loadmatch": lambda _: _reply(_FILE_MISSING),
         "css_start css_force css_forcestart": lambda _: _start(course),
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
         # For players only, or without effect on the log.
@@ -39,16 +38,8 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
         "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
         "css_restore": partial(_restore, course),
-        "matchzy_listbackups": partial(_list_backups, course),
         "matchzy_loadbackup": partial(_load_backup, course),
-        "css_map": partial(_change_map, course),
-        "css_skipveto css_sv": lambda _: _skip_veto(course),
-        "css_whitelist css_wl": lambda _: _toggle_whitelist(course),
-        "css_readyrequired": partial(_require_ready, course),
-        "matchzy_addplayer get5_addplayer": partial(_add_player, course),
-        "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
-        "get5_status": lambda _: status.status_text(course),
-        "get5_web_available": lambda _: status.web_text(course),
+        "get5_status": lambda _: _status(course),
         "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
         "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
@@ -102,7 +93,7 @@ def _restore(course: MatchCourse, arguments: list[str]) -> str:
         return ""
     if not arguments:
         return _reply("Usage: !restore <round>")
-    if not _is_count(arguments[0]):
+    if not (arguments[0].isascii() and arguments[0].isdecimal()):
         return _reply(
             "Invalid value for restore command. Please specify a valid non-negative number. Usage: !restore <round>"
         )
@@ -130,82 +121,45 @@ def _backup_missing(file: str) -> str:
     return f"Backup file {file} does not exist, please make sure you are restoring a valid backup."
 
 
-def _list_backups(course: MatchCourse, arguments: list[str]) -> str:
-    if not arguments:
-        return _reply("Usage: matchzy_listbackups <matchid>")
-    prefix = f"matchzy_{arguments[0]}_"
-    files = [file for file in course.game.backups() if file.startswith(prefix)]
-    return "".join(_reply(file) for file in files) or _reply(f"No backups found for match {arguments[0]}")
+def _status(course: MatchCourse) -> str:
+    stage, series, score = course.shown_stage, course.series, course.score
+    status: Payload = {
+        "plugin_version": GET5_VERSION,
+        "gamestate": stage.name.lower(),
+        "paused": bool(course.paused_by),
+        "loaded_config_file": None,
+        "matchid": None,
+        "map_number": None,
+        "round_number": sum(score) if stage is PluginStage.LIVE else NO_ROUND,
+        "round_time": None,
+        "team1": None,
+        "team2": None,
+        "maps": None,
+    }
+    if series is not None:
+        status |= {
+            "loaded_config_file": series.url,
+            "matchid": series.match_id,
+            "map_number": series.map_number,
+            "team1": _team_status(course, series, Team.TEAM1, score[0]),
+            "team2": _team_status(course, series, Team.TEAM2, score[1]),
+            "maps": list(series.maps) if stage >= PluginStage.LIVE else None,
+        }
+    return to_json(status) + "\n"
 
 
-def _change_map(course: MatchCourse, arguments: list[str]) -> str:
-    if not arguments:
-        return ""
-    if course.stage.is_started:
-        return _reply("Map cannot be changed once the match is started!")
-    name = arguments[0]
-    course.change_map(name if "_" in name or name.isdecimal() else f"de_{name}")
-    return ""
-
-
-def _skip_veto(course: MatchCourse) -> str:
-    if course.stage.is_started:
-        return _reply("Skip veto command cannot be used if match has already started!")
-    course.skip_veto()
-    return _reply("Veto phase has been cancelled!")
-
-
-def _toggle_whitelist(course: MatchCourse) -> str:
-    course.is_whitelist_on = not course.is_whitelist_on
-    state = f"{_GREEN}Enabled" if course.is_whitelist_on else f"{_RED}Disabled"
-    return _reply(f"Whitelist is now {state}{_PLAIN}!")
-
-
-def _require_ready(course: MatchCourse, arguments: list[str]) -> str:
-    name = "matchzy_minimum_ready_required"
-    if not arguments:
-        return _reply(
-            f"Current Ready Required: {course.settings.text(name)}. "
-            "Usage: !readyrequired <number_of_ready_players_required>"
-        )
-    if not _is_count(arguments[0]) or int(arguments[0]) > MAX_READY_REQUIRED:
-        return _reply(
-            "Invalid value for readyrequired. Please specify a valid non-negative number. "
-            "Usage: !readyrequired <number_of_ready_players_required>"
-        )
-    course.settings.set(name, arguments[0])
-    course.check_ready()
-    return _reply(f"Minimum ready players required to start the match are now set to: {arguments[0]}")
-
-
-def _add_player(course: MatchCourse, arguments: list[str]) -> str:
-    player_id, team, nick = [*arguments, "", "", ""][:3]
-    if course.series is None:
-        return f"{_NO_MATCH}\n"
-    if len(arguments) < 2:
-        return 'Usage: matchzy_addplayertoteam <steam64> <team> "<name>"\n'
-    if team not in TEAMS:
-        return "Unknown team: must be one of team1, team2, spec\n"
-    if not course.series.add(player_id, team, nick):
-        return f"Failed to add player {nick} to {team}. {_NOT_ADDED}\n"
-    course.visitors.expect(*course.series.expected_players())
-    return f"Player {nick} added to {team} successfully!\n"
-
-
-def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
-    player_id = "".join(arguments[:1])
-    if course.series is None:
-        return f"{_NO_MATCH}\n"
-    if not _is_count(player_id):
-        # MatchZy continues with 0, the result of the failed conversion.
-        return f"Invalid Steam64\nPlayer 0 {_NOT_FOUND}\n"
-    if not course.series.remove(player_id):
-        return f"Player {player_id} {_NOT_FOUND}\n"
-    course.visitors.expect(*course.series.expected_players())
-    for player in tuple(course.arena.players):
-        if player.person.player_id == player_id:
-            course.door.kick(player, "")
-    return f"Successfully removed player {player_id}\n"
+def _team_status(course: MatchCourse, series: Series, team: Team, score: int) -> Payload:
+    is_team1 = team is Team.TEAM1
+    return {
+        "name": (series.match.team1 if is_team1 else series.match.team2).name,
+        "series_score": series.wins[0 if is_team1 else 1],
+        "current_map_score": score,
+        # MatchZy does not count clients, and reports readiness of the whole server instead of the team.
+        "connected_clients": -1,
+        "ready": course.ready.is_everyone_ready,
+        # `ct` or `terrorist`: the game's name in lower case, not get5's `t`.
+        "side": series.side_of(team, course.game.team1_side).value.lower(),
+    }
 
 
 def _set_log_url(course: MatchCourse, arguments: list[str]) -> str:
@@ -230,10 +184,6 @@ def _get_or_set(course: MatchCourse, name: str, arguments: list[str]) -> str:
         return f"{name} = {course.settings.text(name)}\n"
     course.settings.set(name, " ".join(arguments))
     return ""
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
 
 
 def _reply(text: str) -> str:

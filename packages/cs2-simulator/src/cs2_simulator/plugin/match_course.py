@@ -1,8 +1,7 @@
 """Run a match as MatchZy does: load, warmup, knife round, live, next map, end of the series.
 
 `MatchCourse` controls the game through console commands, as the real plugin does; `match_plugin` forwards events to it.
-A match without a match file (a pug) is never started. A veto is not simulated: `start` before a veto selects
-the first maps of the list, and a second `start` then starts the first of them.
+A match without a match file (a pug) is never started. A veto is not simulated: the first maps of the list are played.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ class MatchCourse:
         self.asked_to_unpause: list[Side] = []
         self.last_fault = ""
         """The last error. A real server prints most of them only to its own console."""
-        self.is_whitelist_on = False
         self.knife_winner = Side.CT
         self._console = console
         self._outside = outside
@@ -81,7 +79,6 @@ class MatchCourse:
         return PluginStage.LIVE if is_left else self.stage
 
     def execute(self, text: str) -> None:
-        """Run console commands as the server itself."""
         self._console.execute(text, "")
 
     def required_team(self, player: Player) -> str | None:
@@ -121,13 +118,13 @@ class MatchCourse:
 
     def _begin(self, series: Series) -> None:
         self.series = series
-        self.stage = PluginStage.WARMUP if series.maps else PluginStage.PRE_VETO
+        self.stage = PluginStage.WARMUP
         self.ready.clear()
         # A report URL set before belongs to the previous match.
         self.report_sender.url = self.report_sender.header_name = self.report_sender.header_value = ""
         variables = self.arena.variables
         series.original_values = {name: variables.text(name) for name in series.match.cvars if variables.is_known(name)}
-        is_map_right = not series.maps or self._go_to_first_map(series)
+        is_map_right = self._go_to_first_map(series)
         self._set_match_cvars(series)
         self.start_warmup()
         series.assign_sides(Side.CT)
@@ -137,7 +134,7 @@ class MatchCourse:
                 self.admit(player)
         self.update_hostname()
         self.report_sender.send(reports.series_start(series))
-        self.visitors.stays_after_map = True
+        self.visitors.crowd.stays_after_map = True
         self.visitors.expect(*series.expected_players())
         if is_map_right:
             self._move_players_to_teams()
@@ -152,14 +149,6 @@ class MatchCourse:
         self.execute(f"game_mode {mode};game_type 0")
         self.after(0, lambda: self.change_map(series.maps[0]))
         return False
-
-    def skip_veto(self) -> None:
-        """Select the first maps of the list without a veto."""
-        series = self.series
-        if series is not None and self.stage is PluginStage.PRE_VETO:
-            series.maps = series.match.pool[: series.match.num_maps]
-            self.stage = PluginStage.WARMUP
-            self._go_to_first_map(series)
 
     def change_map(self, name: str) -> None:
         """Load another map. A numeric name is a workshop id."""
@@ -177,9 +166,6 @@ class MatchCourse:
         """End warmup without checking who is ready. Begins with a knife round if the map has one."""
         series = self.series
         if series is None or self.stage.is_started:
-            return
-        if self.stage is PluginStage.PRE_VETO:
-            self.skip_veto()
             return
         if series.match_id == NO_MATCH_ID:
             self._last_match_id += 1
@@ -213,7 +199,7 @@ class MatchCourse:
         if self.settings.is_on("matchzy_reset_cvars_on_series_end"):
             for name, value in series.original_values.items():
                 self.execute(f"{name} {value}")
-        self.visitors.stays_after_map = False
+        self.visitors.crowd.stays_after_map = False
         self.after((restart_s - RESET_BEFORE_RESTART_S) * 1000, lambda: self.reset(needs_warmup=False))
 
     def _go_to_next_map(self, series: Series) -> None:
@@ -234,7 +220,7 @@ class MatchCourse:
         self.ready.clear()
         # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
         self.report_sender.header_value = self.report_sender.url
-        self.visitors.stays_after_map = False
+        self.visitors.crowd.stays_after_map = False
         self.visitors.forget_roster()
         self._name_teams(*DEFAULT_NAMES)
         if is_played:
@@ -249,23 +235,15 @@ class MatchCourse:
         self.execute("mp_pause_match")
 
     def unpause(self) -> None:
-        """Resume the match."""
         self.paused_by = ""
         self.execute("mp_unpause_match")
 
     def check_ready(self) -> None:
-        """Start the match if enough players are ready."""
         series = self.series
         if series is None or self.stage.is_started:
             return
-        if self.ready.can_start(self.arena, series.match, self.min_ready):
+        if self.ready.can_start(self.arena, series.match.players_per_team):
             self.start()
-
-    @property
-    def min_ready(self) -> int:
-        """How many players of a team must be ready if one of them used `.forceready`."""
-        given = None if self.series is None else self.series.match.min_players_to_ready
-        return self.settings.whole("matchzy_minimum_ready_required") if given is None else given
 
     # --- game events -----------------------------------------------------------------------------------------------
 
@@ -281,11 +259,11 @@ class MatchCourse:
             self.after(WARMUP_AFTER_MAP_MS, restart)
 
     def admit(self, player: Player) -> None:
-        """Kick a player who is not listed, or any if the whitelist is on. The first admitted player restarts warmup."""
+        """Kick a player who is not listed. The first admitted player restarts warmup."""
         if self.series is None:
-            if self.is_whitelist_on or self.settings.is_on("matchzy_kick_when_no_match_loaded"):
+            if self.settings.is_on("matchzy_kick_when_no_match_loaded"):
                 self.door.kick(player, "")
-        elif self.required_team(player) is None or self.is_whitelist_on:
+        elif self.required_team(player) is None:
             self.door.kick(player, "")
         else:
             self.ready.set_ready(player, is_ready=self.stage.is_started)
@@ -300,7 +278,6 @@ class MatchCourse:
         self.execute(cfg_files.WARMUP_CFG)
 
     def report_round(self, series: Series, end: RoundEnd) -> None:
-        """Report the end of a live round."""
         self.report_sender.send(reports.round_end(series, end, self.score, self._players_by_team(series)))
 
     def end_map(self, series: Series) -> None:
@@ -318,10 +295,9 @@ class MatchCourse:
                 self.after((restart_s - NEXT_MAP_BEFORE_RESTART_S) * 1000, lambda: self._go_to_next_map(series))
             case SeriesStanding.STUCK:
                 self.last_fault = "Index was out of range: no map is left and the series is undecided"
-                self.visitors.stays_after_map = False
+                self.visitors.crowd.stays_after_map = False
 
     def update_hostname(self) -> None:
-        """Set the hostname according to `matchzy_hostname_format`."""
         series = self.series
         if series is None:
             return

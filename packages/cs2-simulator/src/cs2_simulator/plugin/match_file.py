@@ -7,7 +7,6 @@ exception (a team without a name) is rejected, with an error text of the simulat
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import msgspec
 
@@ -44,13 +43,9 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     map_sides: tuple[str, ...]
     team1: TeamFile
     team2: TeamFile
-    spectators: dict[str, str]
     players_per_team: int
-    min_players_to_ready: int | None
-    min_spectators_to_ready: int
     is_wingman: bool
     can_clinch: bool
-    skips_veto: bool
     cvars: dict[str, str]
 
 
@@ -125,6 +120,7 @@ def _match(fields: _Fields) -> MatchFile:
     num_maps = _whole(fields["num_maps"]) or 0
     pool = _texts(fields["maplist"])
     sides = _texts(fields.get("map_sides", []))
+    players_per_team = _whole(fields.get("players_per_team"))
     return MatchFile(
         match_id=_whole(fields.get("matchid")),
         num_maps=num_maps,
@@ -133,13 +129,9 @@ def _match(fields: _Fields) -> MatchFile:
         map_sides=sides + ("knife",) * (num_maps - len(sides)),
         team1=_team(_fields(fields["team1"])),
         team2=_team(_fields(fields["team2"])),
-        spectators=_nicks(_fields(fields.get("spectators")).get("players")),
-        players_per_team=_number_or(fields, "players_per_team", DEFAULT_PLAYERS_PER_TEAM),
-        min_players_to_ready=_whole(fields.get("min_players_to_ready")),
-        min_spectators_to_ready=_number_or(fields, "min_spectators_to_ready", 0),
+        players_per_team=DEFAULT_PLAYERS_PER_TEAM if players_per_team is None else players_per_team,
         is_wingman=_truth(fields.get("wingman")) or False,
         can_clinch=_truth(fields.get("clinch_series", True)) or False,
-        skips_veto=len(pool) == num_maps or _truth(fields.get("skip_veto", True)) or False,
         cvars={_token(name): _token(value) for name, value in _fields(fields.get("cvars")).items()},
     )
 
@@ -178,11 +170,6 @@ def _token(value: object) -> str:
 def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which JSON and .NET allow but UTF-8 does not."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _number_or(fields: Mapping[str, object], name: str, default: int) -> int:
-    number = _whole(fields.get(name))
-    return default if number is None else number
 
 
 def _whole(value: object) -> int | None:

@@ -24,8 +24,6 @@ from cs2_simulator.scenarios import Scenario
 
 
 class MatchPlugin(Watcher):
-    """MatchZy on one server."""
-
     def __init__(
         self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
     ) -> None:
@@ -45,11 +43,9 @@ class MatchPlugin(Watcher):
 
     @property
     def has_match(self) -> bool:
-        """True while a match is loaded."""
         return self.course.series is not None
 
     def map_loaded(self, map_name: str) -> None:
-        """Restart warmup on the new map if a match is loaded."""
         self.course.schedule_warmup()
 
     def player_entered(self, player: Player) -> None:
@@ -58,7 +54,6 @@ class MatchPlugin(Watcher):
             self.course.admit(player)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Remove the player's ready state."""
         self.course.ready.remove(player)
 
     def player_chatted(self, player: Player, text: str) -> None:

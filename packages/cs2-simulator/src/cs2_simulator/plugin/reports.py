@@ -64,7 +64,6 @@ def to_json(payload: Payload) -> str:
 
 
 def series_start(series: Series) -> Payload:
-    """Event: a match was loaded."""
     match = series.match
     return {
         "team1": {"id": match.team1.id, "name": match.team1.name},
@@ -76,7 +75,6 @@ def series_start(series: Series) -> Payload:
 
 
 def going_live(series: Series) -> Payload:
-    """Event: live.cfg was executed, and the map is live from here on."""
     return {"map_number": series.map_number, "matchid": series.match_id, "event": "going_live"}
 
 

@@ -11,11 +11,8 @@ from enum import IntEnum, StrEnum
 
 from cs2_protocol.game import Side, Team
 from cs2_protocol.steam_id import account_of
-from cs2_simulator.play.player import SPECTATOR, Player
+from cs2_simulator.play.player import Player
 from cs2_simulator.plugin.match_file import MatchFile
-
-TEAMS = ("team1", "team2", "spec")
-"""Lists to which the plugin can add a player."""
 
 NO_MATCH_ID = -1
 """Match id before the start of a match whose file has none."""
@@ -25,7 +22,6 @@ class PluginStage(IntEnum):
     """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses get5's other stages."""
 
     NONE = 0
-    PRE_VETO = 1
     WARMUP = 3
     KNIFE = 4
     WAITING_FOR_KNIFE_DECISION = 5
@@ -39,38 +35,29 @@ class PluginStage(IntEnum):
 
 
 class SeriesStanding(StrEnum):
-    """State of the series after the end of a map."""
-
     GOES_ON = "goes_on"
     DECIDED = "decided"
     STUCK = "stuck"
 
 
 class Series:
-    """A loaded match."""
-
     def __init__(self, match: MatchFile, url: str) -> None:
         self.match = match
         self.url = url
         self.match_id = NO_MATCH_ID if match.match_id is None else match.match_id
-        self.maps = match.pool[: match.num_maps] if match.skips_veto else ()
-        """The maps in order; empty before the veto."""
+        self.maps = match.pool[: match.num_maps]
         self.map_number = 0
         self.wins = [0, 0]
-        self.rosters = (dict(match.team1.players), dict(match.team2.players))
-        self.spectators = dict(match.spectators)
         self.is_team1_first = True
         self.original_values: dict[str, str] = {}
         """Values of the match's variables before it was loaded."""
 
     @property
     def needs_knife(self) -> bool:
-        """True if a knife round decides the sides of this map."""
         return self.match.map_sides[self.map_number] == "knife"
 
     @property
     def backup_prefix(self) -> str:
-        """File name prefix of this map's backups."""
         return f"matchzy_{self.match_id}_{self.map_number}"
 
     @property
@@ -97,35 +84,19 @@ class Series:
         return score if self.is_team1_first else (score[1], score[0])
 
     def team_of(self, player: Player) -> Team | None:
-        """Team of a player, or None if they are on no roster."""
         player_id = player.person.player_id
-        if player_id in self.rosters[0]:
+        if player_id in self.match.team1.players:
             return Team.TEAM1
-        return Team.TEAM2 if player_id in self.rosters[1] else None
+        return Team.TEAM2 if player_id in self.match.team2.players else None
 
     def required_team(self, player: Player, first_team_side: Side) -> str | None:
         """Name of the team that a listed player must join, or None if the player is not listed."""
         team = self.team_of(player)
-        if team is not None:
-            return self.side_of(team, first_team_side).value
-        return SPECTATOR if player.person.player_id in self.spectators else None
-
-    def add(self, player_id: str, team: str, nick: str) -> bool:
-        """Add a player to one of `TEAMS`. Return False if the player is already listed."""
-        lists = dict(zip(TEAMS, (*self.rosters, self.spectators), strict=True))
-        if any(player_id in listed for listed in lists.values()):
-            return False
-        lists[team][player_id] = nick
-        return True
-
-    def remove(self, player_id: str) -> bool:
-        """Remove a player. Return False if the player is not listed."""
-        found = [listed.pop(player_id, None) for listed in (*self.rosters, self.spectators)]
-        return any(nick is not None for nick in found)
+        return None if team is None else self.side_of(team, first_team_side).value
 
     def expected_players(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
         """Account and forced name of all rostered players, by the plugin's teams."""
-        return _accounts(self.rosters[0]), _accounts(self.rosters[1])
+        return _accounts(self.match.team1.players), _accounts(self.match.team2.players)
 
     def end_map(self, score: tuple[int, int]) -> SeriesStanding:
         """Count a map that ended with this score (team1, team2), with MatchZy's arithmetic.

@@ -37,23 +37,14 @@ DEFAULTS = MappingProxyType(
 
 
 class PluginSettings:
-    """The plugin's variables on one server."""
-
     def __init__(self) -> None:
         self._values = dict(DEFAULTS)
 
     def text(self, name: str) -> str:
-        """The value as it was set."""
         return self._values[name]
 
     def is_on(self, name: str) -> bool:
-        """True for `1` and `true`."""
         return self._values[name].strip().lower() in ("1", "true")
-
-    def whole(self, name: str) -> int:
-        """The value as an integer; the default if it is not a number."""
-        value = self._values[name].strip()
-        return int(value if value.isascii() and value.isdecimal() else DEFAULTS[name])
 
     def formatted(self, name: str, replacements: Mapping[str, str]) -> str:
         """The value with placeholders such as `{TEAM1}` replaced."""
@@ -63,5 +54,4 @@ class PluginSettings:
         return value
 
     def set(self, name: str, value: str) -> None:
-        """Set a variable."""
         self._values[name] = value

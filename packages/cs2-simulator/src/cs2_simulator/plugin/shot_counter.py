@@ -20,8 +20,6 @@ HEADERS = {"Content-Type": "application/json"}
 
 
 class ShotCounter(Watcher):
-    """Counts the shots of a server."""
-
     def __init__(self, arena: Arena, outside: Outside, *, console: PluginConsole) -> None:
         self._arena = arena
         self._outside = outside

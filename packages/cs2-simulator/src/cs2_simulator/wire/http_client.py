@@ -43,8 +43,6 @@ _RESERVED = ("content-length", "transfer-encoding")
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Target of a connection."""
-
     host: str
     port: int
     is_secure: bool
@@ -133,11 +131,9 @@ class HttpClient:
         self._is_closed = False
 
     async def get(self, url: str, headers: Headers) -> FetchResult:
-        """GET a URL."""
         return await self._request("GET", url, headers, b"")
 
     async def post(self, url: str, headers: Headers, body: bytes) -> FetchResult:
-        """POST a body."""
         return await self._request("POST", url, headers, body)
 
     async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
@@ -150,7 +146,6 @@ class HttpClient:
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
         return len(self._in_use) + sum(map(len, self._idle.values()))
 
     async def close(self) -> None:

@@ -38,7 +38,6 @@ class ResponseReader:
 
     @property
     def body(self) -> bytes:
-        """The body received so far."""
         return bytes(self._body)
 
     def feed(self, more: bytes) -> None:
@@ -91,7 +90,6 @@ class ResponseReader:
         self.is_done = self.status == _RESET_CONTENT
 
     def on_body(self, part: bytes) -> None:
-        """Collect the body."""
         if self.is_done:
             raise self._failed("unexpected data after the response")
         self._body += part

@@ -36,8 +36,6 @@ def retry_interval_s(servers: int) -> float:
 
 
 class LogSender:
-    """Sends the log posts of one server."""
-
     def __init__(
         self,
         stream: LogStream,

@@ -46,8 +46,6 @@ class ServedConsole(Protocol):
 
 
 class RconServer:
-    """The RCON port of one server."""
-
     def __init__(self, console: ServedConsole, *, has_mirror: bool = True, ban_s: float = BAN_S) -> None:
         self.console = console
         self.has_mirror = has_mirror
@@ -123,7 +121,6 @@ class RconServer:
         return True
 
     def remove(self, session: RconSession) -> None:
-        """Remove a session whose connection ended."""
         if session in self._sessions:
             self._sessions.remove(session)
 
@@ -141,8 +138,6 @@ class RconServer:
 
 
 class RconSession(asyncio.BufferedProtocol):
-    """One RCON connection."""
-
     def __init__(self, server: RconServer) -> None:
         self._server = server
         self._connection = ServerConnection()
@@ -157,16 +152,13 @@ class RconSession(asyncio.BufferedProtocol):
 
     @property
     def now_s(self) -> float:
-        """Time of the event loop."""
         return asyncio.get_running_loop().time()
 
     @property
     def is_authenticated(self) -> bool:
-        """True if the correct password was received."""
         return self._connection.is_authenticated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit a new client."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.host, port = transport.get_extra_info("peername")[:2]
@@ -175,17 +167,14 @@ class RconSession(asyncio.BufferedProtocol):
             self.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """Remove the session."""
         self._transport = None
         self._abort_in(None)
         self._server.remove(self)
 
     def get_buffer(self, _sizehint: int) -> bytearray:
-        """Return the buffer for the next bytes."""
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Handle received bytes."""
         self._handle_packets(bytes(self._read_buffer[:nbytes]))
 
     def pause_writing(self) -> None:

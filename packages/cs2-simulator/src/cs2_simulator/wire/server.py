@@ -140,7 +140,6 @@ class SimulatedServer:
 
     @property
     def is_over(self) -> bool:
-        """True if the server has quit, crashed or was closed."""
         return self._is_over
 
     async def stop(self) -> None:
@@ -170,12 +169,10 @@ class SimulatedServer:
 
     @property
     def is_busy(self) -> bool:
-        """True while the console does not respond."""
         return self._is_clock_stopped or self._machine is None or self._machine.is_busy
 
     @property
     def rcon_password(self) -> str:
-        """The RCON password of the machine."""
         return "" if self._machine is None else self._machine.rcon_password
 
     def execute(self, text: str, source: str) -> str:

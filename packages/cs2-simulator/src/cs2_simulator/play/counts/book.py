@@ -282,7 +282,6 @@ class Book:
             self._round.die(self._round.tally_of(victim))
 
     def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:
-        """Count an assist."""
         if self._round is not None:
             self._round.assist(helper, victim, is_flash=is_flash)
 
@@ -294,23 +293,19 @@ class Book:
             tally.enemies_flashed += current.are_enemies(thrower, victim)
 
     def grenade_thrown(self, thrower: Player, grenade: str) -> None:
-        """Count a thrown grenade."""
         if self._round is not None:
             tally, counter = self._round.tally_of(thrower), _THROWN[grenade]
             setattr(tally, counter, getattr(tally, counter) + 1)
 
     def chicken_killed(self, killer: Player) -> None:
-        """Count a killed chicken."""
         if self._round is not None:
             self._round.tally_of(killer).chicken_kills += 1
 
     def bomb_planted(self, planter: Player) -> None:
-        """Count a plant."""
         if self._round is not None:
             self._round.tally_of(planter).bomb_plants += 1
 
     def bomb_defused(self, defuser: Player) -> None:
-        """Count a defuse."""
         if self._round is not None:
             self._round.tally_of(defuser).bomb_defuses += 1
 
@@ -347,17 +342,14 @@ class Book:
         return list(totals.values())
 
     def rounds(self) -> list[tuple[int, list[Tally]]]:
-        """Return every round as its number and tallies."""
         current = [] if self._round is None else [(self._round.number, list(self._round.tallies))]
         return [*self._earlier.items(), *current]
 
     def rounds_played(self) -> int:
-        """Return the number of decided rounds."""
         is_current_decided = self._round is not None and self._round.is_decided
         return len(self._decided) + is_current_decided
 
     def _store_round(self) -> None:
-        """Add the current round to the earlier ones and to the totals."""
         current, self._round = self._round, None
         if current is None:
             return

@@ -76,7 +76,6 @@ class Tally(msgspec.Struct, kw_only=True):
         self.shots_hit += 1
 
     def add(self, later: Tally) -> None:
-        """Add a later tally of the same player."""
         self.name = later.name
         self.team = later.team or self.team
         for counter, count in zip(COUNTERS, _COUNTS(later), strict=True):

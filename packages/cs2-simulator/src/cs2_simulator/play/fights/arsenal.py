@@ -18,8 +18,6 @@ KNIFE_REWARD = 1500
 
 
 class ItemKind(StrEnum):
-    """The class of a weapon."""
-
     PISTOL = "pistol"
     SMG = "smg"
     SHOTGUN = "shotgun"

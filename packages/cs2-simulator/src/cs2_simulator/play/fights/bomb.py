@@ -9,7 +9,7 @@ from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import Triggered
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money
 from cs2_simulator.play.player import Player
 
 PLANT_MS = 3200
@@ -37,7 +37,6 @@ class Bomb:
         return self.explodes_at_ms is not None
 
     def pick_up(self) -> None:
-        """Let a living Terrorist pick up the bomb, if it was dropped."""
         ts = self._arena.alive_on(Side.T)
         if self._battle.is_bomb_dropped and ts and not self.is_planted:
             self._battle.pick_up_bomb(ts[int(self._battle.rng.random() * len(ts))])

@@ -13,8 +13,7 @@ from cs2_protocol.log_lines.player_lines import Assisted, Attacked, BombDeath, K
 from cs2_protocol.log_lines.player_token import PlayerToken, player_token
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.arsenal import Weapon, weapon_named
-from cs2_simulator.play.fights.economy import give_bomb
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money, give_bomb
 from cs2_simulator.play.fights.terrain import Terrain, nearby_position
 from cs2_simulator.play.fights.wounds import Hit
 from cs2_simulator.play.last_lines import plan_last_line
@@ -87,11 +86,9 @@ class Battle:
         return one is not other and (self._is_free_for_all or one.team != other.team)
 
     def is_here(self, player: Player) -> bool:
-        """True while a player is on the server."""
         return player in self.arena.players
 
     def clear_wounds(self, player: Player) -> None:
-        """Discard the recorded damage to a player who respawned."""
         self._wounds.pop(player, None)
 
     def apply_hit(self, attacker: Player, victim: Player, hit: Hit, modifiers: tuple[str, ...] = ()) -> bool:
@@ -126,7 +123,6 @@ class Battle:
         return True
 
     def commit_suicide(self, victim: Player, weapon: str = "world") -> None:
-        """Kill a player by a fall or their own grenade."""
         self._mark_dead(victim)
         self.arena.log.write(Suicide(victim.token, victim.position, weapon))
         self.arena.book.died(victim, self.arena.agenda.now_ms)
@@ -140,7 +136,6 @@ class Battle:
         self.arena.book.killed_by_bomb(victim)
 
     def kill_other(self, killer: Player, target: str, weapon: str) -> None:
-        """Log that a player killed a chicken or destroyed a prop."""
         entity = 40 + int(self.rng.random() * 600)
         position = nearby_position(self.rng, killer.position)
         modifiers = ("penetrated",) if target != "chicken" and entity % _PROPS_PER_PENETRATION == 0 else ()
@@ -149,7 +144,6 @@ class Battle:
             self.arena.book.chicken_killed(killer)
 
     def pick_up_bomb(self, player: Player) -> None:
-        """Give the dropped bomb to a player."""
         self.is_bomb_dropped = False
         give_bomb(self.arena, player)
 
@@ -240,5 +234,4 @@ class Battle:
 
 
 def best_weapon(player: Player) -> Weapon:
-    """Return the best weapon that a player has."""
     return weapon_named(player.primary or player.pistol or player.knife)

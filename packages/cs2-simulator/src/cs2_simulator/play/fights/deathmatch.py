@@ -31,7 +31,6 @@ _GUNS = ("ak47", "m4a1", "m4a1_silencer", "awp", "deagle", "ak47", "m4a1", "ssg0
 
 
 def play_deathmatch(arena: Arena, rng: Random, *, is_free_for_all: bool, until_ms: int) -> Script[None]:
-    """Play fights and respawns until the given time."""
     battle = Battle(arena, rng, is_free_for_all=is_free_for_all, has_rewards=False)
     respawn_play = _RespawnPlay(battle, is_armed=True)
     respawn_play.start(fight_ms=None)
@@ -39,7 +38,6 @@ def play_deathmatch(arena: Arena, rng: Random, *, is_free_for_all: bool, until_m
 
 
 def play_warmup(arena: Arena, rng: Random) -> Script[None]:
-    """Play occasional fights and respawns without end."""
     respawn_play = _RespawnPlay(Battle(arena, rng, has_rewards=False), is_armed=False)
     respawn_play.start(fight_ms=_WARMUP_KILL_MS)
     yield from respawn_play.runner.play(lambda: False)

@@ -48,8 +48,6 @@ _GUNS = frozenset(_HEAD_FACTORS)
 
 
 class Aim(NamedTuple):
-    """How a killer shoots."""
-
     modifiers: tuple[str, ...]
     is_for_head: bool
     body_hits: int
@@ -141,7 +139,6 @@ def _fire(battle: Battle, player: Player, weapon: Weapon) -> None:
 
 
 def _cycle_ms(battle: Battle, player: Player, weapon: Weapon) -> int:
-    """Return how long the gun in hand still needs before the next shot; cheaters do not wait."""
     gun, ready_ms = player.fired
     if gun != weapon.name or player.person.is_cheater:
         return 0

@@ -9,12 +9,11 @@ from __future__ import annotations
 from random import Random
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.player_lines import ItemTransfer, LeftBuyzone, Triggered
+from cs2_protocol.log_lines.player_lines import ItemTransfer, LeftBuyzone, MoneyChange, Triggered
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.arsenal import GRENADES, ITEMS, MAX_ARMOR, WEAPONS, ItemKind, pick_up_name
 from cs2_simulator.play.fights.purchases import choose_strategy, price_of, shopping_list, start_pistol
-from cs2_simulator.play.fights.purse import SELLBACK, change_money
 from cs2_simulator.play.player import MAX_HEALTH, Player
 from cs2_simulator.play.watcher import RoundEnd
 
@@ -42,6 +41,9 @@ _KIT_FOR_ALL = 2
 _REGRET_REST = 150
 """A player with this rest of a thousand left returns a new grenade and buys it again: about every second round, as in a
 real match."""
+
+
+SELLBACK = "acquire: sellback"
 
 
 class Economy:
@@ -86,7 +88,6 @@ class Economy:
             player.has_kit = True
 
     def assign_bomb(self, arena: Arena, rng: Random) -> None:
-        """Give the bomb to a random living Terrorist."""
         carriers = arena.alive_on(Side.T)
         for player in arena.players:
             player.has_bomb = False
@@ -158,20 +159,16 @@ class Economy:
                 change_money(arena, player, bonus)
 
     def swap_sides(self) -> None:
-        """Swap the streaks when the teams change sides."""
         self._losses = {Side.CT: self._losses[Side.T], Side.T: self._losses[Side.CT]}
 
     def snapshot(self) -> dict[Side, int]:
-        """Return the streaks, for `restore`."""
         return dict(self._losses)
 
     def restore(self, snapshot: dict[Side, int]) -> None:
-        """Restore the streaks from a snapshot."""
         self._losses = dict(snapshot)
 
 
 def strip(player: Player) -> None:
-    """Remove all equipment of a player."""
     player.primary = player.pistol = ""
     player.armor = 0
     player.has_helmet = player.has_kit = player.has_bomb = player.has_taser = False
@@ -179,13 +176,11 @@ def strip(player: Player) -> None:
 
 
 def log_pick_up(arena: Arena, player: Player, name: str) -> None:
-    """Log that a player picked up an item."""
     if arena.variables.is_on("mp_logdetail_items"):
         arena.log.write(ItemTransfer(player.token, "picked up", pick_up_name(name)))
 
 
 def give_bomb(arena: Arena, player: Player) -> None:
-    """Give the bomb to a player and log it."""
     player.has_bomb = True
     log_pick_up(arena, player, "c4")
     arena.log.write(Triggered(player.token, "Got_The_Bomb"))
@@ -249,6 +244,36 @@ def log_buyzone_exit(arena: Arena, player: Player) -> None:
     if player.has_bomb:
         items.append("C4")
     arena.log.write(LeftBuyzone(player.token, tuple(items)))
+
+
+def reward_for_departure(arena: Arena, leaver: Player) -> None:
+    """Pay a living enemy for the death of a player who leaves alive, as for a kill.
+
+    4 of 4 cases in a real log, for bots too. It had one enemy: which of several is paid is a guess.
+    """
+    enemies = [
+        player for player in arena.players if player.is_alive and player.is_playing and player.team != leaver.team
+    ]
+    if arena.book.is_open and arena.variables.is_on("mp_playercashawards") and enemies and not arena.is_map_over:
+        enemy = arena.rng("departure", leaver.person.player_id).choice(enemies)
+        change_money(arena, enemy, arena.variables.whole("cash_player_killed_enemy_default"))
+
+
+def change_money(
+    arena: Arena, player: Player, change: int, cause: str | None = None, *, is_tracked: bool = True
+) -> None:
+    """Pay or charge a player. The full change is logged even if the limit cuts it; a change without effect is not."""
+    variables = arena.variables
+    before = player.money
+    if change > 0:
+        after = max(before, min(before + change, variables.whole("mp_maxmoney")))
+    else:
+        after = max(before + change, 0)
+    if after == before:  # as in a real log, where no player at 16000 gets a line
+        return
+    player.money = after
+    if variables.is_on("mp_logmoney"):
+        arena.log.write(MoneyChange(player.money_token, before, change, after, cause, is_tracked))
 
 
 def _win_cash(arena: Arena, end: RoundEnd, winner: Side) -> str:

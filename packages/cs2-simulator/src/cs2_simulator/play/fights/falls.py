@@ -39,8 +39,6 @@ _MAX_BURST = 4
 
 
 class Fights:
-    """The fights of one round."""
-
     def __init__(self, battle: Battle) -> None:
         self._battle = battle
         self._arena = battle.arena

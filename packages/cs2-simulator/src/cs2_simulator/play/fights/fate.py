@@ -78,6 +78,5 @@ def _skill(player: Player) -> float:
 
 
 def _equipment_value(player: Player) -> int:
-    """Return the price of a player's guns and armour."""
     guns = (player.primary, player.pistol)
     return sum(WEAPONS[gun].price for gun in guns if gun) + (_ARMOR_VALUE if player.armor else 0)

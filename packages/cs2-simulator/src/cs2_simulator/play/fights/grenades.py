@@ -91,7 +91,6 @@ def _launch(battle: Battle, thrower: Player, grenade: str) -> None:
 
 
 def _nearby(battle: Battle, thrower: Player, effect: str) -> list[Player]:
-    """Return the living players near the detonation."""
     roll = battle.rng.random
     near = []
     for player in battle.arena.players:

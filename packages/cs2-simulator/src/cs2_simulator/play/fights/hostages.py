@@ -6,7 +6,7 @@ from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import HostageMoved, Triggered
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.purse import change_money
+from cs2_simulator.play.fights.economy import change_money
 from cs2_simulator.play.player import Player
 
 _CARRY_MS = (12_000, 24_000)

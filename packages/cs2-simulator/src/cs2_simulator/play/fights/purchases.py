@@ -19,8 +19,6 @@ _HELMET_PRICE = 350
 
 
 class BuyStrategy(StrEnum):
-    """How a team buys in a round."""
-
     PISTOLS = "pistols"
     SAVE = "save"
     FORCE = "force"
@@ -42,7 +40,6 @@ _FIRE_GRENADES = {Side.CT: "incgrenade", Side.T: "molotov"}
 
 
 def choose_strategy(rng: Random, team: Sequence[Player]) -> BuyStrategy:
-    """Choose the strategy of a team by the money and weapons of its players."""
     wealth = [player.money + (2500 if player.primary else 0) for player in team]
     if max(wealth, default=0) <= PISTOL_ROUND_MONEY:
         return BuyStrategy.PISTOLS
@@ -54,7 +51,6 @@ def choose_strategy(rng: Random, team: Sequence[Player]) -> BuyStrategy:
 
 
 def price_of(player: Player, name: str) -> int:
-    """Return the price of an item for this player."""
     if name == "vesthelm" and player.armor == MAX_ARMOR and not player.has_helmet:
         return _HELMET_PRICE
     return ITEMS[name].price
@@ -180,7 +176,6 @@ def _preferred_variant(player: Player, name: str) -> str:
 
 
 def start_pistol(player: Player) -> str:
-    """Return the pistol with which a player spawns."""
     if player.team == Side.T:
         return "glock"
     return "usp_silencer" if player.person.account % 4 else "hkp2000"

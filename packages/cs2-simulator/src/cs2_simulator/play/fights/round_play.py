@@ -88,7 +88,6 @@ class _RoundPlay:
         self._is_contested = bool(arena.alive_on(Side.CT)) and bool(arena.alive_on(Side.T))
 
     def play(self) -> Script[None]:
-        """Play until the rules decide."""
         arena, rng, style = self._arena, self._rng, self._style
         cts, ts = arena.alive_on(Side.CT), arena.alive_on(Side.T)
         for player in (*cts, *ts):
@@ -108,7 +107,6 @@ class _RoundPlay:
         yield from runner.play(self._is_decided)
 
     def result(self) -> RoundEnd:
-        """Return how the round ended."""
         return self._end or RoundEnd(None, "Round_Draw")
 
     # --- the course ---------------------------------------------------------------------------------------------
@@ -160,7 +158,6 @@ class _RoundPlay:
     # --- times --------------------------------------------------------------------------------------------------
 
     def _quiet_ms(self) -> int:
-        """Return how long the players wait before they fight."""
         return self._rng.randint(*_QUIET_MS) if self._arena.variables.is_on("sim_quiet") else 0
 
     def _round_ms(self) -> int:
@@ -173,7 +170,6 @@ class _RoundPlay:
         return min(self._arena.clock_ms + wait_ms, latest_ms)
 
     def _fight_until(self, plan: RoundPlan) -> int:
-        """Return when the last fights must be over."""
         chance = self._rng.random()
         explodes_at_ms = self._bomb.explodes_at_ms
         if explodes_at_ms is None:
@@ -244,7 +240,6 @@ class _RoundPlay:
         )
 
     def _equip_for_retake(self, player: Player) -> None:
-        """Give a player the free weapons of retakes."""
         side = Side.CT if player.team == Side.CT else Side.T
         guns = _RETAKE_GUNS[side]
         names = [guns[int(self._rng.random() * len(guns))], "vesthelm"]

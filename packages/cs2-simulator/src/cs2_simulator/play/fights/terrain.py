@@ -49,7 +49,6 @@ class Terrain:
         self._north = number // 1601 % 1601 - 800
 
     def area(self, rng: Random) -> Point:
-        """Return a random point on the map."""
         roll = rng.random
         x, y, z = _AREAS[int(roll() * len(_AREAS))]
         return x + self._east + int(roll() * 401) - 200, y + self._north + int(roll() * 401) - 200, z
@@ -87,17 +86,14 @@ class Terrain:
         return x + east, y + north
 
     def place(self, rng: Random, player: Player) -> None:
-        """Place a player at a random point."""
         player.position = format_point(self.area(rng))
 
 
 def format_point(point: Point) -> str:
-    """Format a point as in the log."""
     return f"{point[0]} {point[1]} {point[2]}"
 
 
 def nearby_position(rng: Random, position: str) -> str:
-    """Return a position a few steps away."""
     x, y, z = position.split(" ")
     roll = rng.random
     return f"{int(x) + int(roll() * 61) - 30} {int(y) + int(roll() * 61) - 30} {z}"

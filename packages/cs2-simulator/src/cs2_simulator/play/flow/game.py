@@ -13,15 +13,14 @@ from cs2_protocol.log_lines.world_lines import WorldTriggered
 from cs2_simulator.agenda import TICKS_PER_S, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import LOOP_DEACTIVATE
-from cs2_simulator.play.flow.ending import unassign_players
+from cs2_simulator.play.flow.backups import reload_match
 from cs2_simulator.play.flow.map_load import load_ms, map_to_load, run_load
 from cs2_simulator.play.flow.pauses import TIMEOUTS, Pauses
-from cs2_simulator.play.flow.reload import reload_match
 from cs2_simulator.play.flow.rounds import Rounds, switch_sides
 from cs2_simulator.play.flow.slot import TaskSlot
 from cs2_simulator.play.flow.standing import GamePhase, Standing
 from cs2_simulator.play.flow.warmup import Warmup
-from cs2_simulator.play.player import UNASSIGNED, Player
+from cs2_simulator.play.player import PENDING_ID, UNASSIGNED, Player
 from cs2_simulator.play.watcher import Watcher
 
 __all__ = ["Game", "GamePhase"]
@@ -65,7 +64,6 @@ class Game(Watcher):
 
     @property
     def phase(self) -> GamePhase:
-        """What is currently played."""
         return self.standing.phase
 
     @property
@@ -75,12 +73,10 @@ class Game(Watcher):
 
     @property
     def team1_side(self) -> Side:
-        """The side of the team named by `mp_teamname_1`."""
         return self.standing.team1_side
 
     @property
     def score(self) -> tuple[int, int]:
-        """Rounds won by team 1 and team 2."""
         return self.standing.score
 
     # --- maps ------------------------------------------------------------------------------------------------------
@@ -137,7 +133,7 @@ class Game(Watcher):
         self.standing.reset_sides()
         self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin(is_announced=True)
-        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self.rounds.freeze_time.begin(is_match_start=True))
+        self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self.rounds.spawn_all(is_match_start=True))
         for watcher in tuple(arena.watchers):
             watcher.map_loaded(arena.map_name)
         self._notify_warmup_began()
@@ -166,11 +162,9 @@ class Game(Watcher):
             self._restart.run(self._restart_in(min(seconds, MAX_RESTART_S)))
 
     def start_knife_round(self) -> None:
-        """Make the next start or restart begin a knife round."""
         self._is_knife_next = True
 
     def swap_teams(self) -> None:
-        """Swap the sides of the teams and restart."""
         if self.phase is not GamePhase.LOADING:
             self.standing.swap_teams()
             self.rounds.economy.swap_sides()
@@ -206,7 +200,7 @@ class Game(Watcher):
         self._arena.book.close()
         self.standing.reset(GamePhase.WARMUP)
         self.rounds.economy.start_half(self._arena)
-        self.rounds.freeze_time.begin(is_match_start=True)
+        self.rounds.spawn_all(is_match_start=True)
         self._warmup.begin()
 
     def _commence(self, player: Player) -> None:
@@ -232,12 +226,10 @@ class Game(Watcher):
         self._pauses.unpause(by)
 
     def backups(self) -> list[str]:
-        """Return the names of the backup files, newest first."""
         return self.rounds.backups.names()
 
     @property
     def last_backup(self) -> str:
-        """The newest backup file; empty if there is none."""
         return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:
@@ -277,11 +269,11 @@ class Game(Watcher):
             return
         sides = {player: player.team for player in played}
         self.rounds.stop()
-        unassign_players(arena, played)
+        _unassign(arena, played)
         self.standing.reset_score()
         self._has_commenced = False
         self.rounds.economy.start_half(arena)
-        self.rounds.freeze_time.begin(is_match_start=True)
+        self.rounds.spawn_all(is_match_start=True)
         self.standing.reset_sides()
         self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin()
@@ -335,3 +327,14 @@ class Game(Watcher):
     def _notify_warmup_began(self) -> None:
         for watcher in tuple(self._arena.watchers):
             watcher.warmup_began()
+
+
+def _unassign(arena: Arena, played: tuple[Player, ...]) -> None:
+    """Move all players who were on a side at the end to no team, including those who have left since."""
+    for player in played:
+        if player.side is None:
+            continue
+        token = player_token(player.person.name, player.user_id, PENDING_ID, None)
+        arena.log.write(SwitchedTeam(token, player.team, UNASSIGNED))
+        player.team = UNASSIGNED
+        player.is_alive = False

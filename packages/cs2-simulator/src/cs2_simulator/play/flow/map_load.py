@@ -63,7 +63,6 @@ LISTED = MappingProxyType({name: value for name, _, value in (pair.partition("="
 
 
 def load_ms(arena: Arena) -> int:
-    """Return how long a map load takes; the server is silent meanwhile."""
     if arena.scenario is Scenario.SLOW_MAP_LOAD:
         return SLOW_LOAD_MS
     return int(arena.variables.number("sim_map_load") * 1000)
@@ -79,7 +78,6 @@ def map_to_load(requested: str, scenario: Scenario) -> str:
 
 
 def is_hostage_map(map_name: str) -> bool:
-    """True for hostage maps, whose names begin with `cs_`; workshop maps too."""
     return map_name.rpartition("/")[2].startswith("cs_")
 
 

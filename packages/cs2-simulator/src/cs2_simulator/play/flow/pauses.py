@@ -20,8 +20,6 @@ DEFAULT_TIMEOUT_S = 60.0
 
 
 class Pauses:
-    """The active pauses."""
-
     def __init__(self, arena: Arena, on_change: Callable[[], None]) -> None:
         self._arena = arena
         self._on_change = on_change
@@ -30,7 +28,6 @@ class Pauses:
 
     @property
     def is_on(self) -> bool:
-        """True while any pause is active."""
         return bool(self._causes)
 
     def pause(self, by: str) -> None:
@@ -56,6 +53,5 @@ class Pauses:
             self._timeout_end.call_in(int(seconds * 1000), lambda: self.unpause(timeout))
 
     def clear(self) -> None:
-        """Remove all pauses without logging it."""
         self._causes.clear()
         self._timeout_end.cancel()

@@ -12,24 +12,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from random import Random
+from zlib import crc32
 
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import SwitchedTeam
-from cs2_protocol.log_lines.world_lines import WorldTriggered
+from cs2_protocol.log_lines.world_lines import FreezeStarted, GameOver, WorldTriggered
 from cs2_simulator.agenda import TICKS_PER_S, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.deathmatch import play_deathmatch
 from cs2_simulator.play.fights.economy import Economy
 from cs2_simulator.play.fights.fate import choose_winner
 from cs2_simulator.play.fights.round_play import RoundStyle, play_aftermath, play_round
+from cs2_simulator.play.flow.accolades import accolades
 from cs2_simulator.play.flow.backups import Backup, Backups
-from cs2_simulator.play.flow.ending import MS_PER_MINUTE, deathmatch_score, write_game_over
-from cs2_simulator.play.flow.freeze import FreezeTime
 from cs2_simulator.play.flow.map_load import is_hostage_map
 from cs2_simulator.play.flow.pauses import Pauses
 from cs2_simulator.play.flow.schedule import NextStep, next_step, rules_of
 from cs2_simulator.play.flow.slot import TaskSlot
 from cs2_simulator.play.flow.standing import GamePhase, Standing
+from cs2_simulator.play.flow.stats_rows import stats_block
+from cs2_simulator.play.last_lines import write_last_lines
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd
 
@@ -43,9 +45,13 @@ ENDLESS_MS = 365 * 24 * 3_600_000
 """Length of a deathmatch without a time limit."""
 
 
-class Rounds:
-    """The rounds of the current map."""
+NO_MAP_GROUP = ""
+"""A server started with a map has no map group: `Game Over` then has two spaces in a row."""
 
+MS_PER_MINUTE = 60_000
+
+
+class Rounds:
     def __init__(self, arena: Arena, standing: Standing, pauses: Pauses, on_over: Callable[[], None]) -> None:
         """`on_over` is called after a knife round and after `Game Over`."""
         self._arena = arena
@@ -53,7 +59,6 @@ class Rounds:
         self._pauses = pauses
         self._on_over = on_over
         self.economy = Economy()
-        self.freeze_time = FreezeTime(arena, standing, self.economy)
         self.backups = Backups()
         self.number = 0
         """The number of the current round; 0 outside a match and in a knife round."""
@@ -73,7 +78,6 @@ class Rounds:
         self._background = TaskSlot(arena.agenda)
 
     def stop(self) -> None:
-        """Cancel all plans."""
         for slot in (self._round_start, self._flow, self._background):
             slot.cancel()
         self.number = 0
@@ -105,6 +109,23 @@ class Rounds:
         self._started_tick = self._arena.agenda.tick
         self._is_over = False
         self._begin_freeze()
+
+    def spawn_all(self, *, round_number: int = 1, is_match_start: bool = False, bomb_rng: Random | None = None) -> None:
+        """Begin a freeze time in one tick; `bomb_rng` chooses the bomb carrier, None without a bomb."""
+        arena, standing = self._arena, self._standing
+        write = arena.log.write
+        write(FreezeStarted())
+        scores = {"ct_score": standing.side_score(Side.CT), "t_score": standing.side_score(Side.T)}
+        for line in stats_block(arena, round_number=round_number, **scores):
+            write(line)
+        write_last_lines(arena)
+        for player in sorted(arena.playing, key=_spawn_order):
+            self.economy.spawn(arena, player)
+        if is_match_start:
+            standing.write_match_start()
+        if bomb_rng is not None:
+            self.economy.assign_bomb(arena, bomb_rng)
+        standing.write_status()
 
     def notify_freeze_began(self) -> None:
         """Notify the watchers of a freeze time; stop if one of them ends it."""
@@ -160,7 +181,7 @@ class Rounds:
         self.number = 0 if is_knife else standing.rounds_played + 1
         has_bomb = self._style in (RoundStyle.BOMB, RoundStyle.RETAKE) and not self._is_deathmatch
         rng = self._rng("bomb") if has_bomb else None
-        self.freeze_time.begin(round_number=standing.rounds_played + 1, is_match_start=is_match_start, bomb_rng=rng)
+        self.spawn_all(round_number=standing.rounds_played + 1, is_match_start=is_match_start, bomb_rng=rng)
         self._is_freeze = True
         self.update_freeze()
         self._background.cancel()
@@ -230,12 +251,23 @@ class Rounds:
         limit_ms = int(arena.variables.number("mp_timelimit") * MS_PER_MINUTE) or ENDLESS_MS
         until_ms = limit_ms - self._played_ms
         yield from play_deathmatch(arena, rng, is_free_for_all=is_ffa, until_ms=until_ms)
-        self._standing.score = deathmatch_score(arena, is_free_for_all=is_ffa)
+        self._standing.score = _deathmatch_score(arena, is_free_for_all=is_ffa)
         self._end_map()
         self._on_over()
 
     def _end_map(self) -> None:
-        write_game_over(self._arena, self._standing, self._played_ms)
+        """Log the awards, the score and `Game Over`, and close the book."""
+        arena, standing = self._arena, self._standing
+        for line in accolades(arena):
+            arena.log.write(line)
+        standing.write_status()
+        ct, t = standing.side_score(Side.CT), standing.side_score(Side.T)
+        # Rounded: a real map of 9:56 minutes is logged as 10.
+        minutes = round(self._played_ms / MS_PER_MINUTE)
+        arena.log.write(GameOver(arena.variables.mode_name, NO_MAP_GROUP, arena.map_name, ct, t, minutes))
+        standing.phase = GamePhase.OVER
+        arena.is_map_over = True
+        arena.book.close()
         self._is_over = True
 
     def _notify_round_ended(self, number: int, end: RoundEnd) -> None:
@@ -290,6 +322,19 @@ class Rounds:
         if self._arena.variables.mode_name == "retakes":
             return RoundStyle.RETAKE
         return RoundStyle.HOSTAGE if is_hostage_map(self._arena.map_name) else RoundStyle.BOMB
+
+
+def _deathmatch_score(arena: Arena, *, is_free_for_all: bool) -> tuple[int, int]:
+    if is_free_for_all:
+        return 0, 0
+    tallies = arena.book.tallies()
+    one, two = (sum(tally.kills for tally in tallies if tally.team == team) for team in (1, 2))
+    return one, two
+
+
+def _spawn_order(player: Player) -> int:
+    """Return the sort key for spawns: in a real match the order is always the same, and not by user id."""
+    return crc32(player.person.player_id.encode())
 
 
 def switch_sides(arena: Arena) -> None:

@@ -16,11 +16,9 @@ class TaskSlot:
 
     @property
     def is_active(self) -> bool:
-        """True while a task is pending or running."""
         return self._task is not None and not self._task.is_over
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:
-        """Call a function after a wait."""
         self.cancel()
         self._task = self._agenda.call_in(wait_ms, callback)
 
@@ -38,12 +36,10 @@ class TaskSlot:
         self._task = self._agenda.start(script)
 
     def wake(self) -> None:
-        """End the current wait of the task, if there is one."""
         if self._task is not None:
             self._agenda.wake(self._task)
 
     def cancel(self) -> None:
-        """Cancel the task, if there is one."""
         if self._task is not None:
             self._task.cancel()
 

@@ -21,8 +21,6 @@ SIDES = (Side.CT, Side.T)
 
 
 class GamePhase(StrEnum):
-    """What is currently played."""
-
     LOADING = "loading"
     WARMUP = "warmup"
     KNIFE = "knife"
@@ -31,8 +29,6 @@ class GamePhase(StrEnum):
 
 
 class Standing:
-    """The phase, score and sides of the current map."""
-
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self.phase = GamePhase.LOADING
@@ -49,7 +45,6 @@ class Standing:
         self.set_to(phase, score=(0, 0), rounds_played=0, team1_side=self._first_side)
 
     def set_to(self, phase: GamePhase, *, score: tuple[int, int], rounds_played: int, team1_side: Side) -> None:
-        """Set the complete state."""
         self.phase = phase
         self._arena.is_map_over = False
         self.score = score
@@ -57,7 +52,6 @@ class Standing:
         self.team1_side = self._logged_side = team1_side
 
     def reset_sides(self) -> None:
-        """Let team 1 begin as CT again."""
         self._first_side = Side.CT
 
     def reset_score(self) -> None:
@@ -90,22 +84,18 @@ class Standing:
         return 1 if side is self.team1_side else 2
 
     def side_score(self, side: Side) -> int:
-        """Return the score of the team on a side."""
         return self.score[0 if side is self.team1_side else 1]
 
     def team_name(self, side: Side) -> str:
-        """Return the name of the team on a side; empty if it has none."""
         return self._name_of(1 if side is self.team1_side else 2)
 
     def write_teams(self) -> None:
-        """Log `Team playing` for each team with a name."""
         for side in SIDES:
             name = self._logged_name(side)
             if name:
                 self._arena.log.write(TeamPlaying(side, name, is_status=False))
 
     def write_status(self) -> None:
-        """Log the three `MatchStatus` lines."""
         arena = self._arena
         for side in SIDES:
             arena.log.write(TeamPlaying(side, self._logged_name(side) or None, is_status=True))
@@ -128,7 +118,6 @@ class Standing:
         self._arena.log.write(WorldTriggered("Round_End"))
 
     def write_match_start(self) -> None:
-        """Log `Match_Start` and the teams."""
         self._arena.log.write(WorldTriggered("Match_Start", self._arena.map_name))
         self.write_teams()
 

@@ -23,8 +23,6 @@ MIN_FREE_FOR_ALL_PLAYERS = 2
 
 
 class Warmup:
-    """The warmup of the current map."""
-
     def __init__(self, arena: Arena, pauses: Pauses, on_time_over: Callable[[], None]) -> None:
         self._arena = arena
         self._pauses = pauses

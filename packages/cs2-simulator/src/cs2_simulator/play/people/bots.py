@@ -57,7 +57,6 @@ class Bots(Watcher):
         self._update_plan.cancel()
 
     def warmup_began(self) -> None:
-        """Fill the warmup."""
         self._is_warmup = True
         self._plan_update()
 
@@ -67,7 +66,6 @@ class Bots(Watcher):
         self._kick_surplus()
 
     def went_live(self) -> None:
-        """Record that the warmup is over, also after a restart."""
         self._is_warmup = False
 
     def round_restarting(self) -> None:
@@ -80,7 +78,6 @@ class Bots(Watcher):
             self._plan_update()
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Replace a player who left."""
         if not player.person.is_bot:
             self._plan_update()
 

@@ -55,12 +55,10 @@ class Chatter(Story):
         self._is_warmup = True
 
     def map_closing(self) -> None:
-        """Cancel all planned messages."""
         self.cancel()
         self._deathmatch.cancel()
 
     def warmup_began(self) -> None:
-        """Allow `.ready` messages again."""
         self._is_warmup = True
 
     def player_joined(self, player: Player) -> None:
@@ -72,7 +70,6 @@ class Chatter(Story):
             self.call_in(wait_ms, lambda: self._say_ready(player))
 
     def went_live(self) -> None:
-        """Let some players write a greeting."""
         self._is_warmup = False
         self.cancel()  # a match is often started twice within a few seconds
         self._schedule_chat("greeting", GREETERS, GREETINGS)
@@ -81,14 +78,12 @@ class Chatter(Story):
             self._deathmatch.start(self._chat_in_deathmatch())
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Let some players comment on the round."""
         if not self.is_deathmatch:
             rng = self.rng("round", round_number)
             for _ in range(rng.choice(REMARKS_PER_ROUND)):
                 self._remark(rng.randint(*CHAT_DELAY_MS), rng.random())
 
     def map_ended(self) -> None:
-        """Let some players write a farewell."""
         self._deathmatch.cancel()
         self._schedule_chat("farewell", FAREWELL_SPEAKERS, FAREWELLS)
 

@@ -78,8 +78,6 @@ class PlayedGame(Protocol):
 
 
 class GuestStage(StrEnum):
-    """Where a guest is."""
-
     EXPECTED = "expected"
     """No visit is planned yet."""
     COMING = "coming"
@@ -113,7 +111,6 @@ class Guest:
     exit: ScheduledTask | None = None
 
     def cancel_plans(self) -> None:
-        """Cancel the planned visit and exit."""
         for planned in (self.visit, self.exit):
             if planned is not None:
                 planned.cancel()
@@ -126,13 +123,10 @@ LAST_RANK = 1.0
 
 
 def random_times(rng: Random, count: int, first_ms: int, last_ms: int) -> list[int]:
-    """Return `count` random times between the first and the last, sorted."""
     return sorted(rng.randint(first_ms, last_ms) for _ in range(count))
 
 
 class Crowd:
-    """The guests of one server."""
-
     def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
         self.arena = arena
         self.door = door
@@ -143,20 +137,18 @@ class Crowd:
         self.is_over = False
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
+        """True if another map of the series follows: people do not leave after this one."""
         self._finished_map = ""
         self._names = ("", "")
         """The names of the two teams, in the order of the map on which people first saw them."""
 
     def present(self) -> list[Guest]:
-        """Return the connected guests."""
         return [guest for guest in self.all_guests() if guest.player is not None]
 
     def all_guests(self) -> list[Guest]:
-        """Return all guests, the stranger last."""
         return [*self.guests.values(), *([] if self.stranger is None else [self.stranger])]
 
     def guest_of(self, player: Player) -> Guest | None:
-        """Return the guest who is this player, or None."""
         stranger = self.stranger
         if stranger is not None and stranger.person.account == player.person.account:
             return stranger
@@ -177,7 +169,6 @@ class Crowd:
         return guest
 
     def schedule_visit(self, guest: Guest, wait_ms: int) -> None:
-        """Let a guest connect after a wait."""
         guest.cancel_plans()
         guest.stage = GuestStage.COMING
         guest.visit = self.arena.agenda.start(self._visit(guest, wait_ms))
@@ -197,7 +188,6 @@ class Crowd:
                 self.guests.pop(guest.person.account, None)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Decide whether a player who disconnected returns."""
         guest = self.guest_of(player)
         if guest is None or guest.player not in (None, player):
             return

@@ -11,26 +11,17 @@ from cs2_simulator.play.player import SPECTATOR
 MIDDLE_OF_ROUND_MS = (8_000, 15_000)
 """Time after the start of a round: rounds last about a minute, and hardly ever less than this."""
 
-ALL_LEAVE_ROUNDS = (3, 6)
-ALL_LEAVE_DEATHMATCH_MS = (60_000, 120_000)
 ALL_LEAVE_WITHIN_MS = 3_000
 
-LEAVER_ROUND = 2
-
-RAGE_QUIT_ROUND = 4
-RAGE_QUIT_DEATHMATCH_MS = (60_000, 120_000)
 ROUNDS_AWAY = 2
 DEATHMATCH_AWAY_MS = 60_000
 TYPING_MS = 2_000
 RECONNECT_MS = 1_500
 
-IDLE_ROUNDS = (2, 5)
 IDLE_PLAYERS = 2
 IDLE_RETURN_MS = (2_000, 40_000)
 """How long after the start of a round a player who was kicked for being idle connects again: in the middle of it."""
 
-SPECTATOR_ROUNDS = (2, 4)
-SPECTATOR_DEATHMATCH_MS = (40_000, 80_000)
 SPECTATING_MS = (20_000, 110_000)
 
 IDLE_SHARE, SPECTATOR_SHARE = 0.12, 0.12
@@ -40,22 +31,23 @@ RAGE_TEXTS = ("im done with this team", "unplayable", "nice team. bye", "cant pl
 
 
 class Departure(Story):
-    """A departure that happens once, in the middle of a given round, or after some time in a deathmatch."""
+    """A departure that happens once, in the middle of one of `rounds`, or after some time in a deathmatch."""
 
-    def __init__(self, crowd: Crowd, round_number: int, deathmatch_ms: tuple[int, int]) -> None:
+    rounds: tuple[int, int]
+    deathmatch_ms = (60_000, 120_000)
+
+    def __init__(self, crowd: Crowd) -> None:
         super().__init__(crowd)
-        self._round = self.within_match(round_number)
-        self._deathmatch_ms = deathmatch_ms
+        self._round = self.within_match(self.rng("round").randint(*self.rounds))
         self._has_begun = False
 
     def depart(self) -> None:
-        """Let the players leave."""
         raise NotImplementedError
 
     def went_live(self) -> None:
         """Schedule the departure in a deathmatch, which has no rounds."""
         if self.is_deathmatch:
-            self._begin(self._deathmatch_ms)
+            self._begin(self.deathmatch_ms)
 
     def round_started(self, round_number: int) -> None:
         """Schedule the departure in its round, or in the first round after it."""
@@ -71,12 +63,9 @@ class Departure(Story):
 class AllLeave(Departure):
     """All players leave within a few seconds and do not come back."""
 
-    def __init__(self, crowd: Crowd) -> None:
-        super().__init__(crowd, 0, ALL_LEAVE_DEATHMATCH_MS)
-        self._round = self.within_match(self.rng("round").randint(*ALL_LEAVE_ROUNDS))
+    rounds = (3, 6)
 
     def depart(self) -> None:
-        """Schedule the departure of all guests."""
         for guest in self._crowd.all_guests():
             rng = self.rng("leave", guest.person.account)
             if guest.player is None:
@@ -89,11 +78,9 @@ class AllLeave(Departure):
 class Leaver(Departure):
     """One player leaves and does not come back."""
 
-    def __init__(self, crowd: Crowd) -> None:
-        super().__init__(crowd, LEAVER_ROUND, RAGE_QUIT_DEATHMATCH_MS)
+    rounds = (2, 2)
 
     def depart(self) -> None:
-        """Choose a player and let them leave."""
         players = sorted(self._crowd.present(), key=by_rank)
         if players:
             self._crowd.schedule_leave(self.rng("who").choice(players), 0, BY_USER)
@@ -102,14 +89,15 @@ class Leaver(Departure):
 class RageQuit(Departure):
     """One player writes a message, leaves, and is back two rounds later."""
 
+    rounds = (4, 4)
+
     def __init__(self, crowd: Crowd) -> None:
-        super().__init__(crowd, RAGE_QUIT_ROUND, RAGE_QUIT_DEATHMATCH_MS)
+        super().__init__(crowd)
         self._quitter: Guest | None = None
         self._quit_round = 0
         self._round_number = 0
 
     def round_started(self, round_number: int) -> None:
-        """Record the current round."""
         self._round_number = round_number
         super().round_started(round_number)
 
@@ -119,7 +107,6 @@ class RageQuit(Departure):
             self._return(self._quitter)
 
     def depart(self) -> None:
-        """Choose a player and let them quit."""
         players = sorted((guest for guest in self._crowd.present() if guest is not self._crowd.stranger), key=by_rank)
         if players:
             self._quitter = self.rng("who").choice(players)
@@ -148,12 +135,14 @@ class IdleKick(Departure):
     never left without players.
     """
 
+    rounds = (2, 5)
+
     def __init__(self, crowd: Crowd, kicks: int = IDLE_PLAYERS) -> None:
-        super().__init__(crowd, 0, RAGE_QUIT_DEATHMATCH_MS)
+        super().__init__(crowd)
         rng = self.rng("round")
         self._kicks = kicks
         half = self.max_rounds // 2
-        self._round = half if half > 1 and rng.random() < 0.5 else self.within_match(rng.randint(*IDLE_ROUNDS))
+        self._round = half if half > 1 and rng.random() < 0.5 else self.within_match(rng.randint(*self.rounds))
         self._away: dict[Guest, int] = {}
         """The players who were kicked, with the rounds they still miss."""
 
@@ -169,7 +158,6 @@ class IdleKick(Departure):
             super().round_started(round_number)
 
     def depart(self) -> None:
-        """Kick an idle player."""
         guests = [
             guest for guest in self._crowd.present() if guest is not self._crowd.stranger and self._is_spare(guest)
         ]
@@ -196,12 +184,10 @@ class IdleKick(Departure):
 class SpectatorVisit(Departure):
     """One player moves to the spectators, and back to their side after a while. A plugin match does not allow it."""
 
-    def __init__(self, crowd: Crowd) -> None:
-        super().__init__(crowd, 0, SPECTATOR_DEATHMATCH_MS)
-        self._round = self.within_match(self.rng("round").randint(*SPECTATOR_ROUNDS))
+    rounds = (2, 4)
+    deathmatch_ms = (40_000, 80_000)
 
     def depart(self) -> None:
-        """Choose a player and let them spectate."""
         guests = [guest for guest in self._crowd.present() if guest.team and not guest.is_listed]
         if guests:
             guest = self.rng("who").choice(sorted(guests, key=by_rank))

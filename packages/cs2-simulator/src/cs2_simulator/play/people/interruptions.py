@@ -74,7 +74,6 @@ class PauseStory(Interruption):
         self._rounds_done: list[int] = []
 
     def freeze_began(self, round_number: int) -> None:
-        """Start the timeout or pause of this round."""
         if self.is_deathmatch or round_number in self._rounds_done:
             return
         self._rounds_done.append(round_number)
@@ -128,7 +127,6 @@ class RoundRestore(Interruption):
             self._restores.append((half + ROUNDS_PAST_HALF, half - 1))
 
     def freeze_began(self, round_number: int) -> None:
-        """Start the restore that is due in this round."""
         due = next((restore for restore in self._restores if restore[0] == round_number), None)
         if due is not None and not self.is_deathmatch:
             self._restores.remove(due)

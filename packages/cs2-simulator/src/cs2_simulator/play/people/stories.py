@@ -51,7 +51,6 @@ class Story(Watcher):
         return min(round_number, self.max_rounds // 2 + 1) if self.max_rounds > 0 else round_number
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:
-        """Call a function after a wait."""
         self._add_task(self._crowd.arena.agenda.call_in(wait_ms, callback))
 
     def run(self, script: Script[None]) -> None:

@@ -61,8 +61,6 @@ STORIES: dict[Scenario, Callable[[Crowd], Story]] = {
 
 
 class Expectation(StrEnum):
-    """Who is expected on the server."""
-
     NO_ONE = "no_one"
     ROSTER = "roster"
     ANYBODY = "anybody"
@@ -74,22 +72,13 @@ class Visitors(Watcher):
     def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
         self._arena = arena
         self._door = door
-        self._crowd = Crowd(arena, door, game)
-        self._chatter = Chatter(self._crowd)
-        self._story: Story | None = None
+        self.crowd = Crowd(arena, door, game)
+        self._chatter = Chatter(self.crowd)
+        self._story = Story(self.crowd)
         self._expects = Expectation.NO_ONE
         self._are_players_invited = False
         self._countdown = TaskSlot(arena.agenda)
         arena.watchers.append(self)
-
-    @property
-    def stays_after_map(self) -> bool:
-        """True if another map of the series follows: people do not leave after this one."""
-        return self._crowd.stays_after_map
-
-    @stays_after_map.setter
-    def stays_after_map(self, stays: bool) -> None:
-        self._crowd.stays_after_map = stays
 
     def expect(self, team1: Sequence[tuple[int, str]], team2: Sequence[tuple[int, str]]) -> None:
         """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away."""
@@ -98,17 +87,17 @@ class Visitors(Watcher):
         nicks = {account: nick for account, nick in (*team1, *team2) if 0 < account <= MAX_ACCOUNT}
         first = _distinct([account for account, _ in team1 if account in nicks])
         second = _distinct([account for account, _ in team2 if account in nicks and account not in first])
-        guests = self._crowd.guests
+        guests = self.crowd.guests
         gone = [account for account, guest in guests.items() if is_same_match and guest.stage is GuestStage.GONE]
-        self._crowd.uninvite([guest for account, guest in guests.items() if account not in nicks])
+        self.crowd.uninvite([guest for account, guest in guests.items() if account not in nicks])
         for number, team in enumerate(self._make_teams(first, second, nicks), 1):
             for person in team:
-                guest = self._crowd.invite(person, number, is_listed=True)
+                guest = self.crowd.invite(person, number, is_listed=True)
                 if person.account in gone:
                     guest.stage = GuestStage.GONE
         if not is_same_match:
-            self._crowd.is_over = False
-        for guest in self._crowd.present():
+            self.crowd.is_over = False
+        for guest in self.crowd.present():
             if guest.player is not None and guest.player.is_playing:
                 self._chatter.player_joined(guest.player)
         self._start_countdown()
@@ -126,11 +115,11 @@ class Visitors(Watcher):
         """Stop expecting people because the match was ended; connected players stay."""
         self._expects = Expectation.NO_ONE
         self._countdown.cancel()
-        self._crowd.uninvite(list(self._crowd.guests.values()))
-        stranger = self._crowd.stranger
+        self.crowd.uninvite(list(self.crowd.guests.values()))
+        stranger = self.crowd.stranger
         if stranger is not None and stranger.player is None:
             stranger.cancel_plans()
-            self._crowd.stranger = None
+            self.crowd.stranger = None
 
     def restart_countdown(self) -> None:
         """Restart the wait for people, unless it is over, because the server was just configured."""
@@ -142,7 +131,7 @@ class Visitors(Watcher):
     def map_loaded(self, map_name: str) -> None:
         """Let the guests return, and restart the wait for those still expected."""
         self._chatter.map_loaded(map_name)
-        self._crowd.map_loaded()
+        self.crowd.map_loaded()
         if self._expects is not Expectation.NO_ONE:
             self._start_countdown()
 
@@ -150,57 +139,44 @@ class Visitors(Watcher):
         """Cancel all plans on the old map."""
         self._end_story()
         self._chatter.map_closing()
-        self._crowd.map_closing()
+        self.crowd.map_closing()
 
     def player_joined(self, player: Player) -> None:
-        """Let the player write `.ready` if the match lists them."""
         self._chatter.player_joined(player)
 
     def player_left(self, player: Player, reason: str) -> None:
-        """Let the crowd decide whether the player returns."""
-        self._crowd.player_left(player, reason)
+        self.crowd.player_left(player, reason)
 
     def warmup_began(self) -> None:
-        """End the story: the match has not started or was aborted."""
         self._end_story()
         self._chatter.warmup_began()
 
     def went_live(self) -> None:
-        """Start the story of the scenario."""
-        self._crowd.is_over = False
+        self.crowd.is_over = False
         self._end_story()
-        make_story = STORIES.get(self._arena.scenario)
-        if make_story is not None:
-            self._story = make_story(self._crowd)
-            self._story.went_live()
+        self._story = STORIES.get(self._arena.scenario, Story)(self.crowd)
+        self._story.went_live()
         self._chatter.went_live()
 
     def freeze_began(self, round_number: int) -> None:
-        """Pass the event to the story."""
-        if self._story is not None:
-            self._story.freeze_began(round_number)
+        self._story.freeze_began(round_number)
 
     def round_started(self, round_number: int) -> None:
-        """Pass the event to the story."""
-        if self._story is not None:
-            self._story.round_started(round_number)
+        self._story.round_started(round_number)
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Let players comment on the round."""
         self._chatter.round_ended(round_number, end)
 
     def map_ended(self) -> None:
-        """Let people write farewells and leave."""
         self._end_story()
         self._chatter.map_ended()
-        self._crowd.map_ended()
+        self.crowd.map_ended()
 
     # --- arrivals ------------------------------------------------------------------------------------------------
 
     def _end_story(self) -> None:
-        if self._story is not None:
-            self._story.cancel()
-            self._story = None
+        self._story.cancel()
+        self._story = Story(self.crowd)
 
     def _start_countdown(self) -> None:
         delay_ms = int(self._arena.variables.number("sim_roster_delay") * 1000)
@@ -214,7 +190,7 @@ class Visitors(Watcher):
         if self._expects is Expectation.ANYBODY and not self._are_players_invited:
             self._are_players_invited = True
             self._invite_players()
-        guests = sorted(self._crowd.guests.values(), key=by_rank)
+        guests = sorted(self.crowd.guests.values(), key=by_rank)
         self._assign_roles(scenario, guests)
         rng = self._arena.rng("visitors", "trickle")
         arrival_ms = int(self._arena.variables.number("sim_arrival") * 1000)
@@ -226,10 +202,10 @@ class Visitors(Watcher):
             waits_ms[-1] += LATE_MS
         for guest, wait_ms in zip(guests, waits_ms, strict=False):
             if guest.stage is GuestStage.EXPECTED:
-                self._crowd.schedule_visit(guest, wait_ms)
+                self.crowd.schedule_visit(guest, wait_ms)
         if scenario is Scenario.EARLY_LEAVER and len(guests) > 1:
-            self._crowd.schedule_leave(guests[0], waits_ms[-1] - LEAVES_BEFORE_MS, BY_USER)
-        if scenario is Scenario.STRANGER and self._crowd.stranger is None:
+            self.crowd.schedule_leave(guests[0], waits_ms[-1] - LEAVES_BEFORE_MS, BY_USER)
+        if scenario is Scenario.STRANGER and self.crowd.stranger is None:
             self._send_stranger(max(waits_ms, default=0))
 
     def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
@@ -253,7 +229,7 @@ class Visitors(Watcher):
         half = (count + 1) // 2
         for number, team in enumerate(self._with_awpers(people, half), 1):
             for person in team:
-                self._crowd.invite(person, number, is_listed=False)
+                self.crowd.invite(person, number, is_listed=False)
 
     def _make_teams(self, first: list[int], second: list[int], nicks: dict[int, str]) -> list[list[Participant]]:
         accounts = [*first, *second]
@@ -267,10 +243,10 @@ class Visitors(Watcher):
 
     def _send_stranger(self, last_ms: int) -> None:
         rng = self._arena.rng("visitors", "stranger")
-        names = [guest.person.name for guest in self._crowd.guests.values()]
+        names = [guest.person.name for guest in self.crowd.guests.values()]
         person = make_people(rng, 1, taken_names=names)[0]
-        stranger = self._crowd.stranger = Guest(person, 0, LAST_RANK)
-        self._crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
+        stranger = self.crowd.stranger = Guest(person, 0, LAST_RANK)
+        self.crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
 
 
 def _distinct(accounts: Sequence[int]) -> list[int]:
