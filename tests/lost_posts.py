@@ -144,7 +144,7 @@ def _compare(found: MatchReader, whole: MatchReader, losses: Losses, lost: str) 
 
 
 def _rounds(played: PlayedMap) -> dict[int, RoundRecord]:
-    """All that is known about each round, without what says how it is known."""
+    """All that is known about each round, without what says how it is known, and how much of it may be kept."""
     return {
         record.number: msgspec.structs.replace(
             record,
@@ -153,6 +153,7 @@ def _rounds(played: PlayedMap) -> dict[int, RoundRecord]:
             is_cut=False,
             unseen=(),
             has_game_counts=False,
+            max_rows=0,
         )
         for record in played.ledger.records()
     }
