@@ -67,8 +67,6 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     if not is_fresh and lease.row.changed_cvars is None:
         await _clear_other_match(line)
         await lease.change(changed_cvars=msgspec.json.encode(await _read_cvars(line, settings)))
-    if await _was_played(lease, deps):
-        return
     await wait_for_answer(line)
     tokens = deps.tokens_of(lease.row)
     url = deps.ingest.logs(tokens.log)
@@ -323,8 +321,11 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
     return status is not None and status.has_match and status.match_id == str(match_id)
 
 
-async def _was_played(lease: Lease, deps: Deps) -> bool:
-    """True if the match is already over: its plugin had it, and an earlier attempt was interrupted for that long."""
+async def was_played(lease: Lease, deps: Deps) -> bool:
+    """True if the match is already over: its plugin had it, and an earlier attempt was interrupted for that long.
+
+    This may wait for minutes, while entries of another match are tried.
+    """
     row = lease.row
     if not await raw_log.has_kind(deps.db, row.id, EntryKind.CONFIGURED, after_seq=row.log_from_seq):
         return False

@@ -31,7 +31,7 @@ from matchpod.service.ingest.posts import OPEN_FOR_MS
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.fold import MAX_STEP_MS, settings_of
 from matchpod.service.regions.regions import Region
-from matchpod.service.runner.configure import ConfigurationError, configure
+from matchpod.service.runner.configure import ConfigurationError, configure, was_played
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
@@ -79,9 +79,10 @@ async def _start(lease: Lease, deps: Deps) -> bool:
         is_repeated = lease.row.slot is not None
         if not await _acquire_slot(lease, deps, region, begun_ms):
             return False
+        is_over = is_repeated and await was_played(lease, deps)  # not within the time of the attempt
         try:
             async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
-                server = await _start_server(lease, deps, region, is_repeated=is_repeated)
+                server = await _start_server(lease, deps, region, is_repeated=is_repeated, is_over=is_over)
             break
         except SlotInUseError as exc:
             await _leave_slot(lease, deps, region, str(exc))
@@ -214,11 +215,13 @@ async def _may_have_server(region: Region, server_id: str) -> bool:
     return capacity is None or capacity.ready > 0
 
 
-async def _start_server(lease: Lease, deps: Deps, region: Region, *, is_repeated: bool) -> GameServer | None:
-    """Allocate and configure a server; None if none is free."""
+async def _start_server(
+    lease: Lease, deps: Deps, region: Region, *, is_repeated: bool, is_over: bool
+) -> GameServer | None:
+    """Allocate a server, and configure it unless the match `is_over`; None if none is free."""
     server = await _allocate(lease, deps, region, is_repeated=is_repeated)
-    if server is None:
-        return None
+    if server is None or is_over:
+        return server
     line = ConsoleLine(lease, deps)
     configuring = asyncio.create_task(configure(lease, deps, line, is_fresh=server.is_fresh))
     try:
