@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
 from cs2_simulator.log_stream import GameHeaders, LogStream
-from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
 from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.variables import Variables
+from simulator_tests.null_outside import NullOutside
 
 START_MS = 1_768_849_000_000
 
@@ -88,23 +86,14 @@ class RecordingVisitors(Visitors):
         self._calls.append("expect anyone")
 
 
-class RecordingOutside:
-    """A host that records calls; fetching, reporting and hanging fail the test."""
+class RecordingOutside(NullOutside):
+    """A host that records calls."""
 
     def __init__(self, calls: list[str]) -> None:
         self._calls = calls
 
-    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        raise AssertionError("unexpected fetch")
-
-    def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        raise AssertionError("unexpected report")
-
     def exit(self, *, is_crash: bool) -> None:
         self._calls.append("crash" if is_crash else "exit")
-
-    def hang(self) -> None:
-        raise AssertionError("unexpected hang")
 
     def set_speed(self, speed: float) -> None:
         self._calls.append(f"speed {speed:g}")

@@ -14,13 +14,14 @@ from cs2_simulator.agenda import Agenda
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
-from cs2_simulator.play.flow.standing import GamePhase
+from cs2_simulator.play.flow.game import Game, GamePhase
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.plugin.series import PluginStage
 from cs2_simulator.variables import Variables
+from simulator_tests.null_outside import NullOutside
 
 EVENTS_URL = "http://service.example/events/1"
 MATCH_URL = "http://service.example/match/1"
@@ -59,7 +60,7 @@ class NullLog:
         """Do nothing."""
 
 
-class FakeOutside:
+class FakeOutside(NullOutside):
     """A host that serves one match file and records posted events."""
 
     def __init__(self) -> None:
@@ -78,34 +79,24 @@ class FakeOutside:
         self.bodies.append(json.loads(body))
         self.events.append(self.bodies[-1].get("event"))
 
-    def exit(self, *, is_crash: bool) -> None:
-        """Do nothing."""
-
-    def hang(self) -> None:
-        """Do nothing."""
-
-    def set_speed(self, speed: float) -> None:
-        """Do nothing: the test advances the clock."""
-
-    def drop_rcon_connections(self) -> None:
-        """Do nothing: there are no connections."""
-
     @property
     def reports(self) -> list[Report]:
         return [read_report(body) for _, _, body in self.posts]
 
 
-class FakeGame:
+class FakeGame(Game):
     """A game whose state is set by the test."""
 
+    phase = GamePhase.WARMUP
+    team1_side = Side.CT
+    score = (0, 0)
+    is_paused = False
+
     def __init__(self) -> None:
-        self.phase = GamePhase.WARMUP
-        self.team1_side = Side.CT
-        self.score = (0, 0)
         self.first_side = Side.CT
         self.is_knife_next = False
         self.files = ["matchzy_27_0_round01.txt", "matchzy_27_0_round00.txt", "other_round00.txt"]
-        self.restored: list[str] = []
+        self.restored_files: list[str] = []
 
     def start_knife_round(self) -> None:
         self.is_knife_next = True
@@ -118,7 +109,7 @@ class FakeGame:
 
     def restore(self, file: str) -> bool:
         if file in self.files:
-            self.restored.append(file)
+            self.restored_files.append(file)
         return file in self.files
 
 
@@ -174,7 +165,7 @@ class PluginHarness:
         self.arena.map_name = "de_dust2"
         self.door = Door(self.arena)
         self.game = FakeGame()
-        self.visitors = Visitors(self.arena, self.door, NullGame())
+        self.visitors = Visitors(self.arena, self.door, self.game)
         self.outside = FakeOutside()
         self.console = FakeConsole(self)
         self.plugin = MatchPlugin(
@@ -269,22 +260,3 @@ class PluginHarness:
     def _end_round(self, number: int, end: RoundEnd) -> None:
         for watcher in tuple(self.arena.watchers):
             watcher.round_ended(number, end)
-
-
-class NullGame:
-    """A game for `Visitors` that does nothing."""
-
-    team1_side = Side.CT
-    is_paused = False
-
-    def pause(self, by: str) -> None:
-        """Do nothing."""
-
-    def unpause(self, by: str) -> None:
-        """Do nothing."""
-
-    def backups(self) -> list[str]:
-        return []
-
-    def restore(self, file: str) -> bool:
-        return False

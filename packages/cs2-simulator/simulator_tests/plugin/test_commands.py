@@ -17,12 +17,12 @@ def playing() -> PluginHarness:
 def test_restore_loads_the_backup_of_a_round() -> None:
     harness = playing()
     assert harness.rcon("css_restore 1") == ""
-    assert harness.game.restored == ["matchzy_27_0_round01.txt"]
+    assert harness.game.restored_files == ["matchzy_27_0_round01.txt"]
 
 
 def test_restore_needs_a_live_match(harness: PluginHarness) -> None:
     assert harness.rcon("css_restore 1") == ""
-    assert harness.game.restored == []
+    assert harness.game.restored_files == []
 
 
 def test_invalid_restore_is_explained() -> None:
@@ -43,7 +43,7 @@ def test_backup_is_loaded_by_either_file_extension() -> None:
     harness = playing()
     harness.rcon("matchzy_loadbackup matchzy_27_0_round01.json")
     harness.rcon("matchzy_loadbackup matchzy_27_0_round00.txt")
-    assert harness.game.restored == ["matchzy_27_0_round01.txt", "matchzy_27_0_round00.txt"]
+    assert harness.game.restored_files == ["matchzy_27_0_round01.txt", "matchzy_27_0_round00.txt"]
     assert "does not exist" in PluginHarness().rcon("matchzy_loadbackup x.json")
 
 

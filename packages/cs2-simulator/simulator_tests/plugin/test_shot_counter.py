@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cs2_simulator.machine import Machine
 from cs2_simulator.options import ServerOptions
-from cs2_simulator.outside import FetchResult
 from cs2_simulator.scenarios import Scenario
+from simulator_tests.null_outside import NullOutside
 
 START_MS = 1_700_000_000_000
 URL = "http://service.example/ingest/shots/token"
 MATCH_MS = 900_000
 
 
-class RecordingOutside:
+class RecordingOutside(NullOutside):
     """Records the reports of a machine."""
 
     def __init__(self) -> None:
         self.reports: list[Any] = []
 
-    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        raise AssertionError("unexpected fetch")
-
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         assert url == URL
         self.reports.append(json.loads(body))
-
-    def exit(self, *, is_crash: bool) -> None:
-        """Do nothing."""
-
-    def hang(self) -> None:
-        """Do nothing."""
-
-    def set_speed(self, speed: float) -> None:
-        """Do nothing."""
-
-    def drop_rcon_connections(self) -> None:
-        """Do nothing."""
 
 
 def play(*commands: str, scenario: Scenario = Scenario.FULL_MATCH, **options: int) -> tuple[Machine, list[Any]]:

@@ -10,6 +10,7 @@ from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
+from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
@@ -40,12 +41,13 @@ class RecordingLog:
         return [line.text() for _, line in self.lines]
 
 
-class FakeGame:
-    """Records the calls to the game."""
+class FakeGame(Game):
+    """Records the calls to the game, which plays nothing."""
+
+    team1_side = Side.CT
+    is_paused = False
 
     def __init__(self) -> None:
-        self.team1_side = Side.CT
-        self.is_paused = False
         self.files: list[str] = []
         self.calls: list[str] = []
         self.is_restore_rejected = False

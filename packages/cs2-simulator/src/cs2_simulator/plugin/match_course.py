@@ -12,12 +12,12 @@ from cs2_protocol.game import Side, Team
 from cs2_simulator.outside import FetchResult, Outside
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
-from cs2_simulator.play.flow.standing import GamePhase
+from cs2_simulator.play.flow.game import Game, GamePhase
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import UNASSIGNED, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
-from cs2_simulator.plugin.deps import MatchGame, PluginConsole
+from cs2_simulator.plugin.deps import PluginConsole
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
 from cs2_simulator.plugin.ready_list import ReadyList
@@ -46,7 +46,7 @@ class MatchCourse:
     """State and progress of the match on one server, if any."""
 
     def __init__(
-        self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
+        self, arena: Arena, game: Game, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
     ) -> None:
         self.arena = arena
         self.game = game

@@ -12,12 +12,13 @@ from cs2_protocol.game import Side
 from cs2_simulator.outside import Outside
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
+from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
 from cs2_simulator.plugin import chat_commands
 from cs2_simulator.plugin.commands import all_commands
-from cs2_simulator.plugin.deps import MatchGame, PluginConsole
+from cs2_simulator.plugin.deps import PluginConsole
 from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
 from cs2_simulator.scenarios import Scenario
@@ -25,7 +26,7 @@ from cs2_simulator.scenarios import Scenario
 
 class MatchPlugin(Watcher):
     def __init__(
-        self, arena: Arena, game: MatchGame, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
+        self, arena: Arena, game: Game, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
     ) -> None:
         self._arena = arena
         self._console = console

@@ -12,12 +12,12 @@ from enum import StrEnum
 from functools import partial
 from operator import attrgetter
 from random import Random
-from typing import Protocol
 
 from cs2_protocol.game import Side
 from cs2_simulator.agenda import ScheduledTask, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, TIMED_OUT, Door
+from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.player import Participant, Player
 
 VALIDATION_MS = (700, 1_800)
@@ -51,30 +51,6 @@ FULL_SERVER_RETRY_MS = 10_000
 
 LEAVE_MS = (10_000, 60_000)
 """When players leave after the end: 9 to 61 seconds after `Game Over` in a real log."""
-
-
-class PlayedGame(Protocol):
-    """The part of the game that the crowd and its stories use."""
-
-    @property
-    def team1_side(self) -> Side:
-        """The current side of team 1."""
-
-    @property
-    def is_paused(self) -> bool:
-        """True while the game is paused."""
-
-    def pause(self, by: str) -> None:
-        """Pause the game."""
-
-    def unpause(self, by: str) -> None:
-        """Unpause the game."""
-
-    def backups(self) -> list[str]:
-        """Return the names of the backup files, newest first."""
-
-    def restore(self, file: str) -> bool:
-        """Restore a backup; return False if it is not possible."""
 
 
 class GuestStage(StrEnum):
@@ -127,7 +103,7 @@ def random_times(rng: Random, count: int, first_ms: int, last_ms: int) -> list[i
 
 
 class Crowd:
-    def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
+    def __init__(self, arena: Arena, door: Door, game: Game) -> None:
         self.arena = arena
         self.door = door
         self.game = game

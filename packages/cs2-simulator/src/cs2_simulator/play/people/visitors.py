@@ -13,9 +13,10 @@ from enum import StrEnum
 from cs2_protocol.steam_id import MAX_ACCOUNT
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import BY_USER, Door
+from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.flow.slot import TaskSlot
 from cs2_simulator.play.people.chatter import Chatter
-from cs2_simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, PlayedGame, by_rank, random_times
+from cs2_simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, by_rank, random_times
 from cs2_simulator.play.people.departures import AllLeave, IdleKick, Leaver, RageQuit, SpectatorVisit, ordinary_story
 from cs2_simulator.play.people.impostor import Impostors, disguise
 from cs2_simulator.play.people.interruptions import PauseStory, RoundRestore
@@ -69,7 +70,7 @@ class Expectation(StrEnum):
 class Visitors(Watcher):
     """The visitors of one server; a watcher of its arena from the start."""
 
-    def __init__(self, arena: Arena, door: Door, game: PlayedGame) -> None:
+    def __init__(self, arena: Arena, door: Door, game: Game) -> None:
         self._arena = arena
         self._door = door
         self.crowd = Crowd(arena, door, game)

@@ -1,0 +1,29 @@
+"""A host of simulated servers that does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cs2_simulator.outside import FetchResult
+
+
+class NullOutside:
+    """Implements `Outside`; fetching and reporting fail the test."""
+
+    def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
+        raise AssertionError("unexpected fetch")
+
+    def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        raise AssertionError("unexpected report")
+
+    def exit(self, *, is_crash: bool) -> None:
+        """Do nothing."""
+
+    def hang(self) -> None:
+        """Do nothing."""
+
+    def set_speed(self, speed: float) -> None:
+        """Do nothing: the test advances the clock."""
+
+    def drop_rcon_connections(self) -> None:
+        """Do nothing: there are no connections."""
