@@ -25,7 +25,7 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.runner import start
-from matchpod.service.runner.configure import configure
+from matchpod.service.runner.configure import configure, was_played
 from matchpod.service.runner.console_line import ConsoleLine
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease, LeaseLostError
@@ -34,7 +34,6 @@ from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import SETTINGS, Process, World, open_world
 from tests.contract.simulated_region import OPERATOR_PASSWORD, SimulatedServer
-from tests.contract.single_steps import FakeLine
 from tests.operations import free_disk
 from tests.vaults import tokens_of
 
@@ -185,9 +184,7 @@ async def test_match_that_is_over_is_not_configured_again(db: Database) -> None:
         await world.create()
         await world.outcome()
         held = msgspec.structs.replace(await world.row(), lease_until_ms=world.clock.now_ms() + LEASE_MS)
-        line = FakeLine()
-        await configure(Lease(held, db, world.clock), process.deps, cast(ConsoleLine, line), is_fresh=True)
-        assert line.commands == []
+        assert await was_played(Lease(held, db, world.clock), process.deps)
 
 
 # --- static servers ---------------------------------------------------------------------------------------------------
