@@ -74,9 +74,9 @@ class Interpreter(msgspec.Struct):
         self.users.clear()
         self.absent.clear()
 
-    def on_lost_lines(self, at_ms: int) -> None:
+    def on_lost_lines(self, at_ms: int, size: int) -> None:
         """Handle lost lines: players may have returned, teams may have changed sides, and the match may have begun."""
-        self.flow.on_lost_lines(at_ms)
+        self.flow.on_lost_lines(at_ms, size)
         self.economy.forget()
         self.absent.clear()
 

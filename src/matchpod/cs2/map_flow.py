@@ -27,6 +27,11 @@ from matchpod.cs2.sides import SideTracker
 CONFIRM_TIMEOUT_MS = 20_000
 """Time to wait for the second source of a map end. A log post takes under a second, unless it has to be resent."""
 
+END_BYTES = 2_000
+END_PLAYER_BYTES = 500
+"""Most bytes of lost lines, in all and per player, that cannot be of two rounds. In four real matches the end of a map
+has 1,300 to 4,800; another round has statistics and money of each player too, and the lines of its own end."""
+
 MAX_ROUNDS = 1000
 """Highest number of rounds on a map. No match is longer; larger numbers are invalid and would cost memory."""
 
@@ -48,6 +53,13 @@ class MapPhase(StrEnum):
     """Live: events count toward score and statistics."""
     OVER = "over"
     """Over: events do not count until another map is loaded or a backup of this one is restored."""
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Lost lines: when they were first noticed, and how many bytes they have, None if that is not known."""
+
+    at_ms: int
+    size: int | None
 
 
 class MapFlow(msgspec.Struct):
@@ -89,8 +101,8 @@ class MapFlow(msgspec.Struct):
     surrendered_to: Side | None = None
     timeout_callers: dict[Side, PlayerId] = {}
     """Who called the timeout that was voted for and has not begun."""
-    lost_ms: int | None = None
-    """When lines were lost first since the score was last seen: the map may have ended with them."""
+    loss: Loss | None = None
+    """The lines that were lost since the score was last seen: the map may have ended with them."""
     is_restart_asked: bool = False
     """A restart was announced: the next `Match_Start` is its."""
     end_report: EndReport | None = None
@@ -109,15 +121,19 @@ class MapFlow(msgspec.Struct):
         """Forget map and players, because a new server process has started."""
         self.phase = MapPhase.UNKNOWN
         self.is_warmup, self.is_restoring, self.unseen_start_ms = None, False, None
-        self.lost_ms, self.is_restart_asked, self.is_freeze_cut = None, False, True
+        self.loss, self.is_restart_asked, self.is_freeze_cut = None, False, True
         self.rounds_played = self.match_start_ms = 0
         self.sides.clear_sides()
 
-    def on_lost_lines(self, at_ms: int) -> None:
-        """Handle lost lines: they may contain the start or end of the match, and the teams may have changed sides."""
+    def on_lost_lines(self, at_ms: int, size: int) -> None:
+        """Handle lost lines: they may contain the start or end of the match, and the teams may have changed sides.
+
+        A `size` of 0 bytes means that it is not known.
+        """
         self.awaits_start, self.freeze_score, self.unseen_start_ms = False, None, None
         self.is_restoring, self.is_freeze_cut = False, True
-        self.lost_ms = at_ms if self.lost_ms is None else self.lost_ms
+        before = self.loss or Loss(at_ms, 0)
+        self.loss = Loss(before.at_ms, before.size + size if size and before.size is not None else None)
         if self.is_restart_asked and self.phase is MapPhase.LIVE:
             self.phase = MapPhase.ARMED
         self.sides.mark_doubtful()
@@ -136,7 +152,7 @@ class MapFlow(msgspec.Struct):
         self.side_names = {}
         self.phase, self.map_name = MapPhase.WARMUP, line.map_name
         self.is_warmup, self.is_restoring, self.awaits_start = None, False, False
-        self.lost_ms, self.is_restart_asked = None, False
+        self.loss, self.is_restart_asked = None, False
         self.unseen_start_ms = None
         self.rounds_played = self.match_start_ms = 0
         out.append(events.MapLoading(at_ms, line.map_name))
@@ -193,7 +209,7 @@ class MapFlow(msgspec.Struct):
         # The score shows a round whose lines were lost, but not a drawn round.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
         self.is_first_assumed = self.is_freeze = self.is_freeze_time = self.is_start_certain = False
-        self.freeze_score = self.unseen_start_ms = self.lost_ms = None
+        self.freeze_score = self.unseen_start_ms = self.loss = None
         self.is_restart_asked = False
         score = self._record_score(line.ct, line.t)
         winner = None if line.side is None or self.sides.is_doubtful else self.sides.team_on(line.side)
@@ -374,7 +390,7 @@ class MapFlow(msgspec.Struct):
     def _apply_live_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
         by_side, rounds = (line.ct, line.t), min(line.rounds_played, MAX_ROUNDS)
         if self.phase is MapPhase.LIVE and rounds >= self.rounds_played:
-            self.lost_ms = None
+            self.loss = None
             self._follow_score(at_ms, by_side, out)
             self.rounds_played, self.freeze_score = rounds, by_side if self.is_freeze else None
             self._record_score(*by_side)
@@ -405,7 +421,7 @@ class MapFlow(msgspec.Struct):
         score = self._record_score(*by_side)
         out.append(events.RoundRestored(at_ms, kept, *score, is_inferred, may_be_new=may_be_new))
         self.phase, self.is_map_open, self.is_warmup_reported = MapPhase.LIVE, True, False
-        self.surrendered_to = self.lost_ms = None
+        self.surrendered_to = self.loss = None
         self.combat.new_round()
 
     def _enter_warmup(self, at_ms: int, out: list[GameEvent]) -> None:
@@ -426,7 +442,7 @@ class MapFlow(msgspec.Struct):
         self.sides.decide_start_side(self.side_names)
         self.sides.lineups()
         self.phase, self.is_map_open, self.open_map, self.is_warmup_reported = MapPhase.LIVE, True, self.map_name, False
-        self.end_report = self.surrendered_to = self.lost_ms = None
+        self.end_report = self.surrendered_to = self.loss = None
         self.is_start_certain = self.is_restart_asked = False
         self.rounds_played, self.scores = rounds_played, [_NO_SCORE]
         self.combat.new_round()
@@ -444,15 +460,17 @@ class MapFlow(msgspec.Struct):
     def _end_unseen(self, at_ms: int, out: list[GameEvent]) -> bool:
         """End the map if its score is 0:0 again after lost lines, and the next round could have ended it.
 
-        Its winner is known if only one team needed one round.
+        Its winner is known if only one result was possible, and the lost lines are too few for a second round.
         """
-        ends = self.end_rules.ends_after(self.scores[-1])
+        ends, loss = self.end_rules.ends_after(self.scores[-1]), self.loss
         is_knife = self.rounds_played < 2  # the only round may be a knife round, after which the score begins again too
-        if self.lost_ms is None or not ends or is_knife or self.is_restart_asked or not self._is_open_here():
+        if loss is None or not ends or is_knife or self.is_restart_asked or not self._is_open_here():
             return False
         self.phase, self.is_map_open, self.end_report = MapPhase.OVER, False, None
-        is_known, ended_ms, names = len(ends) == 1, min(self.lost_ms, at_ms), self.sides.names_by_team(self.side_names)
-        score = ends[0] if is_known else self.scores[-1]
+        most = END_BYTES + END_PLAYER_BYTES * len(self.sides.player_sides)
+        is_known = len(ends) == 1 and loss.size is not None and loss.size <= most
+        score, names = ends[0] if is_known else self.scores[-1], self.sides.names_by_team(self.side_names)
+        ended_ms = min(loss.at_ms, at_ms)
         end = events.MapEnded(ended_ms, self.map_name, *score, is_complete=False, is_winner_known=is_known)
         out.append(msgspec.structs.replace(end, team1_name=names[0], team2_name=names[1]))
         return True

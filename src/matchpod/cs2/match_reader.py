@@ -150,7 +150,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
             return ReadResult([], [])
         at_ms = self._event_ms(received_ms)
         gap = LogGap(at_ms, lost, self.interpreter.flow.is_freeze_time)
-        self.interpreter.on_lost_lines(at_ms)
+        self.interpreter.on_lost_lines(at_ms, lost)
         return self._fold([gap], received_ms)
 
     def mark_resumed(self, received_ms: int) -> None:
@@ -236,7 +236,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
                         load_ms = self.match.current_map.last_event_at_ms or at_ms
                         self.interpreter.flow.on_map_loading(load_ms, LoadingMap(loaded), events)
-                    self.interpreter.on_lost_lines(at_ms)
+                    self.interpreter.on_lost_lines(at_ms, lost)
                 case Restarted():
                     self.clock = LogClock(is_real_time=self.clock.is_real_time)
                     self.interpreter.restart()

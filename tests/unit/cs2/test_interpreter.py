@@ -168,21 +168,21 @@ def test_line_of_a_player_who_has_left_brings_nobody_back(line: str, roster: boo
 def test_pending_id_brings_nobody_back_after_lost_lines() -> None:
     for line in ABSENT[:3]:
         log = ServerLog(competitive(roster=False)).go_live().leave(2)
-        log.interpreter.on_lost_lines(log.now)
+        log.interpreter.on_lost_lines(log.now, 1000)
         log.write(line).round_end("CT").freeze().round_start()
         assert id64(2) not in log.last(ev.RoundStarted).team1 + log.last(ev.RoundStarted).team2
 
 
 def test_player_who_returned_during_lost_lines_is_in_the_line_up() -> None:
     log = ServerLog().go_live().leave(2).round_end("CT")
-    log.interpreter.on_lost_lines(log.now)
+    log.interpreter.on_lost_lines(log.now, 1000)
     log.freeze().write(f'{log.token(2)} picked up "knife"').round_start()
     assert id64(2) in log.last(ev.RoundStarted).team1
 
 
 def lose_leaving(log: ServerLog) -> ServerLog:
     """Lose the lines with which player 2 leaves; the others are seen after them."""
-    log.interpreter.on_lost_lines(log.now)
+    log.interpreter.on_lost_lines(log.now, 1000)
     log.freeze()
     for account in (1, 3, 4):
         log.write(f'{log.token(account)} picked up "knife"')

@@ -174,7 +174,7 @@ def test_sides_seen_before_a_gap_do_not_count_after_it() -> None:
 def lose_halftime_in_a_gap() -> ServerLog:
     """A log that lacks the lines of halftime at a score from which neither side is sure."""
     log = ServerLog().go_live().play("CT")
-    log.interpreter.flow.on_lost_lines(log.now)
+    log.interpreter.flow.on_lost_lines(log.now, 1000)
     return lose_halftime(log)
 
 
@@ -206,7 +206,7 @@ def test_surrender_while_the_sides_are_in_doubt_has_no_winner() -> None:
 def test_restored_score_in_doubt_is_the_last_certain_one() -> None:
     log = lose_halftime_in_a_gap()
     log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: -1')
-    log.interpreter.flow.on_lost_lines(log.now)
+    log.interpreter.flow.on_lost_lines(log.now, 1000)
     log.write(f'MatchStatus: Score: 4:2 on map "{MAP}" RoundsPlayed: 6')
     last = log.last(ev.RoundRestored)
     assert (last.team1_score, last.team2_score, log.interpreter.flow.sides.is_doubtful) == (1, 0, True)
@@ -337,8 +337,8 @@ def test_lower_score_is_treated_as_a_restore() -> None:
 # --- lost lines --------------------------------------------------------------------------------------------------
 
 
-def lose(log: ServerLog) -> ServerLog:
-    log.interpreter.on_lost_lines(log.now)
+def lose(log: ServerLog, size: int = 1000) -> ServerLog:
+    log.interpreter.on_lost_lines(log.now, size)
     return log
 
 
@@ -424,6 +424,15 @@ def test_map_that_restarts_after_lost_lines_has_ended_if_one_round_was_missing(i
     assert (end.team1_score, end.team2_score, end.is_winner_known, end.is_complete) == (3, 0, True, False)
     assert end.at_ms < log.now - 30_000, "it ended with the lost lines"
     assert len(log.all(ev.MapLive)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(20_000,), (3_000, 3_000), (0,), (1_000, 0)])
+def test_map_has_no_winner_if_more_than_its_end_may_be_lost(sizes: tuple[int, ...]) -> None:
+    log = ServerLog(FOUR_ROUNDS).go_live().play("CT", "CT")
+    for size in sizes:
+        lose(log, size)
+    (end,) = restart(log, is_warmup=False)
+    assert (end.team1_score, end.team2_score, end.is_winner_known) == (2, 0, False)
 
 
 def test_map_whose_end_and_next_start_are_lost_has_ended() -> None:
