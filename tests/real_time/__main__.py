@@ -35,11 +35,14 @@ def main() -> int:
             stack.callback(server.close)
             url = asyncio.run(server.create_store()).url
         replicas = 1 if url is None else 2
-        report = Session(folder, LANES, minutes=args.minutes, database_url=url, replicas=replicas).run()
-    text = "\n".join(report.lines())
-    sys.stdout.write(f"{text}\n")
-    if args.report is not None:
-        args.report.write_text(f"{text}\n", encoding="utf-8")
+        session = Session(folder, LANES, minutes=args.minutes, database_url=url, replicas=replicas)
+        try:
+            report = session.run()
+        finally:  # an hour is too long to be lost
+            text = "\n".join(session.report.lines())
+            sys.stdout.write(f"{text}\n")
+            if args.report is not None:
+                args.report.write_text(f"{text}\n", encoding="utf-8")
     if report.false_alarms or report.faults:
         sys.stdout.write(f"real time: false alarms or faults; kept: {folder}\n")
         return 1

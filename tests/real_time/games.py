@@ -35,6 +35,8 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
     """How long the last player's client loads."""
     lost: str = ""
     """The log posts that are lost."""
+    has_reports: bool = True
+    """False if the plugin's reports are lost."""
     stall_after_s: float | None = None
     """When its server is stopped for STALL_S, after it was running."""
     end: str = MATCH_OVER
@@ -57,6 +59,7 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
             sim_lockstep=int(is_reference),
             sim_arrival=self.arrival_s,
             sim_client_load=self.client_load_s,
+            sim_report_faults=0 if self.has_reports else 100,
             **({"sim_lost_posts": self.lost} if self.lost and not is_reference else {}),
         )
         return {
@@ -94,8 +97,8 @@ LANES: Final[tuple[tuple[Game, ...], ...]] = (
     (Game(name="series", seed=5, rounds=8, arrival_s=120, client_load_s=50, more=SERIES),),
     (
         Game(name="lost end", seed=6, rounds=8, arrival_s=60, lost="end"),
-        Game(name="lost end, no plugin", seed=16, scenario="plugin_missing", rounds=6, arrival_s=60, lost="end"),
-        Game(name="no plugin", seed=26, scenario="plugin_missing", rounds=8, arrival_s=60),
+        Game(name="lost end, no reports", seed=16, rounds=6, arrival_s=60, lost="end", has_reports=False),
+        Game(name="no reports", seed=26, rounds=8, arrival_s=60, has_reports=False),
     ),
     (
         Game(name="no show", seed=7, scenario="no_show", end="no_players_joined"),

@@ -23,8 +23,8 @@ AHEAD_S: Final = 1.0
 """The service may know a post a little earlier than we do."""
 MAP_CHANGE_S: Final = 130.0
 """For this long after a map load players may be elsewhere without having left."""
-UNSEEN_S: Final = 80.0
-"""Who left in a lost post is found missing by the console within a minute or so."""
+UNSEEN_S: Final = 100.0
+"""Who left in a lost post is found missing by the console: a minute after it was first asked, which is after the gap."""
 ROSTER_S: Final = 120.0
 """People are warned of missing players when this much of the time to join is left."""
 WARNED_S: Final = 28.0
@@ -187,7 +187,7 @@ def judge_reason(reason: str, played: Played, at_s: float) -> str | None:
         return "they left"
     if reason.startswith("log gap"):
         lost = [post for post in ("restore", "disconnect", "end") if (at := played.lost_at(post)) and at <= at_s]
-        return f"the post of a {lost[0]} was lost" if lost else None
+        return f"a post was lost: {lost[0]}" if lost else None
     return None
 
 

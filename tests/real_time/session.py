@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.contract.same_result import differences, incomplete_mvps
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.game_server import execute
 from tests.e2e.service.read_history import read_history
-from tests.e2e.service.running_service import RunningService, free_port_range, region
+from tests.e2e.service.running_service import PATIENT_SPEED, RunningService, free_port_range, region, wait_until
 from tests.real_time.games import MATCH_OVER, REGION, STALL_S, Game
 from tests.real_time.judge import (
     AHEAD_S,
@@ -40,15 +40,17 @@ from tests.real_time.wall import WallPage, read_wall
 
 LOOK_S: Final = 1.0
 """How often everything is looked at: pages change once per second."""
-LATER_S: Final = AHEAD_S + 1.0
-"""How much later it is judged."""
+LATER_S: Final = 30.0
+"""How much later it is judged: by then it is known what happened, and whether this machine was too busy."""
 SETTLE_S: Final = 10.0
 """A match that was just created or has just ended may or may not have a server."""
 TIME_OVER: Final = "time over"
 GAP_S: Final = 15.0
 """An alarm that is shown again within this time is the same one."""
-STARVED_S: Final = 4.0
-"""If a look takes this long, this machine is too busy to judge by seconds what was shown."""
+STARVED_S: Final = 2.0
+"""If a look takes this long, this machine is too busy to judge by seconds what is shown around that time."""
+AROUND_S: Final = 30.0
+"""How long before and after such a look nothing is judged: the service postpones deadlines after it stood still."""
 _SETTINGS: Final = {
     "silence_s": "30",
     "callback_private": "allow",
@@ -126,7 +128,9 @@ class Session:
         self._created = 0
         self._taken: list[tuple[float, int]] = []
         self._ended_s: list[float] = []
-        self._pending: list[tuple[float, Callable[[], None]]] = []
+        self._starved_s: list[float] = []
+        """When this machine was too busy."""
+        self._pending: deque[tuple[float, Callable[[], None]]] = deque()
         self._silences: dict[str, dict[str, list[float]]] = {}
         self._finished: list[Played] = []
         self.report = Report()
@@ -145,8 +149,9 @@ class Session:
                 took_s = time.monotonic() - now_s
                 if took_s > STARVED_S:
                     self.report.starved_s += took_s
+                    self._starved_s.append(time.monotonic())
                 time.sleep(max(0.0, LOOK_S - took_s))
-            time.sleep(LATER_S)
+            time.sleep(2 * AHEAD_S)  # the copies of the logs are complete
             self._judge_pending(float("inf"))
             for played in self._lanes:
                 if played is not None:
@@ -227,7 +232,6 @@ class Session:
         """Look at a server with a replica; True if its match has ended."""
         before_s = time.monotonic()
         view = self._services[number].get(played.server_id)
-        at_s = time.monotonic()
         if view["status"] in ("stopped", "failed"):
             self.report.ends[played.game.name] = view["reason"] or MATCH_OVER
             return True
@@ -236,39 +240,34 @@ class Session:
             execute(view, f'logaddress_add_http "{url}"')
             played.running_s = time.monotonic()
             return False
-        if at_s - before_s < STARVED_S:
-            self.report.looks["servers"] += 1
 
-            def judge() -> None:
-                for text in judge_server(view, played, before_s, self._monotonic):
-                    self._fault(played, f"API of {self._names[number]}: {text}", before_s)
+        def judge() -> None:
+            for text in judge_server(view, played, before_s, self._monotonic):
+                self._fault(played, f"API of {self._names[number]}: {text}", before_s)
 
-            self._pending.append((at_s, judge))
+        self._pending.append((before_s, judge))
         return False
 
     def _look_at_wall(self, number: int) -> None:
         before_s = time.monotonic()
         response = self._clients[number].get("/console")
-        at_s = time.monotonic()
         assert response.status_code == 200, response.text[:2000]
         wall = read_wall(response.text)
         opened = {played.server_id: played for played in self._lanes if played is not None}
-        known = sum(1 for played in opened.values() if before_s - played.created_s > SETTLE_S)
+        known = sum(1 for played in opened.values() if played.running_s < before_s)
         unsure = len(opened) - known + sum(1 for ended_s in self._ended_s if before_s - ended_s < 3 * SETTLE_S)
         taken = set(range(known, known + unsure + 1))
-        if at_s - before_s < STARVED_S:
-            self.report.looks["walls"] += 1
-
-            def judge() -> None:
-                self._judge_wall(wall, number, opened, taken, before_s)
-
-            self._pending.append((at_s, judge))
+        self._pending.append((before_s, lambda: self._judge_wall(wall, number, opened, taken, before_s)))
 
     # --- judging --------------------------------------------------------------------------------------------------
 
     def _judge_pending(self, until_s: float) -> None:
         while self._pending and self._pending[0][0] <= until_s:
-            self._pending.pop(0)[1]()
+            at_s, judge = self._pending.popleft()
+            is_starved = any(abs(at_s - one) <= AROUND_S for one in self._starved_s)
+            self.report.looks["skipped" if is_starved else "judged"] += 1
+            if not is_starved:
+                judge()
 
     def _judge_wall(self, wall: WallPage, number: int, opened: dict[str, Played], taken: set[int], at_s: float) -> None:
         replica = self._names[number]
@@ -312,12 +311,16 @@ class Session:
         game, end = played.game, self.report.ends[played.game.name]
         if end != game.end:
             self._fault(played, f"it ended with {end} instead of {game.end}", time.monotonic())
-        if end == MATCH_OVER:
-            self._services[0].wait_until_released(played.server_id)
-            try:
-                read_history(self._services[0], played.server_id)
-            except AssertionError as exc:
-                self._fault(played, f"its history is not consistent: {str(exc)[:500]}", time.monotonic())
+        if end != MATCH_OVER:
+            return
+        try:
+            wait_until(lambda: self._is_released(played.server_id), "its server is released")
+            read_history(self._services[0], played.server_id)
+        except AssertionError as exc:
+            self._fault(played, f"its history is not consistent: {str(exc)[:500]}", time.monotonic())
+
+    def _is_released(self, server_id: str) -> bool:
+        return any(server_id in service.released() for service in self._services)
 
     def _fault(self, played: Played, text: str, at_s: float) -> None:
         self._note((played.game.name, text), at_s)
@@ -343,7 +346,7 @@ class Session:
         over = [one for one in self._finished if self.report.ends[one.game.name] == MATCH_OVER]
         if not over:
             return
-        regions = region(REGION, free_port_range(len(over)), speed=30)
+        regions = region(REGION, free_port_range(len(over)), speed=PATIENT_SPEED)
         with (
             CallbackReceiver() as receiver,
             RunningService(self._folder / "reference", regions=regions, settings=_SETTINGS) as service,
@@ -352,11 +355,15 @@ class Session:
                 settings = played.game.settings(minutes=self._minutes, is_reference=True)
                 service.create(settings, region=REGION, callbackUrl=receiver.url(f"/{played.game.seed}"))
             for played in over:
-                expected = comparable(json.loads(receiver.wait_for(f"/{played.game.seed}")[0].body))
-                found = self._callbacks.wait_for(f"/{played.game.name.replace(' ', '-')}")[0]
-                for text in unmarked_differences(comparable(json.loads(found.body)), expected):
-                    self._fault(played, f"result: {text}", time.monotonic())
-                self.report.compared.append(played.game.name)
+                with self._noting_failures(played.game.name, 0):
+                    self._compare_one(played, receiver)
+
+    def _compare_one(self, played: Played, receiver: CallbackReceiver) -> None:
+        expected = comparable(json.loads(receiver.wait_for(f"/{played.game.seed}")[0].body))
+        found = self._callbacks.wait_for(f"/{played.game.name.replace(' ', '-')}")[0]
+        for text in unmarked_differences(comparable(json.loads(found.body)), expected):
+            self._fault(played, f"result: {text}", time.monotonic())
+        self.report.compared.append(played.game.name)
 
 
 def unmarked_differences(found: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:

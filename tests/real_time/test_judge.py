@@ -111,7 +111,7 @@ def test_alarm_is_true_for_its_cause_only() -> None:
     gone = playing(here=frozenset(GAME.players[1:]), lost="disconnect")
     assert judge_reason("1 player gone during a live map", gone, NOW_S) == "they left"
     assert judge_reason("2 players gone during a live map", gone, NOW_S) is None
-    assert judge_reason("log gap: 1 round incomplete", gone, NOW_S) == "the post of a disconnect was lost"
+    assert judge_reason("log gap: 1 round incomplete", gone, NOW_S) == "a post was lost: disconnect"
     assert judge_reason("log gap: 1 round incomplete", playing(), NOW_S) is None
     assert judge_reason("1 player missing, time left", gone, NOW_S) is None, "no time runs"
     gone.deadlines.append((NOW_S + 60, NOW_S - 60))
