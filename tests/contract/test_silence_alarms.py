@@ -112,6 +112,16 @@ async def test_silent_server_raises_the_alarm_on_all_replicas_in_time(db: Databa
         assert own == list(range(own[0], 30)), "until it is heard again or lost"
 
 
+async def test_server_that_loads_a_map_raises_the_alarm_only_if_that_takes_long(db: Database) -> None:
+    async with open_step(db, FakeLine(failures=1_000)) as step:
+        walls = Walls(step, is_live=True)
+        step.fold.match.presence.map_change_at_ms = step.fold.reader.match_ms(step.clock.at_ms)
+        own, other = await walls.follow(60, nothing)
+        assert own[0] in range(30, 34)
+        assert own[0] <= other[0] <= own[0] + SHARED_S
+        assert step.lost == []
+
+
 async def test_alarm_ends_with_the_next_sign_of_life(db: Database) -> None:
     async with open_step(db, FakeLine(failures=1_000)) as step:
         own, other = await Walls(step, is_live=True).follow(40, lambda second: second == 27)

@@ -33,6 +33,8 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
     """All players connect within this time."""
     client_load_s: int = 0
     """How long the last player's client loads."""
+    map_load_s: int = 6
+    """How long a map takes to load on the server, which does not answer meanwhile."""
     lost: str = ""
     """The log posts that are lost."""
     has_reports: bool = True
@@ -59,6 +61,7 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
             sim_lockstep=int(is_reference),
             sim_arrival=self.arrival_s,
             sim_client_load=self.client_load_s,
+            sim_map_load=self.map_load_s,
             sim_report_faults=0 if self.has_reports else 100,
             **({"sim_lost_posts": self.lost} if self.lost and not is_reference else {}),
         )
@@ -94,7 +97,7 @@ LANES: Final[tuple[tuple[Game, ...], ...]] = (
         Game(name="lost disconnect", seed=4, size=3, scenario="leaver", rounds=12, lost="disconnect"),
         Game(name="leaver", seed=14, size=3, scenario="leaver", rounds=8),
     ),
-    (Game(name="series", seed=5, rounds=8, arrival_s=120, client_load_s=50, more=SERIES),),
+    (Game(name="series", seed=5, rounds=8, arrival_s=120, client_load_s=50, map_load_s=26, more=SERIES),),
     (
         Game(name="lost end", seed=6, rounds=8, arrival_s=60, lost="end"),
         Game(name="lost end, no reports", seed=16, rounds=6, arrival_s=60, lost="end", has_reports=False),

@@ -99,7 +99,7 @@ class Judgment(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Silence(msgspec.Struct, frozen=True, kw_only=True):
+class Silence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A silent server: it has posted no log for some time, and its console was asked and did not answer.
 
     People are warned of these servers only. A log without lines is no silence: real servers log nothing for tens of
@@ -109,6 +109,8 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     host: str
     since_ms: int
+    is_loading: bool = False
+    """A map may be loading: the server cannot answer, and people are not warned yet."""
 
     def is_near(self, other: Silence) -> bool:
         """True if both servers may have fallen silent for the same cause."""

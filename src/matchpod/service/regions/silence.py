@@ -62,18 +62,18 @@ class SilentServers:
         self._together.pop(server_id, None)
 
     def since_ms(self, server_id: str) -> int | None:
-        """Since when a server is silent, whichever process probes it; None if it is not."""
+        """Since when a server is silent, whichever process probes it; None if it is not, or loads a map."""
         found = self._silences.get(server_id) or self._remote.get(server_id)
-        return None if found is None else found.since_ms
+        return None if found is None or found.is_loading else found.since_ms
 
     def count(self, region: str) -> int:
         """The number of silent servers of a region that this process probes."""
-        return sum(one.region == region for one in self._silences.values())
+        return sum(one.region == region and not one.is_loading for one in self._silences.values())
 
     def notice(self, region: str) -> str | None:
         """What is observed of the silent servers of a region, in a sentence; None if there are none."""
         every = {**self._remote, **self._silences}
-        found = {key: one for key, one in every.items() if one.region == region}
+        found = {key: one for key, one in every.items() if one.region == region and not one.is_loading}
         is_together = any(
             self._together.get(key, 1) > 1 or len(find_together(one, every, self.limits)) > 1
             for key, one in found.items()

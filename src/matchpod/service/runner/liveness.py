@@ -173,8 +173,13 @@ class LivenessProbe:
         return self._silent.report(self._lease.row.id, self._silence())
 
     def _silence(self) -> Silence:
-        row = self._lease.row
-        return Silence(region=row.region, host=row.rcon_host or "", since_ms=self._alive_ms)
+        row, silence_ms = self._lease.row, self._silent.limits.silence_ms
+        return Silence(
+            region=row.region,
+            host=row.rcon_host or "",
+            since_ms=self._alive_ms,
+            is_loading=self._silent_ms() < silence_ms and bool(self._load_ms()),
+        )
 
     async def _record_presence(self) -> None:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from matchpod.core.servers.server_loss import Silence
 from matchpod.service.regions.silence import SilentServers
 
@@ -72,6 +74,19 @@ def test_silence_is_the_same_in_all_processes() -> None:
     assert theirs.notice("eu") == ours.notice("eu")
     theirs.set_remote({}, 181_000)
     assert (theirs.since_ms("srv_1"), theirs.notice("eu")) == (None, None)
+
+
+def test_server_that_loads_a_map_is_silent_together_with_others_but_warns_no_one() -> None:
+    silent, other = SilentServers(), SilentServers()
+    loading = replace(silence(0), is_loading=True)
+    silent.report("srv_1", loading)
+    assert (silent.since_ms("srv_1"), silent.notice("eu"), silent.count("eu")) == (None, None, 0)
+    other.set_remote(silent.shared(1_000), 1_000)
+    assert (other.since_ms("srv_1"), other.notice("eu")) == (None, None)
+    assert silent.report("srv_2", silence(2_000)) == 2
+    silent.report("srv_1", silence(0))
+    assert silent.since_ms("srv_1") == 0
+    assert "2 servers" in (silent.notice("eu") or "")
 
 
 def test_number_does_not_fall_because_a_server_of_another_process_recovers() -> None:
