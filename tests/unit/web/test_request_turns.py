@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.service.common.fair_turns import FairTurns, TurnLimits
+from matchpod.service.common.fair_turns import FairTurns, TurnKey, TurnLimits, changes_of
 from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
@@ -35,19 +35,20 @@ class Guests:
         self.metrics = Registry()
         services = msgspec.structs.replace(site.services, fair_turns=self.turns, metrics=self.metrics)
         self.app = create_web(services, random_bytes=site.random_bytes)
-        self.ours = site.run(self._organization())
+        self.ours = TurnKey(site.run(self._organization()))
+        self.our_changes = changes_of(self.ours.owner)
 
     async def _organization(self) -> str:
         return (await self.site.services.access.authenticate(f"Bearer {self.site.key}")).org_id
 
-    async def hold(self, key: str) -> None:
+    async def hold(self, key: TurnKey) -> None:
         """Take all places of a key."""
-        for _ in range(self.turns.limits.of_key):
+        for _ in range(self.turns.limits.of_key * key.parallel):
             while not self.turns.begin(key):
                 await asyncio.sleep(0)
 
-    def release(self, key: str) -> None:
-        for _ in range(self.turns.limits.of_key):
+    def release(self, key: TurnKey) -> None:
+        for _ in range(self.turns.limits.of_key * key.parallel):
             self.turns.end(key)
 
     def send(
@@ -142,6 +143,7 @@ def test_wrong_requests_wait_in_the_queue_of_their_organization(site: Site) -> N
 
     async def scenario() -> None:
         await guests.hold(guests.ours)
+        await guests.hold(guests.our_changes)
         waiting = [
             guests.send("GET", "/api/v1/servers?pageSise=2", site.key),
             guests.send("POST", "/api/v1/matches", site.key, content=b"{}"),
@@ -150,7 +152,28 @@ def test_wrong_requests_wait_in_the_queue_of_their_organization(site: Site) -> N
         ]
         await guests.until_waiting(len(waiting))
         guests.release(guests.ours)
+        guests.release(guests.our_changes)
         assert [(await one).status_code for one in waiting] == [400, 400, 403, 404]
+
+    guests.run(scenario)
+
+
+def test_changes_do_not_wait_behind_reads_of_the_same_organization(site: Site) -> None:
+    guests = Guests(site)
+
+    async def scenario() -> None:
+        await guests.hold(guests.ours)
+        waiting = guests.send("GET", "/api/v1/servers", site.key)
+        await guests.until_waiting(1)
+        created = await guests.send("POST", "/api/v1/matches", site.key, content=msgspec.json.encode(BODY))
+        assert created.status_code == 201
+        await guests.hold(guests.our_changes)
+        guests.release(guests.ours)
+        assert (await waiting).status_code == 200
+        waiting = guests.send("POST", "/api/v1/matches", site.key, content=b"{}")
+        await guests.until_waiting(1)
+        guests.release(guests.our_changes)
+        assert (await waiting).status_code == 400
 
     guests.run(scenario)
 
@@ -217,10 +240,10 @@ def test_body_arrives_before_the_turn_so_that_slow_clients_hold_none(site: Site)
         slow = [asyncio.ensure_future(guests.app(scope, receive, send))]  # type: ignore[arg-type]
         while len(parts) == 2:
             await asyncio.sleep(0)
-        await guests.hold(guests.ours)  # none of its places is taken
+        await guests.hold(guests.our_changes)  # none of its places is taken
         rest.set()
         await guests.until_waiting(1)
-        guests.release(guests.ours)
+        guests.release(guests.our_changes)
         await slow[0]
         assert sent[0]["status"] == 201
 
@@ -236,15 +259,15 @@ def test_parts_of_a_response_are_made_in_turns_too(site: Site) -> None:
 
     async def scenario() -> None:
         turn = RequestTurn(guests.turns, {}, HttpMetrics(Registry()).waiting)
-        await turn.begin("ours")
+        await turn.begin(guests.ours)
         turn.end()
         made = turn.parts(parts())
         await asyncio.sleep(0)
         assert await anext(made) == b"0"
-        await guests.hold("ours")
+        await guests.hold(guests.ours)
         waiting = asyncio.ensure_future(anext(made))
         await guests.until_waiting(1)
-        guests.release("ours")
+        guests.release(guests.ours)
         assert await waiting == b"1"
         assert [part async for part in made] == [b"2"]
 
