@@ -219,7 +219,7 @@ class Application:
         try:
             await call.take_turn(NO_KEY if call.principal is None else queue_of(call.principal.org_id, call.method))
         except MatchpodError as rejected:
-            error = rejected
+            return self._error(call.scope, rejected, request_id)
         return self._error(call.scope, _hide_internal_error(error, request_id), request_id)
 
     def _error(self, scope: Scope, error: MatchpodError, request_id: str) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx
@@ -14,6 +15,7 @@ from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
 from matchpod.web import create_web
+from matchpod.web.endpoint import Call
 from matchpod.web.request_turns import NO_KEY, RequestTurn
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, Site, check_error
@@ -319,6 +321,39 @@ def test_request_that_waits_too_long_is_unavailable_and_leaves_the_queue(site: S
         assert "has waited 0 s for its turn" in str(body["message"])
         assert int(late.headers["retry-after"]) >= 1
         assert not guests.turns.waiting
+
+    guests.run(scenario)
+
+
+def test_requests_that_wait_or_are_rejected_leave_no_garbage(site: Site) -> None:
+    """Garbage is collected every few minutes only: what a flood leaves behind must be freed at once."""
+    guests = Guests(site, TurnLimits(waiting=1, wait_s=3600.0, full_s=0.0))
+
+    async def exchange(path: str) -> None:
+        async def receive() -> Mapping[str, object]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Mapping[str, object]) -> None:
+            pass
+
+        scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": []}
+        await guests.app(scope, receive, send)  # type: ignore[arg-type]
+
+    async def scenario() -> None:
+        await exchange("/no/such/path")
+        gc.collect()
+        gc.disable()
+        try:
+            await guests.hold(NO_KEY)
+            waiting = asyncio.ensure_future(exchange("/no/such/path"))
+            await guests.until_waiting(1)
+            for path in ("/no/such/path", "/api/v1/regions"):
+                await exchange(path)  # rejected: the queue is full
+            guests.release(NO_KEY)
+            await waiting
+            assert not [one for one in gc.get_objects() if isinstance(one, Call | RequestTurn)]
+        finally:
+            gc.enable()
 
     guests.run(scenario)
 
