@@ -248,7 +248,7 @@ class FairTurns:
 
     def _go_on(self) -> None:
         self._is_planned, self._begun = False, 0
-        while self._begun < self.limits.burst:
+        while self._queues and self._begun < self.limits.burst:
             key = self._next_key()
             if key is None:
                 return  # the end of a turn goes on, or the timer
@@ -261,7 +261,8 @@ class FairTurns:
                 waiter.set_result(_Outcome.BEGUN)
                 if not self._is_alone(key):
                     break
-        self._plan()
+        if self._queues:
+            self._plan()
 
     def _next_key(self) -> TurnKey | None:
         """Return the key whose turn is next; None if none can begin now."""
@@ -270,7 +271,7 @@ class FairTurns:
         if is_held:
             ready = [key for key in ready if key not in self._in_progress and len(self._queues[key]) == 1]
         if not ready:
-            if self._queues and self._held is None:
+            if self._held is None:
                 self._held = asyncio.get_running_loop().call_later(self.limits.hold_s, self._release)
             return None
         if not is_held and self._held is not None:
