@@ -16,7 +16,7 @@ from matchpod.core.secrets import is_secret_name
 from matchpod.service.access.failed_logins import REPORTS_PER_MINUTE
 from matchpod.service.access.organizations import CACHE_MS
 from matchpod.service.callbacks.dispatcher import MAX_PER_HOST
-from matchpod.service.common.fair_turns import MAX_WAIT_S, MAX_WAITING, OF_KEY, OF_KEY_SHARED
+from matchpod.service.common.fair_turns import CHANGES, MAX_WAIT_S, MAX_WAITING, OF_KEY, OF_KEY_SHARED
 from matchpod.service.ingest import budget
 from matchpod.service.ingest.budget import BURST_BYTES, BYTES_PER_S, MAX_AT_ONCE
 from matchpod.service.ingest.posts import MAX_BODY_BYTES, MAX_REPORT_BYTES, TOKEN_HEADER
@@ -80,8 +80,9 @@ def test_limits_on_the_page_are_those_of_the_code() -> None:
         f"served {METRICS_PER_S} times per second, to all clients together",
         f"the request waits up to {METRICS_WAIT_S:g} s, then 429",
         f"{OPS_PER_ADDRESS} connections per address, one request at a time; {PROBES_PER_ADDRESS} for probes",
-        f"{OF_KEY} requests in progress, {MAX_WAITING:,} that wait, in turns with others; {OF_KEY_SHARED} in progress "
-        f"with PostgreSQL | | 429; 503 after {MAX_WAIT_S:g} s of waiting",
+        f"{OF_KEY} requests that read in progress, {OF_KEY * CHANGES} that change something, {MAX_WAITING:,} of each that "
+        f"wait, in turns with others; {OF_KEY_SHARED} and {OF_KEY_SHARED * CHANGES} in progress with PostgreSQL | | 429; "
+        f"503 after {MAX_WAIT_S:g} s of waiting",
         f"{REPORTS_PER_MINUTE} entries about failed log-ins per minute",
         f"`{TOKEN_HEADER}`",
         f"`{KEY_FILE}`",

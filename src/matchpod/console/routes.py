@@ -50,7 +50,7 @@ from matchpod.web.http.asgi import Scope as HttpScope
 from matchpod.web.http.errors import error_headers
 from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
-from matchpod.web.request_turns import NO_KEY, OPERATORS
+from matchpod.web.request_turns import NO_KEY, OPERATORS, queue_of
 
 ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
@@ -201,7 +201,7 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     user = None if route.who is Who.ANYONE else await deps.sessions.find(deps.doors.read_cookie(call))
     if route.method == "POST":  # the form arrives before the turn
         await call.read_body(MAX_FORM_BYTES)
-    await call.take_turn(NO_KEY if user is None else user.org_id or OPERATORS)
+    await call.take_turn(NO_KEY if user is None else queue_of(user.org_id or OPERATORS, call.method))
     if route.query is not None:
         _check_query(call, route.query)
     if route.who is Who.ANYONE:

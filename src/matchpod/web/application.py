@@ -39,7 +39,7 @@ from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.openapi.docs import read_pages
 from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.query_strings import check_names
-from matchpod.web.request_turns import NO_KEY, RequestTurn
+from matchpod.web.request_turns import NO_KEY, RequestTurn, queue_of
 from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS
 from matchpod.web.server_reads import ServerReads
@@ -217,9 +217,9 @@ class Application:
     async def _fail(self, call: Call, error: MatchpodError, request_id: str) -> Response:
         """Return the response for an error: in a turn too, since wrong requests may be a flood."""
         try:
-            await call.take_turn(NO_KEY if call.principal is None else call.principal.org_id)
+            await call.take_turn(NO_KEY if call.principal is None else queue_of(call.principal.org_id, call.method))
         except MatchpodError as rejected:
-            error = rejected
+            return self._error(call.scope, rejected, request_id)
         return self._error(call.scope, _hide_internal_error(error, request_id), request_id)
 
     def _error(self, scope: Scope, error: MatchpodError, request_id: str) -> Response:
@@ -271,7 +271,7 @@ class Application:
             )
             if endpoint.body is not None:  # it arrives before the turn
                 await call.read_body(services.limits.max_body_bytes)
-            await call.take_turn(principal.org_id)
+            await call.take_turn(queue_of(principal.org_id, call.method))
         elif endpoint.tag is not Tag.CONSOLE:  # the console knows sessions
             await call.take_turn(NO_KEY)
         if call.scope.get("query_string"):

@@ -10,6 +10,7 @@ import msgspec
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.service.access.rate_limit import RequestPacer
+from matchpod.service.common.fair_turns import TurnKey
 from matchpod.service.common.principals import Principal, Role
 from matchpod.service.common.principals import Scope as AccessScope
 from matchpod.service.common.prometheus import RenderedMetrics
@@ -54,7 +55,7 @@ class Call(msgspec.Struct, kw_only=True):
     """The turn of the request; None if it waits for none."""
     _body: bytes | None = None
 
-    async def take_turn(self, key: str) -> None:
+    async def take_turn(self, key: TurnKey) -> None:
         """Wait for the turn of the request, in the queue of this key."""
         if self.turn is not None:
             await self.turn.begin(key)
@@ -64,6 +65,12 @@ class Call(msgspec.Struct, kw_only=True):
         if self._body is None:
             self._body = await read_body(self.scope, self.receive, limit)
         return self._body
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        method: str = self.scope["method"]
+        return method
 
     @property
     def caller(self) -> Principal:

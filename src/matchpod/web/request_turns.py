@@ -11,17 +11,29 @@ from functools import partial
 from typing import Final
 
 from matchpod.core.errors import RateLimitError, UnavailableError
-from matchpod.service.common.fair_turns import FairTurns, NotWantedError, QueueFullError, WaitedTooLongError
+from matchpod.service.common.fair_turns import (
+    FairTurns,
+    NotWantedError,
+    QueueFullError,
+    TurnKey,
+    WaitedTooLongError,
+    changes_of,
+)
 from matchpod.service.common.prometheus import Gauge
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.responses import CONNECTION, StreamConnection
 
-NO_KEY: Final = "no key"
+NO_KEY: Final = TurnKey("no key")
 """The queue of all requests without a key."""
 OPERATORS: Final = "operators"
-"""The queue of operators in the console, who belong to no organization."""
+"""The owner of the requests of operators in the console, who belong to no organization."""
 RETRY_AFTER_S: Final = 1
+
+
+def queue_of(owner: str, method: str) -> TurnKey:
+    """Return the queue of the requests with this method."""
+    return TurnKey(owner) if method in ("GET", "HEAD") else changes_of(owner)
 
 
 class RequestTurn:
@@ -34,10 +46,10 @@ class RequestTurn:
         self._turns = turns
         self._scope = scope
         self._waiting = waiting
-        self._key: str | None = None
+        self._key: TurnKey | None = None
         self._is_held = self._is_over = False
 
-    async def begin(self, key: str) -> None:
+    async def begin(self, key: TurnKey) -> None:
         """Wait until the turn begins, unless it has begun before or is over.
 
         RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client has gone.
@@ -61,14 +73,14 @@ class RequestTurn:
         while (part := await self._turns.run(key, partial(anext, parts, None))) is not None:
             yield part
 
-    async def _wait(self, key: str) -> None:
+    async def _wait(self, key: TurnKey) -> None:
         connection: StreamConnection | None = (self._scope.get("extensions") or {}).get(CONNECTION)
         self._waiting.add(1)
         try:
             await self._turns.wait(key, watch_loss=None if connection is None else connection.watch_loss)
         except QueueFullError as exc:
             self._is_over = True
-            if key in (NO_KEY, OPERATORS):
+            if key.owner in (NO_KEY.owner, OPERATORS):
                 text = "Too many requests without a key wait for an answer. Retry later."
                 raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
             text = f"This organization has {self._turns.limits.waiting:,} requests waiting, its limit. Retry later."

@@ -10,7 +10,8 @@ import pytest
 
 from matchpod.console.routes import LOGIN, ROUTES
 from matchpod.console.visit import Who
-from matchpod.web.request_turns import NO_KEY, OPERATORS
+from matchpod.service.common.fair_turns import TurnKey
+from matchpod.web.request_turns import NO_KEY, OPERATORS, queue_of
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, ConsoleSite
 from tests.contract.console.test_routes import address
@@ -23,13 +24,13 @@ PAGE = "/console/regions"
 
 
 @asynccontextmanager
-async def held(site: ConsoleSite, *keys: str) -> AsyncIterator[None]:
+async def held(site: ConsoleSite, *keys: TurnKey) -> AsyncIterator[None]:
     """Hold all places of these queues until the end of the block."""
-    turns, taken = site.service.streams.fair_turns, list[str]()
+    turns, taken = site.service.streams.fair_turns, list[TurnKey]()
     try:
         async with asyncio.timeout(TIMEOUT_S):
             for key in keys:
-                for _ in range(turns.limits.of_key):
+                for _ in range(turns.limits.of_key * key.parallel):
                     while not turns.begin(key):
                         await asyncio.sleep(0.001)  # a second turn of the same key may have to wait, too
                     taken.append(key)
@@ -46,7 +47,7 @@ async def until_waiting(site: ConsoleSite, count: int) -> None:
 
 
 async def test_people_wait_for_the_turn_of_their_organization(site: ConsoleSite) -> None:
-    async with held(site, site.org_ids["ours"]):
+    async with held(site, TurnKey(site.org_ids["ours"])):
         waiting = [asyncio.ensure_future(site.request("GET", PAGE, who=who)) for who in (OWNER, MEMBER)]
         await until_waiting(site, 2)
         assert (await site.request("GET", PAGE, who=STRANGER)).status_code == 200
@@ -57,7 +58,8 @@ async def test_people_wait_for_the_turn_of_their_organization(site: ConsoleSite)
 
 async def test_every_page_waits_for_a_turn(site: ConsoleSite) -> None:
     for route in ROUTES:
-        async with held(site, site.org_ids["ours"], OPERATORS, NO_KEY):
+        owners = (site.org_ids["ours"], OPERATORS)
+        async with held(site, NO_KEY, *(queue_of(owner, route.method) for owner in owners)):
             who = None if route.who is Who.ANYONE else OPERATOR if route.who is Who.OPERATOR else OWNER
             form: dict[str, str] | None = {} if route.method == "POST" else None
             path = address(route).replace("/login/0", "/login/x")

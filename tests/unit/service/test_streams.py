@@ -15,6 +15,7 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
+from matchpod.service.common.fair_turns import streams_of
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.recorder import Recorder
@@ -22,7 +23,7 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.streams.channels import PAGE, RING, MapChannel, StreamItem, type_of
 from matchpod.service.streams.map_streams import Reader, Streams
-from matchpod.service.streams.readers import WOKEN_AT_ONCE, PollPace, turn_of
+from matchpod.service.streams.readers import WOKEN_AT_ONCE, PollPace
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate
@@ -449,7 +450,7 @@ async def test_missed_items_are_read_in_turns_of_the_organizations(world: World)
     await world.store(1, 3, number=2)
     turns = world.streams.fair_turns
     for _ in range(turns.limits.of_key):
-        while not turns.begin(turn_of("org_1")):
+        while not turns.begin(streams_of("org_1")):
             await asyncio.sleep(0)
     reader = await world.open()
     waiting = asyncio.create_task(reader.next(TIMEOUT_S))
@@ -457,7 +458,7 @@ async def test_missed_items_are_read_in_turns_of_the_organizations(world: World)
     assert other is not None
     assert ids(await other.next(TIMEOUT_S)) == ["1", "2", "3"]
     assert not waiting.done()
-    turns.end(turn_of("org_1"))
+    turns.end(streams_of("org_1"))
     assert ids(await waiting) == ["1", "2", "3"]
 
 

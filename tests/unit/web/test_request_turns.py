@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx
 import msgspec
 import pytest
 
-from matchpod.service.common.fair_turns import FairTurns, TurnLimits
+from matchpod.service.common.fair_turns import FairTurns, TurnKey, TurnLimits, changes_of
 from matchpod.service.common.metrics import HttpMetrics
 from matchpod.service.common.principals import Role, Scope
 from matchpod.service.common.prometheus import Registry
 from matchpod.web import create_web
+from matchpod.web.endpoint import Call
 from matchpod.web.request_turns import NO_KEY, RequestTurn
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, Site, check_error
@@ -35,19 +37,20 @@ class Guests:
         self.metrics = Registry()
         services = msgspec.structs.replace(site.services, fair_turns=self.turns, metrics=self.metrics)
         self.app = create_web(services, random_bytes=site.random_bytes)
-        self.ours = site.run(self._organization())
+        self.ours = TurnKey(site.run(self._organization()))
+        self.our_changes = changes_of(self.ours.owner)
 
     async def _organization(self) -> str:
         return (await self.site.services.access.authenticate(f"Bearer {self.site.key}")).org_id
 
-    async def hold(self, key: str) -> None:
+    async def hold(self, key: TurnKey) -> None:
         """Take all places of a key."""
-        for _ in range(self.turns.limits.of_key):
+        for _ in range(self.turns.limits.of_key * key.parallel):
             while not self.turns.begin(key):
                 await asyncio.sleep(0)
 
-    def release(self, key: str) -> None:
-        for _ in range(self.turns.limits.of_key):
+    def release(self, key: TurnKey) -> None:
+        for _ in range(self.turns.limits.of_key * key.parallel):
             self.turns.end(key)
 
     def send(
@@ -142,6 +145,7 @@ def test_wrong_requests_wait_in_the_queue_of_their_organization(site: Site) -> N
 
     async def scenario() -> None:
         await guests.hold(guests.ours)
+        await guests.hold(guests.our_changes)
         waiting = [
             guests.send("GET", "/api/v1/servers?pageSise=2", site.key),
             guests.send("POST", "/api/v1/matches", site.key, content=b"{}"),
@@ -150,7 +154,28 @@ def test_wrong_requests_wait_in_the_queue_of_their_organization(site: Site) -> N
         ]
         await guests.until_waiting(len(waiting))
         guests.release(guests.ours)
+        guests.release(guests.our_changes)
         assert [(await one).status_code for one in waiting] == [400, 400, 403, 404]
+
+    guests.run(scenario)
+
+
+def test_changes_do_not_wait_behind_reads_of_the_same_organization(site: Site) -> None:
+    guests = Guests(site)
+
+    async def scenario() -> None:
+        await guests.hold(guests.ours)
+        waiting = guests.send("GET", "/api/v1/servers", site.key)
+        await guests.until_waiting(1)
+        created = await guests.send("POST", "/api/v1/matches", site.key, content=msgspec.json.encode(BODY))
+        assert created.status_code == 201
+        await guests.hold(guests.our_changes)
+        guests.release(guests.ours)
+        assert (await waiting).status_code == 200
+        waiting = guests.send("POST", "/api/v1/matches", site.key, content=b"{}")
+        await guests.until_waiting(1)
+        guests.release(guests.our_changes)
+        assert (await waiting).status_code == 400
 
     guests.run(scenario)
 
@@ -217,10 +242,10 @@ def test_body_arrives_before_the_turn_so_that_slow_clients_hold_none(site: Site)
         slow = [asyncio.ensure_future(guests.app(scope, receive, send))]  # type: ignore[arg-type]
         while len(parts) == 2:
             await asyncio.sleep(0)
-        await guests.hold(guests.ours)  # none of its places is taken
+        await guests.hold(guests.our_changes)  # none of its places is taken
         rest.set()
         await guests.until_waiting(1)
-        guests.release(guests.ours)
+        guests.release(guests.our_changes)
         await slow[0]
         assert sent[0]["status"] == 201
 
@@ -236,15 +261,15 @@ def test_parts_of_a_response_are_made_in_turns_too(site: Site) -> None:
 
     async def scenario() -> None:
         turn = RequestTurn(guests.turns, {}, HttpMetrics(Registry()).waiting)
-        await turn.begin("ours")
+        await turn.begin(guests.ours)
         turn.end()
         made = turn.parts(parts())
         await asyncio.sleep(0)
         assert await anext(made) == b"0"
-        await guests.hold("ours")
+        await guests.hold(guests.ours)
         waiting = asyncio.ensure_future(anext(made))
         await guests.until_waiting(1)
-        guests.release("ours")
+        guests.release(guests.ours)
         assert await waiting == b"1"
         assert [part async for part in made] == [b"2"]
 
@@ -296,6 +321,39 @@ def test_request_that_waits_too_long_is_unavailable_and_leaves_the_queue(site: S
         assert "has waited 0 s for its turn" in str(body["message"])
         assert int(late.headers["retry-after"]) >= 1
         assert not guests.turns.waiting
+
+    guests.run(scenario)
+
+
+def test_requests_that_wait_or_are_rejected_leave_no_garbage(site: Site) -> None:
+    """Garbage is collected every few minutes only: what a flood leaves behind must be freed at once."""
+    guests = Guests(site, TurnLimits(waiting=1, wait_s=3600.0, full_s=0.0))
+
+    async def exchange(path: str) -> None:
+        async def receive() -> Mapping[str, object]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Mapping[str, object]) -> None:
+            pass
+
+        scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "headers": []}
+        await guests.app(scope, receive, send)  # type: ignore[arg-type]
+
+    async def scenario() -> None:
+        await exchange("/no/such/path")
+        gc.collect()
+        gc.disable()
+        try:
+            await guests.hold(NO_KEY)
+            waiting = asyncio.ensure_future(exchange("/no/such/path"))
+            await guests.until_waiting(1)
+            for path in ("/no/such/path", "/api/v1/regions"):
+                await exchange(path)  # rejected: the queue is full
+            guests.release(NO_KEY)
+            await waiting
+            assert not [one for one in gc.get_objects() if isinstance(one, Call | RequestTurn)]
+        finally:
+            gc.enable()
 
     guests.run(scenario)
 

@@ -1,9 +1,9 @@
-"""Let work take fair turns: a queue per key, such as an organization, and a bounded number in progress.
+"""Let work take fair turns: a queue per key, such as the reads of an organization, and a bounded number in progress.
 
 The event loop does one thing at a time: what is more than the share of a key waits here, and not in the loop's queue.
-At most one turn begins per iteration of the loop: what never waits, such as log posts, goes on in between. Of the keys
-with waiting work, the one whose last turn was longest ago is next. The latency of others matters more than throughput:
-a key has fewer turns in progress while there are others, and one with a queue is held back a moment for one without.
+Few turns begin per iteration of the loop: what never waits, such as log posts, goes on in between. Of the keys with
+waiting work, the one whose last turn was longest ago is next. The latency of others matters more than throughput: while
+there are others, fewer turns begin and are in progress, and a key with a queue is held back a moment for one without.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,12 +23,17 @@ OF_KEY: Final = 2
 threads that read, of which others need one."""
 OF_KEY_SHARED: Final = 4
 """The same with a database on the network: some of them wait for its answers."""
-NEAR_S: Final = 1.0
-"""A key is alone if no other one had a turn for this long. Otherwise it has half as many in progress, which is what the
-next turn of another one has to wait for."""
+NEAR_S: Final = 10.0
+"""An owner is alone if no other one had a turn for this long. Otherwise its keys have half as many in progress, and one
+turn begins per iteration of the loop: the next turn of another one has to wait for them."""
+BURST: Final = 8
+"""Turns of an owner who is alone that begin per iteration of the loop: what they write is then committed together."""
 SLOW_S: Final = 0.02
 """After this time, work in progress counts no longer for that: it waits for the database more than it computes."""
-AT_ONCE: Final = 16
+CHANGES: Final = 8
+"""This many times as many turns may be in progress if they change something: they mostly wait for a commit, and those
+that wait together share it."""
+AT_ONCE: Final = 64
 """Turns of all keys in progress."""
 MAX_WAITING: Final = 1_000
 """Work of one key that waits, each with its request in memory; a burst of that size is done within a second or two."""
@@ -46,11 +51,30 @@ WatchLoss = Callable[[Callable[[], None] | None], None]
 """Gets a function to call if the result is no longer wanted; None at the end of the wait."""
 
 
+class TurnKey(NamedTuple):
+    """What has a queue: one kind of work of an owner; `parallel` times as many turns as usual may be in progress."""
+
+    owner: str
+    kind: str = ""
+    parallel: int = 1
+
+
+def changes_of(owner: str) -> TurnKey:
+    """Return the queue of requests that change something: they do not wait behind those that read."""
+    return TurnKey(owner, "changes", CHANGES)
+
+
+def streams_of(owner: str) -> TurnKey:
+    """Return the queue of streams that have to read what they have missed."""
+    return TurnKey(owner, "streams")
+
+
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many turns are in progress, and how many may wait for how long."""
 
     of_key: int = OF_KEY
     near_s: float = NEAR_S
+    burst: int = BURST
     slow_s: float = SLOW_S
     at_once: int = AT_ONCE
     waiting: int = MAX_WAITING
@@ -90,20 +114,20 @@ class FairTurns:
 
     def __init__(self, limits: TurnLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self._in_progress: dict[Hashable, int] = {}
+        self._in_progress: dict[TurnKey, int] = {}
         self._total = 0
-        self._queues: dict[Hashable, OrderedDict[_Waiter, None]] = {}
+        self._queues: dict[TurnKey, OrderedDict[_Waiter, None]] = {}
         """Those that wait, by key; no queue is empty."""
-        self._served: dict[Hashable, int] = {}
+        self._served: dict[TurnKey, int] = {}
         """The number of the last turn of each key, since nothing was in progress."""
         self._turns = 0
-        self._begun_s: dict[Hashable, float] = {}
+        self._begun_s: dict[TurnKey, float] = {}
         """When the last turn of each key in progress began."""
-        self._last_key: Hashable = None
+        self._last_owner = ""
         self._last_s = self._alone_from_s = -math.inf
-        """When the last turn of all began, and when its key counts as alone unless another one has a turn before."""
-        self._has_begun = False
-        """True if a turn has begun in this iteration of the loop."""
+        """When the last turn of all began, and when its owner counts as alone unless another one has a turn before."""
+        self._begun = 0
+        """How many turns have begun in this iteration of the loop."""
         self._is_planned = False
         self._held: asyncio.TimerHandle | None = None
         """Ends the time in which those that wait are held back."""
@@ -115,14 +139,16 @@ class FairTurns:
         """How many wait for their turn."""
         return sum(map(len, self._queues.values()))
 
-    def begin(self, key: Hashable) -> bool:
+    def begin(self, key: TurnKey) -> bool:
         """Begin a turn now; False if it has to wait. Each turn must be ended."""
-        if self._has_begun or key in self._queues or not self._has_room(key):
+        if key in self._queues or not self._has_room(key):
+            return False
+        if self._begun and (self._begun >= self.limits.burst or not self._is_alone(key)):
             return False
         self._hold_place(key)
         return True
 
-    async def wait(self, key: Hashable, *, watch_loss: WatchLoss | None = None, is_limited: bool = True) -> None:
+    async def wait(self, key: TurnKey, *, watch_loss: WatchLoss | None = None, is_limited: bool = True) -> None:
         """Wait for a turn to begin, after those of the same key that wait already.
 
         Without `is_limited`, however many wait, and for however long.
@@ -158,7 +184,7 @@ class FairTurns:
         if outcome is _Outcome.GONE:
             raise NotWantedError
 
-    async def run(self, key: Hashable, work: Callable[[], Awaitable[_T]]) -> _T:
+    async def run(self, key: TurnKey, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do some work in a turn, for which it waits as long as it takes; return its result."""
         if not self.begin(key):
             await self.wait(key, is_limited=False)
@@ -167,7 +193,7 @@ class FairTurns:
         finally:
             self.end(key)
 
-    def end(self, key: Hashable) -> None:
+    def end(self, key: TurnKey) -> None:
         """End a turn of this key."""
         self._total -= 1
         left = self._in_progress[key] - 1
@@ -180,30 +206,34 @@ class FairTurns:
         elif not self._total:
             self._served.clear()
 
-    def _has_room(self, key: Hashable) -> bool:
+    def _has_room(self, key: TurnKey) -> bool:
         held, limits = self._in_progress.get(key, 0), self.limits
-        if self._total >= limits.at_once or held >= limits.of_key:
+        most = limits.of_key * key.parallel
+        if self._total >= limits.at_once or held >= most:
             return False
-        if held < max(1, limits.of_key // 2):
+        if held < max(1, most // 2):
             return True
-        now_s = time.monotonic()
-        is_alone = now_s >= (self._alone_from_s if key == self._last_key else self._last_s + limits.near_s)
-        return is_alone or now_s >= self._begun_s[key] + limits.slow_s
+        return self._is_alone(key) or time.monotonic() >= self._begun_s[key] + limits.slow_s
 
-    def _hold_place(self, key: Hashable) -> None:
+    def _is_alone(self, key: TurnKey) -> bool:
+        if key.owner == self._last_owner:
+            return time.monotonic() >= self._alone_from_s
+        return time.monotonic() >= self._last_s + self.limits.near_s
+
+    def _hold_place(self, key: TurnKey) -> None:
         now_s = time.monotonic()
-        if key != self._last_key and now_s < self._last_s + self.limits.near_s:
+        if key.owner != self._last_owner and now_s < self._last_s + self.limits.near_s:
             self._alone_from_s = now_s + self.limits.near_s
-        self._last_key, self._last_s = key, now_s
+        self._last_owner, self._last_s = key.owner, now_s
         self._total += 1
         self._in_progress[key] = self._in_progress.get(key, 0) + 1
         self._begun_s[key] = now_s
-        self._has_begun = True
+        self._begun += 1
         self._turns += 1
         self._served[key] = self._turns
         self._plan()
 
-    def _leave(self, key: Hashable, waiter: _Waiter) -> None:
+    def _leave(self, key: TurnKey, waiter: _Waiter) -> None:
         queue = self._queues.get(key)
         if queue is not None and waiter in queue:
             del queue[waiter]
@@ -217,9 +247,25 @@ class FairTurns:
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        self._is_planned = self._has_begun = False
-        if not self._queues:
-            return
+        self._is_planned, self._begun = False, 0
+        while self._queues and self._begun < self.limits.burst:
+            key = self._next_key()
+            if key is None:
+                return  # the end of a turn goes on, or the timer
+            queue = self._queues[key]
+            waiter, _ = queue.popitem(last=False)
+            if not queue:
+                del self._queues[key]
+            if not waiter.done():
+                self._hold_place(key)
+                waiter.set_result(_Outcome.BEGUN)
+                if not self._is_alone(key):
+                    break
+        if self._queues:
+            self._plan()
+
+    def _next_key(self) -> TurnKey | None:
+        """Return the key whose turn is next; None if none can begin now."""
         ready = [key for key in self._queues if self._has_room(key)]
         is_held = not self._is_due and any(key not in self._queues for key in self._in_progress)
         if is_held:
@@ -227,19 +273,12 @@ class FairTurns:
         if not ready:
             if self._held is None:
                 self._held = asyncio.get_running_loop().call_later(self.limits.hold_s, self._release)
-            return
+            return None
         if not is_held and self._held is not None:
             self._held.cancel()
             self._held = None
         self._is_due = False
-        key = min(ready, key=lambda one: self._served.get(one, 0))
-        waiter, _ = self._queues[key].popitem(last=False)
-        if not waiter.done():
-            self._hold_place(key)
-            waiter.set_result(_Outcome.BEGUN)
-        if not self._queues[key]:
-            del self._queues[key]
-        self._plan()
+        return min(ready, key=lambda one: self._served.get(one, 0))
 
     def _release(self) -> None:
         self._held, self._is_due = None, True

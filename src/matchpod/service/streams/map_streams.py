@@ -16,7 +16,7 @@ from functools import partial
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.fair_turns import FairTurns
+from matchpod.service.common.fair_turns import FairTurns, streams_of
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.channels import PAGE, Channel, MapChannel, ReadAfter, StreamItem
@@ -27,7 +27,6 @@ from matchpod.service.streams.readers import (
     OpenReaders,
     PollPace,
     StreamReader,
-    turn_of,
 )
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
@@ -108,7 +107,7 @@ class Reader(StreamReader):
         seq, newest = position.seq, position.channel.newest
         try:
             read = partial(map_events.read_after, self._db, position.channel.map_id, seq, limit=PAGE)
-            stored = await self._streams.fair_turns.run(turn_of(self.org_id), read)
+            stored = await self._streams.fair_turns.run(streams_of(self.org_id), read)
         except DatabaseUnavailableError:
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()

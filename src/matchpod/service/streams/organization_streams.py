@@ -15,11 +15,11 @@ from typing import Final
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.fair_turns import FairTurns
+from matchpod.service.common.fair_turns import FairTurns, streams_of
 from matchpod.service.common.metrics import Metrics
 from matchpod.service.streams import organization_events as events
 from matchpod.service.streams.channels import PAGE, Channel, StreamItem
-from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader, turn_of
+from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000
@@ -77,7 +77,7 @@ class OrganizationReader(StreamReader):
         if items is None:
             try:
                 read = partial(organization_events.read_after, self._db, self.org_id, after, limit=PAGE)
-                stored = await self._streams.fair_turns.run(turn_of(self.org_id), read)
+                stored = await self._streams.fair_turns.run(streams_of(self.org_id), read)
             except DatabaseUnavailableError:
                 stored = []
             items = [StreamItem(seq, line) for seq, line in stored]

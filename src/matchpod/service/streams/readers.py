@@ -47,11 +47,6 @@ class PollPace(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_PACE: Final = PollPace()
 
 
-def turn_of(org_id: str) -> str:
-    """Return the queue in which the streams of an organization wait to read: its requests do not wait behind them."""
-    return f"streams of {org_id}"
-
-
 class StreamReader:
     """One open stream. Must be closed by the code that opened it."""
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -15,8 +16,10 @@ from matchpod.service.common.fair_turns import (
     FairTurns,
     NotWantedError,
     QueueFullError,
+    TurnKey,
     TurnLimits,
     WaitedTooLongError,
+    changes_of,
 )
 from tests import effort
 
@@ -30,17 +33,27 @@ async def iterations(count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
+class TurnsOf(FairTurns):
+    """Turns of keys that have only an owner, named by it."""
+
+    def start(self, owner: str) -> bool:
+        return self.begin(TurnKey(owner))
+
+    def finish(self, owner: str) -> None:
+        self.end(TurnKey(owner))
+
+
 class Party:
     """Work of several keys, in the order in which its turns began."""
 
     def __init__(self, limits: TurnLimits = PATIENT) -> None:
-        self.turns = FairTurns(limits)
+        self.turns = TurnsOf(limits)
         self.begun: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
 
     async def work(self, key: str) -> None:
-        if not self.turns.begin(key):
-            await self.turns.wait(key)
+        if not self.turns.start(key):
+            await self.turns.wait(TurnKey(key))
         self.begun.append(key)
 
     def add(self, key: str, count: int = 1) -> Sequence[asyncio.Task[None]]:
@@ -73,26 +86,39 @@ def run(scenario: Callable[[Party], Awaitable[None]], limits: TurnLimits = PATIE
 
 def test_turn_begins_at_once_if_nothing_is_in_progress() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
-        party.turns.end("a")
+        assert party.turns.start("a")
+        party.turns.finish("a")
         await iterations()
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         assert not party.turns.waiting
 
     run(scenario)
 
 
-def test_one_turn_begins_per_iteration_of_the_event_loop() -> None:
+def test_one_turn_begins_per_iteration_of_the_event_loop_while_there_are_others() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
-        assert not party.turns.begin("b")
+        assert party.turns.start("a")
+        assert not party.turns.start("b")
         party.add("b")
         party.add("c")
         await iterations(2)
         assert len(party.begun) <= 1
         assert await party.settle() == ["b", "c"]
 
-    run(scenario)
+    run(scenario, TurnLimits(near_s=FOREVER_S, wait_s=FOREVER_S, hold_s=0.0))
+
+
+def test_more_turns_begin_per_iteration_if_their_owner_is_alone() -> None:
+    async def scenario(party: Party) -> None:
+        assert [party.turns.start("a") for _ in range(5)] == [True, True, True, False, False]
+        party.add("a", 20)
+        counts = [0]
+        while counts[-1] < 20:
+            await iterations()
+            counts.append(len(party.begun))
+        assert max(after - before for before, after in pairwise(counts)) == 3
+
+    run(scenario, TurnLimits(of_key=40, burst=3, near_s=FOREVER_S, wait_s=FOREVER_S))
 
 
 def test_key_has_a_bounded_number_in_progress_and_others_are_not_held_up() -> None:
@@ -101,8 +127,8 @@ def test_key_has_a_bounded_number_in_progress_and_others_are_not_held_up() -> No
         assert await party.settle() == ["flood"] * PATIENT.of_key
         party.add("other")
         assert await party.settle() == ["other"]
-        party.turns.end("flood")
-        party.turns.end("other")
+        party.turns.finish("flood")
+        party.turns.finish("other")
         assert await party.settle() == ["flood"]
         assert party.turns.waiting == 10 - PATIENT.of_key - 1
 
@@ -111,12 +137,12 @@ def test_key_has_a_bounded_number_in_progress_and_others_are_not_held_up() -> No
 
 def test_key_has_fewer_in_progress_while_there_are_others() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("other")
-        party.turns.end("other")
+        assert party.turns.start("other")
+        party.turns.finish("other")
         party.add("flood", 10)
         assert await party.settle() == ["flood"] * 2
         for _ in range(2):
-            party.turns.end("flood")
+            party.turns.finish("flood")
             assert await party.settle() == ["flood"]
 
     run(scenario, TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=FOREVER_S, wait_s=FOREVER_S))
@@ -124,8 +150,8 @@ def test_key_has_fewer_in_progress_while_there_are_others() -> None:
 
 def test_slow_work_does_not_keep_that_of_the_same_key_from_beginning() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("other")
-        party.turns.end("other")
+        assert party.turns.start("other")
+        party.turns.finish("other")
         party.add("flood", 10)
         async with asyncio.timeout(60):
             while len(party.begun) < 4:
@@ -140,7 +166,7 @@ def test_all_keys_together_have_a_bounded_number_in_progress() -> None:
         for key in "abcdef":
             party.add(key)
         assert await party.settle() == ["a", "b", "c"]
-        party.turns.end("b")
+        party.turns.finish("b")
         assert await party.settle() == ["d"]
 
     run(scenario, TurnLimits(at_once=3, wait_s=FOREVER_S, hold_s=0.0))
@@ -148,7 +174,7 @@ def test_all_keys_together_have_a_bounded_number_in_progress() -> None:
 
 def test_keys_take_turns_and_each_keeps_its_order() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("busy")
+        assert party.turns.start("busy")
         party.add("a", 3)
         await iterations()
         party.add("b", 2)
@@ -157,7 +183,7 @@ def test_keys_take_turns_and_each_keeps_its_order() -> None:
         begun = []
         current = "busy"
         for _ in range(6):
-            party.turns.end(current)
+            party.turns.finish(current)
             (current,) = await party.settle()
             begun.append(current)
         assert begun == ["a", "b", "c", "a", "b", "a"]
@@ -172,9 +198,9 @@ def test_key_that_had_no_turn_lately_comes_before_a_flood() -> None:
         for _ in range(3):
             party.add("other")
             await iterations(3)
-            party.turns.end("flood")
+            party.turns.finish("flood")
             assert await party.settle() == ["other"]
-            party.turns.end("other")
+            party.turns.finish("other")
             assert await party.settle() == ["flood"]
 
     run(scenario, TurnLimits(at_once=1, wait_s=FOREVER_S))
@@ -186,9 +212,9 @@ def test_what_waits_is_held_back_while_a_key_without_waiting_work_has_its_turn()
         assert await party.settle() == ["flood", "flood"]
         party.add("other")
         assert await party.settle() == ["other"]
-        party.turns.end("flood")
+        party.turns.finish("flood")
         assert await party.settle() == []
-        party.turns.end("other")
+        party.turns.finish("other")
         assert await party.settle() == ["flood"]
 
     run(scenario, TurnLimits(near_s=0.0, wait_s=FOREVER_S, hold_s=FOREVER_S))
@@ -196,7 +222,7 @@ def test_what_waits_is_held_back_while_a_key_without_waiting_work_has_its_turn()
 
 def test_single_work_of_a_key_is_not_held_back_for_that_of_another() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         party.add("b")
         assert await party.settle() == ["b"]
         party.add("c")
@@ -209,13 +235,14 @@ def test_what_is_held_back_begins_after_a_while() -> None:
     async def scenario(party: Party) -> None:
         party.add("flood", 10)
         party.add("other")
-        assert (await party.settle())[:2] == ["flood", "other"]
-        party.turns.end("flood")
+        assert await party.settle() == ["flood", "flood", "other"]
+        party.turns.finish("flood")
+        party.begun.clear()
         async with asyncio.timeout(60):
             while "flood" not in party.begun:
                 await iterations()
 
-    run(scenario, TurnLimits(wait_s=FOREVER_S, hold_s=0.001))
+    run(scenario, TurnLimits(near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S, hold_s=0.001))
 
 
 # --- those that no longer wait ------------------------------------------------------------------------------------
@@ -234,33 +261,33 @@ def test_cancelled_wait_frees_its_place_in_the_queue() -> None:
         second.cancel()
         await iterations(2)
         assert party.turns.waiting == 0
-        party.turns.end("a")
+        party.turns.finish("a")
         await iterations()
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
 
     run(scenario)
 
 
 def test_turn_that_begins_for_a_cancelled_task_ends() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         (waiting,) = party.add("a")
         await iterations(2)
-        party.turns.end("a")
+        party.turns.finish("a")
         await iterations()  # the turn of the other begins, and its task would run in the next iteration
         waiting.cancel()
         await iterations(2)
         assert party.begun == []
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
 
     run(scenario, TurnLimits(of_key=1, wait_s=FOREVER_S))
 
 
 def test_wait_ends_if_the_one_who_waits_has_gone() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         watched: list[Callable[[], None] | None] = []
-        waiting = asyncio.ensure_future(party.turns.wait("a", watch_loss=watched.append))
+        waiting = asyncio.ensure_future(party.turns.wait(TurnKey("a"), watch_loss=watched.append))
         await iterations(2)
         assert watched[0] is not None
         watched[0]()
@@ -268,22 +295,22 @@ def test_wait_ends_if_the_one_who_waits_has_gone() -> None:
             await waiting
         assert watched[1:] == [None]
         assert not party.turns.waiting
-        party.turns.end("a")
+        party.turns.finish("a")
         await iterations()
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
 
     run(scenario, TurnLimits(of_key=1, wait_s=FOREVER_S))
 
 
 def test_wait_has_a_time_limit() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         with pytest.raises(WaitedTooLongError):
-            await party.turns.wait("a")
+            await party.turns.wait(TurnKey("a"))
         assert not party.turns.waiting
-        unlimited = asyncio.ensure_future(party.turns.wait("a", is_limited=False))
+        unlimited = asyncio.ensure_future(party.turns.wait(TurnKey("a"), is_limited=False))
         await iterations(5)
-        party.turns.end("a")
+        party.turns.finish("a")
         await unlimited
 
     run(scenario, TurnLimits(of_key=1, wait_s=0.0))
@@ -291,11 +318,11 @@ def test_wait_has_a_time_limit() -> None:
 
 def test_queue_of_a_key_is_bounded_and_those_of_others_are_not_affected() -> None:
     async def scenario(party: Party) -> None:
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
         party.add("a", 3)
         await iterations(2)
         with pytest.raises(QueueFullError):
-            await party.turns.wait("a")
+            await party.turns.wait(TurnKey("a"))
         assert party.turns.waiting == 3
         party.add("b")
         assert await party.settle() == ["b"]
@@ -306,14 +333,14 @@ def test_queue_of_a_key_is_bounded_and_those_of_others_are_not_affected() -> Non
 def test_work_runs_in_a_turn_that_ends_even_if_it_fails() -> None:
     async def scenario(party: Party) -> None:
         async def fail() -> None:
-            assert not party.turns.begin("a")
+            assert not party.turns.start("a")
             raise LookupError
 
         for _ in range(3):
             with pytest.raises(LookupError):
-                await party.turns.run("a", fail)
+                await party.turns.run(TurnKey("a"), fail)
         await iterations()
-        assert party.turns.begin("a")
+        assert party.turns.start("a")
 
     run(scenario, TurnLimits(of_key=1))
 
@@ -322,11 +349,11 @@ def test_work_runs_in_a_turn_that_ends_even_if_it_fails() -> None:
 @effort.examples(60)
 def test_bounds_hold_and_all_work_is_done(steps: list[tuple[str, int, bool]]) -> None:
     limits = TurnLimits(of_key=2, at_once=3, wait_s=FOREVER_S, hold_s=0.0)
-    turns, in_progress, done = FairTurns(limits), Counter[str](), Counter[str]()
+    turns, in_progress, done = TurnsOf(limits), Counter[str](), Counter[str]()
 
     async def work(key: str, length: int) -> None:
-        if not turns.begin(key):
-            await turns.wait(key)
+        if not turns.start(key):
+            await turns.wait(TurnKey(key))
         in_progress[key] += 1
         assert in_progress[key] <= limits.of_key
         assert in_progress.total() <= limits.at_once
@@ -334,7 +361,7 @@ def test_bounds_hold_and_all_work_is_done(steps: list[tuple[str, int, bool]]) ->
             await iterations(length)
         finally:
             in_progress[key] -= 1
-            turns.end(key)
+            turns.finish(key)
         done[key] += 1
 
     async def main() -> None:
@@ -354,6 +381,17 @@ def test_bounds_hold_and_all_work_is_done(steps: list[tuple[str, int, bool]]) ->
         assert not turns.waiting
         assert not in_progress.total()
         await iterations()
-        assert turns.begin("a")
+        assert turns.start("a")
 
     asyncio.run(main())
+
+
+def test_more_changes_are_in_progress_because_they_share_a_commit() -> None:
+    async def scenario(party: Party) -> None:
+        begun = 0
+        while party.turns.begin(changes_of("a")):
+            begun += 1
+            await iterations()
+        assert begun == changes_of("a").parallel * PATIENT.of_key
+
+    run(scenario)

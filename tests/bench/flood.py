@@ -1,0 +1,323 @@
+"""Measure what a flood of one organization costs others, and a flood of the metrics the probes. Part of `make bench`.
+
+One organization floods the service from a process of its own: 64 connections of lists, 64 connections of bodies with
+480 faults, or 900 streams of a match that is played 30 times as fast. Meanwhile another organization sends requests one
+after the other. Then 36 connections send `/metrics` without end, without waiting for answers, to the port for probes
+and metrics, while probes ask there. The service has one core, everything else another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import uvloop
+
+if __name__ == "__main__":
+    # Run as a script: make `tests` importable from the checkout.
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from tests.bench.checkouts import Checkout, Machine, add_argument, checkouts, percentile
+from tests.bench.http_load import Load, run_load, send_request
+from tests.bench.pinned_process import cores
+from tests.bench.stream_matches import Site, game_settings, with_simulator_cvars
+from tests.bench.stream_readers import ReaderGroup, StreamReader
+
+CONNECTIONS = 64
+FAULTS = 480
+STREAMS = 900
+METRICS_CONNECTIONS = 36
+PIPELINED = 16
+"""Requests for the metrics that are sent at once on a connection."""
+LISTED = 100
+"""Matches of each organization: a whole page of its list."""
+SPEED = 30.0
+"""The speed of the sandbox."""
+ROUNDS = 200
+"""Enough for one match to last through all measurements at that speed."""
+QUIET_S = 200
+"""Simulated seconds until players connect."""
+PAUSE_S = 0.005
+"""Pause between two measured requests."""
+PROBE_S = 1.0
+"""Time in which a probe must be answered: the timeout that Kubernetes uses unless told otherwise."""
+PROBE_PAUSE_S = 0.05
+AIM = 5.0
+"""A flood may make the slowest hundredth of others' requests this many times as slow."""
+BEGIN_S = 1.0
+"""Time for a flood to begin before it is measured. The opening of the streams is measured too."""
+
+ALL = "all requests"
+"""The row that the aim is for: of each request alone, the slowest hundredth is a few."""
+
+Latencies = dict[str, list[float]]
+"""Latencies in milliseconds, by request."""
+
+KINDS = ("lists", "faults", "streams", "metrics")
+NAMES = {
+    "lists": f"{CONNECTIONS} connections of lists",
+    "faults": f"{CONNECTIONS} connections, {FAULTS} faults each",
+    "streams": f"{STREAMS} streams",
+    "metrics": f"{METRICS_CONNECTIONS} connections of metrics, other port",
+}
+
+
+def _get(path: str, key: str = "") -> bytes:
+    authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}\r\n".encode()
+
+
+# --- the flood: a process of its own ------------------------------------------------------------------------------
+
+
+async def flood(kind: str, port: int, key: str, server_id: str) -> None:
+    """Flood the service until this process is ended."""
+    print("flooding", flush=True)
+    if kind == "streams":
+        await _flood_with_streams(port, key, server_id)
+    elif kind == "metrics":
+        async with asyncio.TaskGroup() as group:
+            for _ in range(METRICS_CONNECTIONS):
+                group.create_task(_send_without_end(port, _get("/metrics") * PIPELINED))
+    else:
+        requests, status = itertools.repeat(_get(f"/api/v1/servers?pageSize={LISTED}", key)), b"200"
+        if kind == "faults":
+            body = json.dumps({"gameSettings": {f"field{number}": number for number in range(FAULTS)}}).encode()
+            head = f"POST /api/v1/matches HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            requests, status = itertools.repeat(head.encode() + body), b"400"
+        await run_load(port, Load(requests, status), 3600.0, connections=CONNECTIONS)
+
+
+async def _flood_with_streams(port: int, key: str, server_id: str) -> None:
+    group = ReaderGroup(port, key)
+    readers = [StreamReader(group, f"/api/v1/servers/{server_id}/stream") for _ in range(STREAMS)]
+    await asyncio.gather(*(reader.connect() for reader in readers))
+    while not group.failures:
+        await group.changed.wait()
+        group.changed.clear()
+    raise RuntimeError(group.failures[0])
+
+
+async def _send_without_end(port: int, data: bytes) -> None:
+    """Send this again and again on a connection, and open another one whenever it is closed."""
+    while True:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            reading = asyncio.create_task(_drop(reader))
+            try:
+                while not reading.done():
+                    writer.write(data)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+            finally:
+                reading.cancel()
+                writer.close()
+        await asyncio.sleep(0.001)
+
+
+async def _drop(reader: asyncio.StreamReader) -> None:
+    with suppress(OSError):
+        while await reader.read(1 << 16):
+            pass
+
+
+@contextmanager
+def flooding(kind: str, port: int, key: str = "", server_id: str = "") -> Iterator[None]:
+    """Flood the service from another process until the end of the block, with less right to the core than this one."""
+    command = [sys.executable, __file__, "--flood", kind, str(port), key, server_id]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=_be_nice)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        if process.poll() is not None:
+            raise RuntimeError(f"the flood of {kind} ended")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _be_nice() -> None:
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # not the real-time priority of this process
+    os.nice(15)
+
+
+# --- what others notice -------------------------------------------------------------------------------------------
+
+
+class Probes(NamedTuple):
+    """How many probes were sent, and the latencies of those that were answered in time, in milliseconds."""
+
+    sent: int
+    took: list[float]
+
+
+class Caller:
+    """A caller of another organization, who sends one request after the other."""
+
+    def __init__(self, port: int, key: str, server_id: str) -> None:
+        self._port = port
+        self._requests = {
+            "list of servers": _get("/api/v1/servers?pageSize=20", key),
+            "get server": _get(f"/api/v1/servers/{server_id}", key),
+            "list of maps": _get("/api/v1/cs2/matches?pageSize=20", key),
+        }
+
+    async def measure(self, seconds: float) -> Latencies:
+        """Return the latencies."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        took: Latencies = {name: [] for name in self._requests}
+        end_s = perf_counter() + seconds
+        while perf_counter() < end_s:
+            for name, request in self._requests.items():
+                began_s = perf_counter()
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                if not head.startswith(b"HTTP/1.1 200"):
+                    raise RuntimeError(head.decode())
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0]))
+                took[name].append((perf_counter() - began_s) * 1000)
+                await asyncio.sleep(PAUSE_S)
+        writer.close()
+        return took
+
+
+async def probe(port: int, seconds: float) -> Probes:
+    """Send probes, each on a connection of its own."""
+    sent, took = 0, list[float]()
+    end_s = perf_counter() + seconds
+    for path in itertools.cycle(("/healthz", "/readyz")):
+        if perf_counter() >= end_s:
+            break
+        sent, began_s = sent + 1, perf_counter()
+        with suppress(TimeoutError, OSError, RuntimeError):
+            async with asyncio.timeout(PROBE_S):
+                await send_request(port, _get(path), b"200")
+            took.append((perf_counter() - began_s) * 1000)
+        await asyncio.sleep(PROBE_PAUSE_S)
+    return Probes(sent, took)
+
+
+# --- a run --------------------------------------------------------------------------------------------------------
+
+
+async def run(site: Site, checkout: Checkout, seconds: float, kinds: Sequence[str]) -> bool:
+    """Measure quiet and under each flood, and print the results; True if all aims were reached."""
+    other_key = _other_organization(site, checkout)
+    settings = with_simulator_cvars(game_settings(1, ROUNDS), 1, quiet_s=QUIET_S)
+    live = (await site.create_with(settings))["serverId"]
+    for _ in range(LISTED - 1):
+        await site.create_with(game_settings(1, ROUNDS))
+    flooder_key, site.key = site.key, other_key
+    ours = [(await site.create_with(game_settings(2, ROUNDS)))["serverId"] for _ in range(LISTED)]
+    caller = Caller(site.port, other_key, ours[-1])
+    site.key = flooder_key
+    await site.running_server(live)
+    while (await site.get("/api/v1/cs2/matches?status=live&pageSize=1"))["total"] < 1:
+        await asyncio.sleep(0.5)
+    await caller.measure(1.0)
+    print(
+        f"\n{checkout.label}: others' requests, ms{'':22}{'p50':>10}{'p90':>10}{'p99':>10}{'quiet = 1':>11}{'requests':>10}"
+    )
+    quiet = await caller.measure(seconds)
+    _print("no flood", quiet, quiet)
+    is_reached = True
+    for kind in kinds:
+        if kind != "metrics":
+            with flooding(kind, site.port, site.key, live):
+                await asyncio.sleep(0 if kind == "streams" else BEGIN_S)
+                took = await caller.measure(seconds)
+            is_reached = _print(NAMES[kind], took, quiet) and is_reached
+            await asyncio.sleep(1)
+    if "metrics" in kinds:
+        port = int(site.service.wait_for(r"listening for probes and metrics.*?port[=\" :]+(\d+)", 10))
+        probed = await probe(port, seconds / 4)
+        with flooding("metrics", port):
+            await asyncio.sleep(BEGIN_S)
+            took = await caller.measure(seconds)
+            flooded = await probe(port, seconds)
+        is_reached = _print(NAMES["metrics"], took, quiet) and is_reached
+        is_reached = _print_probes(flooded, probed) and is_reached
+    return is_reached
+
+
+def _other_organization(site: Site, checkout: Checkout) -> str:
+    """Create another organization and return its key."""
+    environment = {**os.environ, "MATCHPOD_DATA_DIR": str(site.folder)}
+    for arguments in ("orgs create others", "keys create --org others --role owner"):
+        command = [checkout.python, "-m", "matchpod", *arguments.split()]
+        done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True, check=True)
+    return next(word for word in (done.stdout + done.stderr).split() if word.startswith("mk_"))
+
+
+def _print(name: str, took: Latencies, quiet: Latencies) -> bool:
+    """Print a row per request, and one for all of them; True if the aim was reached."""
+    print(name)
+    ratio = 0.0
+    for request in (*took, ALL):
+        latencies, before = _of(request, took), _of(request, quiet)
+        p50, p90, p99 = (percentile(latencies, share) for share in (0.5, 0.9, 0.99))
+        ratio = p99 / percentile(before, 0.99)
+        print(f"  {request:42}{p50:>10.2f}{p90:>10.2f}{p99:>10.2f}{ratio:>11.1f}{len(latencies):>10}")
+    return ratio <= AIM
+
+
+def _print_probes(flooded: Probes, quiet: Probes) -> bool:
+    print(
+        f"probes answered meanwhile, each within {PROBE_S:g} s: {len(flooded.took)} of {flooded.sent}, p99 "
+        f"{percentile(flooded.took, 0.99):.1f} ms; before: {len(quiet.took)} of {quiet.sent}, p99 "
+        f"{percentile(quiet.took, 0.99):.1f} ms"
+    )
+    return len(flooded.took) == flooded.sent
+
+
+def _of(request: str, took: Latencies) -> list[float]:
+    return [one for each in took.values() for one in each] if request == ALL else took[request]
+
+
+def main() -> None:
+    """Run the benchmark; exit 1 if an aim was missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_argument(parser)
+    parser.add_argument("--seconds", type=float, default=15.0, help="length of each measurement")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="measure only this; may be repeated")
+    parser.add_argument("--flood", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.flood:
+        kind, port, key, server_id = given.flood
+        uvloop.run(flood(kind, int(port), key, server_id))
+        return
+    if len(cores()) < 2:
+        print("flood benchmark skipped: the flood needs its own core", file=sys.stderr)
+        return
+    machine, is_reached = Machine(), True
+    with tempfile.TemporaryDirectory(prefix="matchpod-bench-") as name:
+        for checkout in checkouts(given.against):
+            folder = Path(name) / checkout.label
+            folder.mkdir()
+            environment = {"MATCHPOD_PENDING_S": "86400", "MATCHPOD_OPS_PORT": "0"}
+            site = Site(folder, 1, speed=SPEED, checkout=checkout, environment=environment)
+            try:
+                site.begin()
+                is_reached = uvloop.run(run(site, checkout, given.seconds, given.kind or KINDS))
+            finally:
+                site.end()
+    print(f"\nflood: Python {platform.python_version()}, {machine.text()}")
+    sys.exit(0 if is_reached else 1)
+
+
+if __name__ == "__main__":
+    main()
