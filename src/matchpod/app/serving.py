@@ -40,7 +40,7 @@ from matchpod.app.first_run import (
     welcome_text,
     write_key_file,
 )
-from matchpod.app.garbage import collect_rarely, run_collections
+from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
 from matchpod.app.resources import (
@@ -105,6 +105,7 @@ def run_service(
     `announce` prints the first API key, or how to create one, on a terminal; None if there is none. `command` is how to
     run this program. With `is_restored` it drives the matches of a database that is a copy, whose original is gone.
     """
+    share_one_heap()
     limits = connection_limits(settings, _allow_open_files())
     warn_of_denied_callbacks(settings)
     try:

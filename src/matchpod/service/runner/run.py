@@ -60,6 +60,7 @@ async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> 
             deps.live.add(live)
             stack.callback(deps.live.remove, live)
             runner = _Runner(lease, deps, region, live=live, line=line)
+            stack.callback(runner.close)
             await runner.begin(is_resumed=is_resumed)
         try:
             await runner.run()
@@ -119,6 +120,10 @@ class _Runner:
                         task.cancel()
         except BaseExceptionGroup as failed:
             raise _cause(failed) from failed
+
+    def close(self) -> None:
+        """Drop what refers back to this runner, so that the match is freed at once: garbage is collected rarely."""
+        del self._effects, self._liveness
 
     async def save_for_next(self) -> None:
         """Write a snapshot for the process that drives the match next, which then has hardly anything to fold."""
