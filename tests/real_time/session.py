@@ -254,7 +254,7 @@ class Session:
         assert response.status_code == 200, response.text[:2000]
         wall = read_wall(response.text)
         opened = {played.server_id: played for played in self._lanes if played is not None}
-        known = sum(1 for played in opened.values() if played.running_s < before_s)
+        known = sum(1 for played in opened.values() if played.running_s + SETTLE_S < before_s)
         unsure = len(opened) - known + sum(1 for ended_s in self._ended_s if before_s - ended_s < 3 * SETTLE_S)
         taken = set(range(known, known + unsure + 1))
         self._pending.append((before_s, lambda: self._judge_wall(wall, number, opened, taken, before_s)))
