@@ -364,13 +364,11 @@ class World:
         result: dict[str, Any] = json.loads((await self.outcome(name)).callback_body)["result"]
         return result
 
-    async def replace(
-        self, dead: Process, name: str = "successor", *, quota_bytes: int | None = None, **changed: object
-    ) -> Process:
+    async def replace(self, dead: Process, name: str = "successor", **changed: object) -> Process:
         """Kill a process, let its leases expire, and start another one."""
         await dead.kill()
         self.clock.ahead_ms += LEASE_MS
-        return self.start(name, quota_bytes=quota_bytes, **changed)
+        return self.start(name, **changed)
 
     async def cancel(self, name: str = "srv_1", *, notified: Process | None = None) -> None:
         """Cancel the match as its caller does; no supervisor learns of it, except that of `notified`."""

@@ -86,7 +86,7 @@ def test_callback_dispatcher_that_returns_ends_the_service(tmp_path: Path, caplo
                 await return_early()
 
         parts = {name.removeprefix("_"): value for name, value in vars(service.dispatcher).items()}
-        wanted = ("db", "clock", "vault", "sender", "metrics", "owner", "version")
+        wanted = ("db", "clock", "vault", "sender", "private_callbacks", "metrics", "owner", "version")
         return msgspec.structs.replace(
             service, dispatcher=ReturningDispatcher(**{name: parts[name] for name in wanted})
         )

@@ -21,6 +21,8 @@ ALONE: Final = -1
 """The same for a match that is resumed while no other one is."""
 
 _OPEN: Final = "server_id = :server_id AND kind IS NULL"
+_DEAD: Final = "dead "
+"""How the owner of a record begins whose process is known to be dead."""
 
 
 class SetAsideRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,18 @@ async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
         " ON CONFLICT (server_id, seq) DO UPDATE SET owner = excluded.owner"
     )
     await db.write([Statement(finished, params), Statement(record, params)])
+
+
+async def record_death(db: Database, server_id: str, seq: int, name: str) -> None:
+    """Record that the process of this name died during an entry, which counts it. Repeated, it is the same death."""
+    earlier = f"unfinished_entries.owner LIKE '{_DEAD}%' AND unfinished_entries.owner <> excluded.owner"
+    await write_one(
+        db,
+        "INSERT INTO unfinished_entries (server_id, seq, begun, owner) VALUES (:server_id, :seq, 0, :owner)"
+        " ON CONFLICT (server_id, seq) DO UPDATE SET owner = excluded.owner,"
+        f" begun = unfinished_entries.begun + CASE WHEN {earlier} THEN 1 ELSE 0 END",
+        {"server_id": server_id, "seq": seq, "owner": f"{_DEAD}{name}"},
+    )
 
 
 async def count(db: Database, server_id: str, seq: int) -> int:
