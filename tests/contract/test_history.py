@@ -29,8 +29,9 @@ from matchpod.storage import history, map_events, servers
 from matchpod.storage.history import MapStats, MatchHistory
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
+from tests.contract.same_numbers import Json
 from tests.contract.test_matches import OTHER_OWNER, READER, UnavailableDatabase
-from tests.contract.test_numbers_agree import SERVER_NAME, Json, as_json, create_match
+from tests.contract.test_numbers_agree import SERVER_NAME, as_json, create_match
 from tests.contract.test_remote_matches import store
 from tests.unit.service.match_log.test_fold import recorded, row_of
 from tests.unit.simulator.played_match import START_MS, mode_settings

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from tests.contract.test_numbers_agree import SHARED_BY_MAPS, check_leaderboard, check_rounds, check_series
+from tests.contract.same_numbers import SHARED_BY_MAPS, check_leaderboard, check_rounds, check_series
 from tests.e2e.service.running_service import Json, RunningService
 
 VARIED_LIMITS = (1, 7, 2, 101, 13, 5000)

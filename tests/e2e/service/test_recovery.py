@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.contract.same_numbers import check_map_result, check_series_result
 from tests.contract.same_result import assert_same_match
-from tests.contract.test_numbers_agree import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.event_readers import EventReaders, FollowedMatch
 from tests.e2e.service.game_server import execute

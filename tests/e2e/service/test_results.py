@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_numbers_agree import check_map_result, check_series_result
+from tests.contract.same_numbers import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver, Received
 from tests.e2e.service.game_server import CapturedLog, execute
 from tests.e2e.service.read_history import check_counts, is_final, read_history, read_page

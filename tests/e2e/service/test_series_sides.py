@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_numbers_agree import check_map_result, check_series_result
+from tests.contract.same_numbers import check_map_result, check_series_result
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.read_history import History, read_history
 from tests.e2e.service.running_service import Json, RunningService, cvars, short_match, teams
