@@ -11,7 +11,7 @@ from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import FORBIDDEN_NAMES, FORBIDDEN_PREFIXES
-from matchpod.service.common.metrics import (
+from matchpod.service.telemetry.metrics import (
     ConnectionMetrics,
     DatabaseMetrics,
     DiskMetrics,
@@ -19,7 +19,7 @@ from matchpod.service.common.metrics import (
     Metrics,
     ProcessMetrics,
 )
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -84,7 +84,7 @@ The {count} names below are those of a stock CS2 server of February 2026 that af
 _METRICS = """\
 # Metrics and traces
 
-<!-- Written by scripts/write_reference.py, the table from src/matchpod/service/common/metrics.py. -->
+<!-- Written by scripts/write_reference.py, the table from src/matchpod/service/telemetry/metrics.py. -->
 
 `/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
 not through a load balancer; every 15 s is enough. [operations.md](operations.md) says which port answers it.

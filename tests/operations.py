@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matchpod.ports import Clock, Database
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.telemetry.prometheus import Registry
 
 
 def free_disk(clock: Clock) -> DiskSpace:

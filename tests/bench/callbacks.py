@@ -37,9 +37,9 @@ from matchpod.ports import Database, Statement
 from matchpod.service.access.webhook_signature import ID_HEADER, new_secret
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import organizations, rows
 from matchpod.storage.migrate import migrate
 from matchpod.storage.organizations import Organization

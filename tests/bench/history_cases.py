@@ -16,8 +16,8 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
-from matchpod.service.common.principals import Principal, Role, Scope
 from matchpod.service.history.reading import History
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from matchpod.service.common.identifiers import map_id
+from matchpod.service.identity.identifiers import map_id
 from tests.bench.checkouts import THIS, Checkout
 from tests.bench.http_load import send_request
 from tests.bench.pinned_process import PinnedProcess, cores

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from tests.browser import chromium
 from tests.browser.chromium import Faults
 from tests.browser.console_service import ConsoleService

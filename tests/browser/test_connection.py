@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from matchpod.service.common.principals import NewKey, Role
+from matchpod.service.identity.principals import NewKey, Role
 from tests.browser.conftest import Pages, path_of
 from tests.browser.console_service import ConsoleService, lines_of_chat
 from tests.browser.proxy import CuttableProxy

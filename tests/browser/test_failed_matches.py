@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from tests.browser import chromium
 from tests.browser.conftest import MEMBER, OWNER, Pages
 from tests.browser.console_service import ConsoleService

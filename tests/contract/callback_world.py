@@ -15,8 +15,8 @@ from matchpod.ports import CallbackRequest, Database, DatabaseUnavailableError, 
 from matchpod.service.access.webhook_signature import new_secret
 from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS, CallbackDispatcher, DispatchLimits
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow

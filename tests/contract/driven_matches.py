@@ -21,8 +21,6 @@ from matchpod.core.model import CvarSetting, GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, ServerOrder, Statement, Value
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.posts import Ingest
@@ -35,6 +33,8 @@ from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, outbox, servers, slots, snapshots
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import LEASE_MS, ServerRow

@@ -10,8 +10,6 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, Statement
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import initial_history
@@ -19,6 +17,8 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.unit.service.match_log.test_fold import recorded, row_of

@@ -14,7 +14,7 @@ from matchpod.core.errors import UnauthorizedError, UnavailableError
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.principals import KeyState, NewKey, Role, Scope
+from matchpod.service.identity.principals import KeyState, NewKey, Role, Scope
 from tests.contract import databases
 
 harness = databases.sqlite_harness

@@ -9,8 +9,8 @@ from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ClusterSource
 from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.app.measurement import RegionMeter
-from matchpod.service.common.metrics import AgonesMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import AgonesMetrics
+from matchpod.service.telemetry.prometheus import Registry
 from tests.contract import agones_cluster
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import OPTIONS, AgonesCluster, following, order

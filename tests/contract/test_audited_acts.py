@@ -16,15 +16,15 @@ from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.principals import Principal, Role, Scope
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.switch import RegionSwitch
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import outbox, region_flags, servers, withheld_servers
 from tests.contract import databases
 from tests.contract.test_access import ManualClock

@@ -19,8 +19,6 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.console.match_details import MatchDetails
 from matchpod.service.console.overview import Overview, WallMatch
 from matchpod.service.history.reading import History
@@ -30,6 +28,8 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, servers
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases

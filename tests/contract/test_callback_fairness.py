@@ -16,8 +16,8 @@ from matchpod.ports import Database
 from matchpod.service.access.webhook_signature import new_secret
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import organizations, outbox, rows
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow

@@ -21,7 +21,7 @@ from matchpod.service.access.console_sessions import (
     ConsoleUser,
 )
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import NewKey, Role, Scope
+from matchpod.service.identity.principals import NewKey, Role, Scope
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.vaults import VAULT

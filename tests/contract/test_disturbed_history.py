@@ -20,14 +20,12 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Statement
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.principals import Principal, Role, Scope
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.reading import History
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.history.rows import history_of
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.ingest.posts import Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
@@ -37,6 +35,8 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.streams.map_streams import Reader, Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, outbox, raw_log, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS

@@ -13,8 +13,8 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FORGET_S, MAX_ADDRESSES, REPORTS_PER_MINUTE, FailedLogIns, LogInKind
 from matchpod.service.access.organizations import CACHE_MS, Access
-from matchpod.service.common.principals import NewKey, Role, Scope
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.identity.principals import NewKey, Role, Scope
+from matchpod.service.telemetry.prometheus import Registry
 from tests.contract import databases
 from tests.contract.test_access import CountingDatabase, ManualClock
 from tests.vaults import VAULT

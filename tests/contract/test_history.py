@@ -16,10 +16,10 @@ from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, 
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, UtilityThrown
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.service.common import identifiers
-from matchpod.service.common.principals import Principal
 from matchpod.service.history import rows
 from matchpod.service.history.reading import History
+from matchpod.service.identity import identifiers
+from matchpod.service.identity.principals import Principal
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches

@@ -18,8 +18,6 @@ from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoste
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest.budget import DEFAULT_LIMITS, MAX_AT_ONCE, IngestLimits
 from matchpod.service.ingest.posts import (
@@ -37,6 +35,8 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow

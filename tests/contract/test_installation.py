@@ -10,7 +10,7 @@ from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import KeyState, Role, Scope
+from matchpod.service.identity.principals import KeyState, Role, Scope
 from matchpod.service.operations.installation import Installation
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.regions.switch import RegionSwitch

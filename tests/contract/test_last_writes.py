@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Sequence
 import pytest
 
 from matchpod.ports import Database, DatabaseUnavailableError, Span, Statement
-from matchpod.service.common.match_spans import MatchSpans
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.runner.intervals import Intervals
+from matchpod.service.telemetry.match_spans import MatchSpans
 from tests.contract import databases
 from tests.contract.driven_matches import Process, open_world
 

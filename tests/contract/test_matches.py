@@ -42,10 +42,8 @@ from matchpod.ports import (
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.principals import Principal, Role, Scope
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
@@ -53,6 +51,8 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.service.views.servers import ServerView
 from matchpod.storage import raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow

@@ -16,10 +16,10 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import MAX_LIMIT
 from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
-from matchpod.service.common import identifiers
 from matchpod.service.end_match import end_match
 from matchpod.service.history import rows
 from matchpod.service.history.reading import History
+from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches

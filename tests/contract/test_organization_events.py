@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from matchpod.ports import Database, Statement
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
 from matchpod.service.streams import organization_events as events
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_streams import OrganizationReader
 from matchpod.service.streams.readers import PollPace
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import organization_events as stored_events
 from tests.contract import databases
 

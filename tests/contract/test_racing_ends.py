@@ -15,8 +15,6 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, NothingChangedError, Statement
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER, end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import history_of, initial_history
@@ -25,6 +23,8 @@ from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, map_events, outbox, raw_log, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases

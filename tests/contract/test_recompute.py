@@ -11,9 +11,9 @@ import pytest
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service.common.identifiers import map_id
 from matchpod.service.history.differences import DifferencePart
 from matchpod.service.history.recomputing import PAGE_SERVERS, Finding, Recompute, RecomputeRegion, Verdict
+from matchpod.service.identity.identifiers import map_id
 from matchpod.storage import history, map_events, raw_log, stored_matches
 from matchpod.storage.history import MapRounds, MapStats
 from tests.contract import databases, driven_matches

@@ -9,7 +9,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure, sentence
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
-from matchpod.service.common.identifiers import new_server_id
+from matchpod.service.identity.identifiers import new_server_id
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.statistics import DAY_MS, RegionDay, RegionStatistics, percentile
 from matchpod.storage.region_statistics import newest_matches

@@ -19,7 +19,7 @@ from matchpod.ports import Database, FleetError
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.remote import RemoteMatches

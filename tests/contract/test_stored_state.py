@@ -21,8 +21,6 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.ports import Database
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
@@ -32,6 +30,8 @@ from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.replay import open_match
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.migrate import migrate
 from matchpod.storage.raw_log import RawEntry

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from matchpod.ports import Database
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.service.streams.readers import PollPace
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MatchHistory
 from tests import effort

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_LIMITS, DEFAULT_PATIENCE, HttpServer, bind, port_of
-from matchpod.service.common.metrics import ConnectionMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import ConnectionMetrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.http.admission import ConnectionLimits
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connections import Connections, Patience

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from matchpod.service.common.prometheus import RENDER_S, Registry
+from matchpod.service.telemetry.prometheus import RENDER_S, Registry
 from matchpod.web import create_web
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.services import METRICS_WAIT_S

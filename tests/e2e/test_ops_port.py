@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from matchpod.app.serving import OPS_LIMITS, OPS_PATIENCE, OPS_PER_ADDRESS, PROBES_PER_ADDRESS
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import Limits, create_web
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.routes import OPS_ENDPOINTS

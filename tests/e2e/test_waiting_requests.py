@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from matchpod.app.http_server import CLOSING_S
-from matchpod.service.common.fair_turns import FairTurns, TurnLimits
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.fair_turns import FairTurns, TurnLimits
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
 from matchpod.web.request_turns import NO_KEY
 from tests.e2e.listening import Listening, listening, until

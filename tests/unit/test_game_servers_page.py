@@ -10,9 +10,9 @@ import pytest
 from cs2_protocol.rcon import PASSWORD_VARIABLE
 from matchpod.adapters.fleets.process import expand_command
 from matchpod.cs2.match_commands import SHOTS_ADDRESS
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.runner.start import DETECTIONS_VARIABLE
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import ProcessFleetSettings, load_settings
 from matchpod.settings.values import SERVICE
 

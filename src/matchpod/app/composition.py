@@ -38,11 +38,7 @@ from matchpod.service.access.quotas import Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
-from matchpod.service.common.match_spans import MatchSpans
-from matchpod.service.common.measured_database import MeasuredDatabase
-from matchpod.service.common.metrics import ConnectionMetrics, HttpMetrics, Metrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
 from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
@@ -60,6 +56,10 @@ from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.match_spans import MatchSpans
+from matchpod.service.telemetry.measured_database import MeasuredDatabase
+from matchpod.service.telemetry.metrics import ConnectionMetrics, HttpMetrics, Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import (
     AgonesFleetSettings,
     FleetSettings,

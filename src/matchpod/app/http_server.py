@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Final
 
 from matchpod.app.resources import ResourcesError
-from matchpod.service.common.metrics import ConnectionMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import ConnectionMetrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.http.admission import PROBE_BYTES, ConnectionLimits, Excess, Seat
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connection import ApiConnection

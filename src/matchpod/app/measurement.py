@@ -14,10 +14,10 @@ import msgspec
 from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome, Verb
 from matchpod.adapters.process_usage import read_usage, start_time_s
 from matchpod.app.resources import Resources
-from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
-from matchpod.service.common.measured_database import MeasuredDatabase
-from matchpod.service.common.metrics import AgonesMetrics, DatabaseMetrics, Metrics, ProcessMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.measured_database import MeasuredDatabase
+from matchpod.service.telemetry.metrics import AgonesMetrics, DatabaseMetrics, Metrics, ProcessMetrics
+from matchpod.service.telemetry.prometheus import Registry
 
 _log = logging.getLogger(__name__)
 

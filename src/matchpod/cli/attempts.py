@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.storage.outbox import AttemptRow
 
 

@@ -12,7 +12,7 @@ from matchpod.cli.organizations import find_organization
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, print_listing, print_note
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 
 MAX_LISTED: Final = 10_000

@@ -16,7 +16,7 @@ from matchpod.core.requests.callback_query import CallbackState, read_callback_i
 from matchpod.core.requests.text_rules import printable
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
-from matchpod.service.common.row_views import time_text, view_of
+from matchpod.service.row_views import time_text, view_of
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
 

@@ -16,7 +16,7 @@ from matchpod.cli.terminal import print_note
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions, login_url
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.principals import OrganizationView
+from matchpod.service.identity.principals import OrganizationView
 from matchpod.settings import Settings
 
 IS_OFF = "The console is off. Set MATCHPOD_CONSOLE=on, or remove the setting `console`, and restart the service."

@@ -15,7 +15,7 @@ from matchpod.cli.resources import fail
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.core.requests.text_rules import printable
 from matchpod.service.access.organizations import CACHE_MS
-from matchpod.service.common.principals import KeyView, NewKey, Role, Scope
+from matchpod.service.identity.principals import KeyView, NewKey, Role, Scope
 
 UNIT_S: Final = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 

@@ -25,7 +25,7 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.service.views.history import SeriesDetailMap, map_view
 from matchpod.service.views.match_summary import phase_of
 from matchpod.storage import history, outbox, servers, unfinished

@@ -12,7 +12,7 @@ from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import AsJson, Columns, command_group, print_listing, print_note, short_time
 from matchpod.core.requests.text_rules import printable
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.principals import OrganizationView
+from matchpod.service.identity.principals import OrganizationView
 
 app = command_group("Organizations: each sees only its own matches and has its own secret to sign callbacks.")
 

@@ -16,10 +16,10 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.core.servers.server_loss import LossLimits
 from matchpod.ports import Fleet
 from matchpod.service.access.audit import COMMAND_LINE, Audit
-from matchpod.service.common.row_views import view_of
 from matchpod.service.regions.regions import Regions, rest_sentence
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.regions.switch import RegionSwitch
+from matchpod.service.row_views import view_of
 from matchpod.storage import heartbeats, region_flags, resting_slots
 from matchpod.storage.resting_slots import RestingSlot
 from matchpod.storage.withheld_servers import WithheldServer, withheld_servers

@@ -33,9 +33,9 @@ from matchpod.core.views.timeline_items import (
     SideSwapItem,
     TimelineItem,
 )
-from matchpod.service.common.principals import Principal
 from matchpod.service.console.match_details import MatchDetail, MatchDetails
 from matchpod.service.history.reading import History
+from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.service.views.match_summary import MatchMap
 from matchpod.service.views.servers import ServerView

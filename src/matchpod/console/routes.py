@@ -43,7 +43,7 @@ from matchpod.console.visit import (
 from matchpod.core.errors import ForbiddenError, MatchpodError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.access.rate_limit import RateLimiter
-from matchpod.service.common.principals import Scope
+from matchpod.service.identity.principals import Scope
 from matchpod.web.auth import note_proxy
 from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
 from matchpod.web.http.asgi import Scope as HttpScope

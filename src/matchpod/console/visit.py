@@ -13,7 +13,7 @@ from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.service.access.audit import Action
 from matchpod.service.access.console_sessions import ConsoleUser
-from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header, Response
 from matchpod.web.query_strings import query_of

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
-from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.end_match import end_match
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.storage.servers import ServerRow
 
 _log = logging.getLogger(__name__)

@@ -42,23 +42,23 @@ from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateE
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.quotas import Quotas
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.at_once import result_at_once
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.cancellation import Cancellation
-from matchpod.service.common import identifiers
-from matchpod.service.common.at_once import result_at_once
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import server_name
-from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.principals import Principal, require_own
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.rows import initial_history
+from matchpod.service.identity import identifiers
+from matchpod.service.identity.identifiers import server_name
+from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams import organization_events
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
 from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps

@@ -16,11 +16,11 @@ import msgspec
 
 from matchpod.core.errors import MatchpodError, UnavailableError
 from matchpod.service.access.rate_limit import RateLimiter, RequestPacer
-from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.service.common.metrics import HttpMetrics
-from matchpod.service.common.prometheus import RenderedMetrics
+from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.service.ingest.urls import LOGS_PATH
 from matchpod.service.operations.readiness import ReadinessState
+from matchpod.service.telemetry.metrics import HttpMetrics
+from matchpod.service.telemetry.prometheus import RenderedMetrics
 from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag

@@ -10,7 +10,7 @@ from matchpod.core.errors import ForbiddenError
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.principals import Principal
+from matchpod.service.identity.principals import Principal
 from matchpod.web.endpoint import Call, Endpoint
 from matchpod.web.http.admission import address_group
 from matchpod.web.proxy_signs import proxy_sign

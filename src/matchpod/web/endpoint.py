@@ -10,10 +10,10 @@ import msgspec
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.service.access.rate_limit import RequestPacer
-from matchpod.service.common.fair_turns import TurnKey
-from matchpod.service.common.principals import Principal, Role
-from matchpod.service.common.principals import Scope as AccessScope
-from matchpod.service.common.prometheus import RenderedMetrics
+from matchpod.service.fair_turns import TurnKey
+from matchpod.service.identity.principals import Principal, Role
+from matchpod.service.identity.principals import Scope as AccessScope
+from matchpod.service.telemetry.prometheus import RenderedMetrics
 from matchpod.web.http.asgi import Receive, Scope
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import JSON, Header, PartedResponse, Response

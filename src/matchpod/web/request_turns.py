@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from matchpod.core.errors import RateLimitError, UnavailableError
-from matchpod.service.common.fair_turns import (
+from matchpod.service.fair_turns import (
     FairTurns,
     NotWantedError,
     QueueFullError,
@@ -19,7 +19,7 @@ from matchpod.service.common.fair_turns import (
     WaitedTooLongError,
     changes_of,
 )
-from matchpod.service.common.prometheus import Gauge
+from matchpod.service.telemetry.prometheus import Gauge
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.responses import CONNECTION, StreamConnection

@@ -21,10 +21,10 @@ from matchpod.core.errors import (
     UnauthorizedError,
 )
 from matchpod.service.access.audit import AuditPage
-from matchpod.service.common.principals import MANAGERS, Scope
-from matchpod.service.common.prometheus import CONTENT_TYPE
+from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
 from matchpod.service.regions.regions import RegionView
+from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.service.views.match_lists_api import ServersPage
 from matchpod.service.views.servers import MatchView, ServerView
 from matchpod.web.endpoint import Endpoint, Tag

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from matchpod.service.access.rate_limit import RateLimiter
-from matchpod.service.common.principals import Principal
+from matchpod.service.identity.principals import Principal
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Endpoint

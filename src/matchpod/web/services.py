@@ -10,14 +10,14 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.fair_turns import FairTurns
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.fair_turns import FairTurns
 from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.prometheus import Registry
 
 METRICS_WAIT_S: Final = 2.0
 """How long a request for the metrics waits at most; scrapers usually wait 10 s."""

@@ -25,8 +25,8 @@ from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
-from matchpod.service.common.principals import NewKey, Role, Scope
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.identity.principals import NewKey, Role, Scope
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
 from matchpod.web import create_web
 from tests.migrated import create_migrated

@@ -12,7 +12,7 @@ import pytest
 
 from matchpod.service.access.audit import PAGE_SIZE, Action, Audit
 from matchpod.service.access.console_sessions import MAX_SESSIONS, ConsoleSessions
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from tests.contract.console.console_site import (
     ADMIN,
     MEMBER,

@@ -12,7 +12,7 @@ import pytest
 from matchpod.console.visit import MAX_FORM_BYTES
 from matchpod.service.access.console_sessions import MAX_MS
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import Role
+from matchpod.service.identity.principals import Role
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 from tests.e2e.listening import listening

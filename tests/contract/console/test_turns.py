@@ -10,7 +10,7 @@ import pytest
 
 from matchpod.console.routes import LOGIN, ROUTES
 from matchpod.console.visit import Who
-from matchpod.service.common.fair_turns import TurnKey
+from matchpod.service.fair_turns import TurnKey
 from matchpod.web.request_turns import NO_KEY, OPERATORS, queue_of
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, ConsoleSite

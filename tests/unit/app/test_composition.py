@@ -15,7 +15,7 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.app import ResourcesError
 from matchpod.app.composition import Service, check_fleets, compose, compose_regions, warn_of_denied_callbacks
 from matchpod.app.resources import open_resources
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.settings import load_settings
 from tests.unit.web.sites import BODY
 

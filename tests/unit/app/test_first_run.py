@@ -29,7 +29,7 @@ from matchpod.ports import Database
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import OrganizationView
+from matchpod.service.identity.principals import OrganizationView
 from matchpod.storage.migrate import migrate
 from tests.vaults import VAULT
 

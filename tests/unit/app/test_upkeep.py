@@ -25,8 +25,6 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Ro
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
@@ -37,6 +35,8 @@ from matchpod.service.operations.pruning import Pruned, Retention
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.settings import load_settings
 from matchpod.storage import map_events, raw_log, rows, servers
 from matchpod.storage.migrate import migrate

@@ -14,7 +14,7 @@ from matchpod.cli import create_app, organizations
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions, ConsoleUser
 from matchpod.service.access.organizations import Access
-from matchpod.service.common.principals import OrganizationView
+from matchpod.service.identity.principals import OrganizationView
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT
 

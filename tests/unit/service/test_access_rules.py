@@ -13,7 +13,7 @@ from matchpod.core.errors import UnauthorizedError
 from matchpod.ports import Row, Statement, Value
 from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.principals import Principal, Role, Scope
+from matchpod.service.identity.principals import Principal, Role, Scope
 
 KEY = "mk_live_" + "aB3_-" * 8 + "xyz"
 BOTH = frozenset(Scope)

@@ -15,15 +15,15 @@ from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.core.errors import RateLimitError, UnavailableError
 from matchpod.core.match.played_map import MapStatus
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
-from matchpod.service.common.fair_turns import streams_of
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.fair_turns import streams_of
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.streams.channels import PAGE, RING, MapChannel, StreamItem, type_of
 from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.service.streams.readers import WOKEN_AT_ONCE, PollPace
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MatchHistory
 from matchpod.storage.migrate import migrate

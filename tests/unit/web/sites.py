@@ -39,11 +39,9 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.principals import Role, Scope
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.end_match import end_match
 from matchpod.service.history.reading import History
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
@@ -57,6 +55,8 @@ from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE
 from matchpod.service.streams.readers import PollPace
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import servers
 from matchpod.storage.servers import ServerRow
 from matchpod.web import Limits, Services, create_web

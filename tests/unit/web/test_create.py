@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from matchpod.core.match.start_sides import with_sides
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.service.match_log.fold import settings_of
 from matchpod.storage import region_flags
 from tests.unit.web import sites

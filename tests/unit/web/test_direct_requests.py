@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import pytest
 
 from matchpod.app.http_server import DEFAULT_LIMITS, DEFAULT_PATIENCE
-from matchpod.service.common.metrics import ConnectionMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import ConnectionMetrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import ApiConnection

@@ -10,8 +10,8 @@ from contextlib import ExitStack, asynccontextmanager
 import pytest
 
 from matchpod.service.access.organizations import CACHE_MS
-from matchpod.service.common.principals import Principal, Role
-from matchpod.service.common.principals import Scope as AccessScope
+from matchpod.service.identity.principals import Principal, Role
+from matchpod.service.identity.principals import Scope as AccessScope
 from matchpod.storage import api_keys
 from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.event_streams import CHECK_S, HEARTBEAT, HEARTBEAT_S, OPENING, StreamEnd, StreamPace, send_stream

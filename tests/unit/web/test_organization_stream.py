@@ -11,7 +11,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.views.organization_events import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
-from matchpod.service.common.principals import Scope as AccessScope
+from matchpod.service.identity.principals import Scope as AccessScope
 from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
 from matchpod.web.event_streams import OPENING

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import proxy_evidence
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, Site, check_error, unavailable

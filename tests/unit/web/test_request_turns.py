@@ -10,10 +10,10 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.service.common.fair_turns import FairTurns, TurnKey, TurnLimits, changes_of
-from matchpod.service.common.metrics import HttpMetrics
-from matchpod.service.common.principals import Role, Scope
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.fair_turns import FairTurns, TurnKey, TurnLimits, changes_of
+from matchpod.service.identity.principals import Role, Scope
+from matchpod.service.telemetry.metrics import HttpMetrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
 from matchpod.web.endpoint import Call
 from matchpod.web.request_turns import NO_KEY, RequestTurn

@@ -12,8 +12,8 @@ import pytest
 
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.core.server_status import ServerPhase
-from matchpod.service.common.principals import Role, Scope
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.identity.principals import Role, Scope
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import api_keys
 from matchpod.web import create_web
 from matchpod.web.http.asgi import Message

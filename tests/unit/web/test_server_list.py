@@ -7,7 +7,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.views.progress import PublicPhase
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import servers
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error

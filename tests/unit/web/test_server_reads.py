@@ -13,7 +13,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.service.access.organizations import CACHE_MS
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.storage.raw_log import RawEntry

@@ -12,7 +12,7 @@ from matchpod.core.failures import Failure, sentence
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Statement
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox, servers
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error

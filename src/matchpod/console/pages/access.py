@@ -22,7 +22,7 @@ from matchpod.service.access.audit import PAGE_SIZE
 from matchpod.service.access.console_sessions import PAGE_SIZE as SESSIONS_PER_PAGE
 from matchpod.service.access.console_sessions import ConsoleUser
 from matchpod.service.access.organizations import DAY_S, MAX_EXPIRES_IN_S, MAX_NAME
-from matchpod.service.common.principals import MANAGERS, KeyView, NewKey, Role, Scope
+from matchpod.service.identity.principals import MANAGERS, KeyView, NewKey, Role, Scope
 from matchpod.web.http.responses import Response
 
 PATH = "/console/access"

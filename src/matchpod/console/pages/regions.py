@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matchpod.console.visit import Visit
-from matchpod.service.common.principals import Scope
+from matchpod.service.identity.principals import Scope
 from matchpod.web.http.responses import Response
 
 PATH = "/console/regions"

@@ -8,7 +8,7 @@ from matchpod.console.rendering import HEADERS
 from matchpod.console.streams import SESSION, positions_of
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.core.errors import ForbiddenError, NotFoundError, UnauthorizedError
-from matchpod.service.common.principals import Scope
+from matchpod.service.identity.principals import Scope
 from matchpod.web.endpoint import Credential, EventStream
 
 

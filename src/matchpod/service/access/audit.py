@@ -18,10 +18,10 @@ from msgspec import Meta
 from matchpod.core.requests.audit_query import AuditQuery
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.ports import Clock, Database, Statement
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_audit_id
-from matchpod.service.common.principals import Principal
-from matchpod.service.common.row_views import view_of
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
+from matchpod.service.identity.principals import Principal
+from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 from matchpod.storage.audit_log import AuditRow
 

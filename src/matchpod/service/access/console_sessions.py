@@ -27,9 +27,9 @@ from matchpod.service.access.audit import COMMAND_LINE, Action, Audit, recorded_
 from matchpod.service.access.failed_logins import LogInKind
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.rate_limit import RateLimiter
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
-from matchpod.service.common.principals import KeyState, Principal, Role, Scope, principal_of, state_of
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
+from matchpod.service.identity.principals import KeyState, Principal, Role, Scope, principal_of, state_of
 from matchpod.storage import audit_log, console_sessions, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.console_sessions import ActiveSessions, ConsoleLink, ConsoleSession

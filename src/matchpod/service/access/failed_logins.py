@@ -18,7 +18,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.core.requests.text_rules import printable
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.rate_limit import RateLimiter
-from matchpod.service.common.prometheus import Counter
+from matchpod.service.telemetry.prometheus import Counter
 
 MAX_ADDRESSES: Final = 10_000
 """Addresses whose failures are counted, in about a megabyte; beyond that, the oldest failure is dropped."""

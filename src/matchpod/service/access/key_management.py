@@ -11,8 +11,8 @@ from collections.abc import Collection
 from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
 from matchpod.core.faults import stated_fault
 from matchpod.service.access.organizations import Access, AccessError
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
 
 
 class KeyManagement:

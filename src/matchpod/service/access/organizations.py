@@ -23,9 +23,9 @@ from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, State
 from matchpod.service.access import webhook_signature
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.access.failed_logins import Address, FailedLogIns, LogInKind
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, new_token
-from matchpod.service.common.principals import (
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.identity.principals import (
     KeyState,
     KeyView,
     NewKey,
@@ -39,7 +39,7 @@ from matchpod.service.common.principals import (
     scopes_of,
     state_of,
 )
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.storage import api_keys, audit_log, organizations
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.organizations import Organization

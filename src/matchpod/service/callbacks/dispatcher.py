@@ -32,8 +32,8 @@ from matchpod.ports import (
 )
 from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
-from matchpod.service.common.metrics import Metrics
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organizations, outbox, servers
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow, DueCallback

@@ -11,9 +11,9 @@ from matchpod.core.errors import ForbiddenError
 from matchpod.core.iso_dates import iso_time
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.principals import Principal
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.console.actors import actor_name
+from matchpod.service.identity.principals import Principal
 from matchpod.storage import acknowledgements
 from matchpod.storage.acknowledgements import Acknowledgement
 

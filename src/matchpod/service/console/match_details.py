@@ -18,10 +18,10 @@ from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
 from matchpod.service.console.actors import actor_name
+from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches

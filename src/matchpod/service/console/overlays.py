@@ -16,9 +16,9 @@ from matchpod.core.errors import ForbiddenError
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.ports import Clock, Database, NothingChangedError
 from matchpod.service.access.audit import Action, Audit
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
-from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, is_token, new_token
+from matchpod.service.identity.principals import Principal, require_own
 from matchpod.storage import overlay_tokens, servers
 from matchpod.storage.overlay_tokens import OverlayToken
 from matchpod.storage.servers import ServerSummary, token_hash

@@ -21,7 +21,7 @@ from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
-from matchpod.service.common.availability import unavailable_on_outage
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.console.match_details import read_progress, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches

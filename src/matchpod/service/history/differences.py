@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.service.common.row_views import time_text
+from matchpod.service.row_views import time_text
 from matchpod.storage.history import MapRounds, MapRow, MatchHistory, SeriesRow
 
 _NOT_COMPARED: Final = frozenset({"id", "series_id", "server_id", "org_id", "server_name", "map_number"})

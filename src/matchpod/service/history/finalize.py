@@ -12,9 +12,9 @@ import msgspec
 from matchpod.core.views.timeline_items import MapEndItem
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database
-from matchpod.service.common import identifiers
 from matchpod.service.history.recorder import TimelinePage, append_statements, new_pages
 from matchpod.service.history.rows import history_of
+from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.replay import apply_after, replay
 from matchpod.service.match_log.turns import FoldTurns

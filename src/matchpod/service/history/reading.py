@@ -27,9 +27,9 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.leaderboard import rank
 from matchpod.ports import Database
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.principals import Principal, require_own
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.history import rows
+from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.views import history as views

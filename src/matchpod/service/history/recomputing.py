@@ -15,12 +15,12 @@ import msgspec
 
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Statement
-from matchpod.service.common import identifiers
 from matchpod.service.end_match import MATCH_OVER
 from matchpod.service.history.differences import Difference, DifferencePart, compare
 from matchpod.service.history.finalize import fold_to_end, unstored_pages
 from matchpod.service.history.recorder import TimelinePage, append_statements
 from matchpod.service.history.rows import history_of
+from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import compaction, history, map_events, outbox, servers, stored_matches

@@ -13,8 +13,8 @@ import msgspec
 
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Statement
-from matchpod.service.common import identifiers
 from matchpod.service.history.rows import history_of
+from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_events import map_events_of

@@ -25,7 +25,7 @@ from matchpod.core.views.result_shapes import DeathmatchPlayer
 from matchpod.core.views.rounds import build_rounds
 from matchpod.core.views.series_maps import unplayed_maps
 from matchpod.core.views.shown_text import sanitize
-from matchpod.service.common import identifiers
+from matchpod.service.identity import identifiers
 from matchpod.storage.history import MapRounds, MapRow, MapStats, MatchHistory, SeriesRow
 from matchpod.storage.servers import ServerRow
 

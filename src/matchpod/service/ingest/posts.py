@@ -21,8 +21,7 @@ from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError, RateL
 from matchpod.cs2.match_commands import matchzy_match, uses_plugin_match
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Clock, Database, DatabaseError, Vault
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.metrics import Metrics
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.ingest.budget import DEFAULT_LIMITS, IngestBudgets, IngestLimits
 from matchpod.service.ingest.redaction import continues_line, redact_log, redact_report, unfinished, unfinished_before
 from matchpod.service.ingest.urls import IngestUrls
@@ -32,6 +31,7 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.views.match_summary import has_ended
 from matchpod.storage import raw_log, servers
 from matchpod.storage.servers import ServerRow

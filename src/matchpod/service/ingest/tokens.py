@@ -13,7 +13,7 @@ from typing import TypedDict
 import msgspec
 
 from matchpod.ports import Vault
-from matchpod.service.common.identifiers import TOKEN_RANDOM_BYTES, new_token
+from matchpod.service.identity.identifiers import TOKEN_RANDOM_BYTES, new_token
 from matchpod.storage.servers import ServerRow, token_hash
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from matchpod.core.errors import UnavailableError
 from matchpod.ports import Clock
-from matchpod.service.common.metrics import DiskMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.metrics import DiskMetrics
+from matchpod.service.telemetry.prometheus import Registry
 
 MIB: Final = 1024 * 1024
 CHECK_MS: Final = 5_000

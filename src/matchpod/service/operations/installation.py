@@ -7,11 +7,11 @@ import msgspec
 from matchpod.core.errors import NotFoundError
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Clock, Database
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.row_views import time_text
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.operations.pruning import STREAM_DAYS, Retention
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.regions.switch import RegionSwitch
+from matchpod.service.row_views import time_text
 from matchpod.storage import installation, organizations
 
 

@@ -13,9 +13,9 @@ from msgspec import Meta
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.validation import RegionRules
 from matchpod.ports import Capacity, Database, Fleet, FleetError
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.row_views import view_of
+from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.regions.silence import SilentServers
+from matchpod.service.row_views import view_of
 from matchpod.storage import region_flags, resting_slots, slots, withheld_servers
 from matchpod.storage.resting_slots import RestingSlot
 

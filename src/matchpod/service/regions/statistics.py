@@ -9,8 +9,8 @@ import msgspec
 
 from matchpod.core.failures import sentence
 from matchpod.ports import Clock, Database
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_server_id
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_server_id
 from matchpod.service.regions.regions import Regions
 from matchpod.storage.region_statistics import StartedMatch, newest_matches
 

@@ -8,9 +8,7 @@ import msgspec
 
 from matchpod.core.model import GameSettings
 from matchpod.ports import Clock, Consoles, Database, Vault
-from matchpod.service.common.identifiers import ID_RANDOM_BYTES, new_callback_id
-from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
-from matchpod.service.common.metrics import Metrics
+from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_id
 from matchpod.service.ingest.tokens import IngestTokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
@@ -24,6 +22,8 @@ from matchpod.service.runner.machine_faults import MachineFaults
 from matchpod.service.runner.pulse import Pulse
 from matchpod.service.runner.used_slots import UsedSlots
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage.servers import ServerRow
 
 

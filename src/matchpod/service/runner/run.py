@@ -21,8 +21,8 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.views.progress import public_phase
 from matchpod.cs2.match_reader import ReadResult
 from matchpod.ports import DatabaseError, Statement
-from matchpod.service.common.identifiers import server_name
 from matchpod.service.history.recorder import Recorder
+from matchpod.service.identity.identifiers import server_name
 from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
 from matchpod.service.match_log.live import LocalMatch, LogRewoundError
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match, page_after

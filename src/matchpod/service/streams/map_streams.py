@@ -15,9 +15,8 @@ from contextlib import suppress
 from functools import partial
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.fair_turns import FairTurns, streams_of
-from matchpod.service.common.metrics import Metrics
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.fair_turns import FairTurns, streams_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.channels import PAGE, Channel, MapChannel, ReadAfter, StreamItem
 from matchpod.service.streams.organization_streams import OrganizationStreams
@@ -28,6 +27,7 @@ from matchpod.service.streams.readers import (
     PollPace,
     StreamReader,
 )
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
 

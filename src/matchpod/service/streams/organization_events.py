@@ -26,7 +26,7 @@ from matchpod.core.views.result_shapes import MapState, SeriesScore
 from matchpod.core.views.series_maps import map_states_at, series_score_at, state_then
 from matchpod.core.views.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
 from matchpod.core.views.timeline_writer import MapItem
-from matchpod.service.common.identifiers import map_id
+from matchpod.service.identity.identifiers import map_id
 from matchpod.storage.servers import ServerRow
 
 _encode = msgspec.json.Encoder().encode

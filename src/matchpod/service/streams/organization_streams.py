@@ -14,12 +14,12 @@ from functools import partial
 from typing import Final
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
-from matchpod.service.common.availability import unavailable_on_outage
-from matchpod.service.common.fair_turns import FairTurns, streams_of
-from matchpod.service.common.metrics import Metrics
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.fair_turns import FairTurns, streams_of
 from matchpod.service.streams import organization_events as events
 from matchpod.service.streams.channels import PAGE, Channel, StreamItem
 from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000

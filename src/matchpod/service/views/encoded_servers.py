@@ -13,7 +13,7 @@ import msgspec
 
 from matchpod.core.views.match_progress import LiveState
 from matchpod.ports import Row
-from matchpod.service.common.principals import Audience
+from matchpod.service.identity.principals import Audience
 
 MAX_KEPT: Final = 1_000
 """Answers that are kept, some 5 KB each. The one that was built longest ago is dropped first."""

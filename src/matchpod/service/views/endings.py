@@ -13,7 +13,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import sentence
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.ports import Database
-from matchpod.service.common.row_views import time_text
+from matchpod.service.row_views import time_text
 from matchpod.storage import outbox
 from matchpod.storage.servers import EndColumns
 

@@ -24,7 +24,7 @@ from matchpod.core.views.result_shapes import (
     Team1StartSide,
     Team2Score,
 )
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.service.views.endings import (
     AbsentPlayers,
     ConnectedPlayers,

@@ -14,7 +14,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, Score, SeriesScore, SeriesScoreOrNull
 from matchpod.core.views.series_maps import loaded_number
 from matchpod.ports import Database
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.service.views.endings import (
     AbsentPlayers,
     ConnectedPlayers,

@@ -15,7 +15,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import IsoTime
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.service.views.endings import (
     IN_PROGRESS,
     AbsentPlayers,

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from matchpod.core.errors import NotFoundError
-from matchpod.service.common.principals import Scope
+from matchpod.service.identity.principals import Scope
 from matchpod.service.views.history import (
     EventsPage,
     LeaderboardView,

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from matchpod.core.errors import NotFoundError
 from matchpod.core.requests.query_fields import QueryFields
-from matchpod.service.common.prometheus import CONTENT_TYPE
 from matchpod.service.operations.readiness import ReadinessState
+from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.errors import NotReadyError
 from matchpod.web.http.responses import Response

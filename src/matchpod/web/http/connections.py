@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import msgspec
 
 from matchpod.core.errors import UnavailableError
-from matchpod.service.common.metrics import ConnectionMetrics
+from matchpod.service.telemetry.metrics import ConnectionMetrics
 from matchpod.web.http.admission import (
     Admission,
     ConnectionLimits,

@@ -20,7 +20,7 @@ from matchpod.core.errors import (
     UnavailableError,
 )
 from matchpod.core.requests.json_fields import MAX_FAULTS
-from matchpod.service.common.identifiers import REQUEST_RANDOM_BYTES, new_request_id
+from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
 from matchpod.web.http.responses import Header, Response
 
 ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)

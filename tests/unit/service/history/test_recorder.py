@@ -12,14 +12,14 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.views.timeline_items import PausedItem
 from matchpod.core.views.timeline_writer import MapItem
 from matchpod.ports import Database, DuplicateError, Row, Statement, Value
-from matchpod.service.common.identifiers import map_id
-from matchpod.service.common.metrics import Metrics
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.history.recorder import FLUSH_MS, Recorder, TimelinePage, new_pages
+from matchpod.service.identity.identifiers import map_id
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.streams.map_streams import Streams
+from matchpod.service.telemetry.metrics import Metrics
+from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history_counts
 from matchpod.storage.raw_log import RawEntry
 from tests.unit.service.history.sample_log import first_round, log_post, players_join

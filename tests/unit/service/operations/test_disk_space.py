@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from matchpod.core.errors import UnavailableError
-from matchpod.service.common.prometheus import Registry
 from matchpod.service.operations.disk_space import CHECK_MS, MIB, DiskSpace
+from matchpod.service.telemetry.prometheus import Registry
 
 FOLDERS = {"data": Path("/data"), "fleets": Path("/data/fleets")}
 SHORTAGE = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase
-from matchpod.service.common.principals import Audience
+from matchpod.service.identity.principals import Audience
 from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
 
 

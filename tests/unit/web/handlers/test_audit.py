@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 

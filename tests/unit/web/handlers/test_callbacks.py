@@ -7,7 +7,7 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.ports import Delivery
-from matchpod.service.common.principals import Role, Scope
+from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, Site, check_error, unavailable

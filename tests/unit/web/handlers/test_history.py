@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.service.common.principals import Scope
+from matchpod.service.identity.principals import Scope
 from tests.unit.web import sites
 from tests.unit.web.histories import (
     DAY_MS,

@@ -13,7 +13,7 @@ from matchpod.core.errors import ErrorCode
 from matchpod.core.model import MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.service.callback_bodies import callback_body
-from matchpod.service.common.prometheus import CONTENT_TYPE
+from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.storage import region_flags
 from matchpod.web.endpoint import Tag
 from matchpod.web.http.responses import EVENT_STREAM

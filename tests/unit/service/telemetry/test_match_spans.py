@@ -8,7 +8,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.trace_context import TraceContext, with_context
 from matchpod.ports import Delivery, Span, SpanKind
-from matchpod.service.common.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.servers import ServerRow
 from tests.unit.cli.test_matches import server

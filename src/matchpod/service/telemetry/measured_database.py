@@ -16,7 +16,7 @@ from matchpod.ports import (
     Statement,
     Value,
 )
-from matchpod.service.common.metrics import DatabaseMetrics
+from matchpod.service.telemetry.metrics import DatabaseMetrics
 
 READ: Final = "read"
 WRITE: Final = "write"

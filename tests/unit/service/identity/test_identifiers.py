@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.service.common import identifiers
+from matchpod.service.identity import identifiers
 
 TIMES = st.integers(0, 2**48 - 1)
 RANDOM_BYTES = st.binary(min_size=10, max_size=10)

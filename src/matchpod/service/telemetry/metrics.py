@@ -11,7 +11,7 @@ from typing import Final
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.prometheus import Registry
 
 IN_DATABASE: Final = {"scope": "database"}
 IN_FLEET: Final = {"scope": "fleet"}

@@ -9,9 +9,9 @@ import pytest
 
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, DuplicateError, NothingChangedError, Statement
-from matchpod.service.common.measured_database import CallOutcome, MeasuredDatabase
-from matchpod.service.common.metrics import DatabaseMetrics
-from matchpod.service.common.prometheus import Registry
+from matchpod.service.telemetry.measured_database import CallOutcome, MeasuredDatabase
+from matchpod.service.telemetry.metrics import DatabaseMetrics
+from matchpod.service.telemetry.prometheus import Registry
 
 INSERT = Statement("INSERT INTO one (id) VALUES (1)")
 

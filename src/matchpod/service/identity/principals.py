@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from matchpod.core.errors import ForbiddenError, NotFoundError
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 from matchpod.storage.api_keys import ApiKey
 
 

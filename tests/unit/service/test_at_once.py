@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from matchpod.service.common.at_once import WouldWaitError, result_at_once
+from matchpod.service.at_once import WouldWaitError, result_at_once
 
 
 async def number() -> int:

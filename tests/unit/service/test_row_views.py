@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.service.common.row_views import view_of
+from matchpod.service.row_views import view_of
 
 
 class Row(msgspec.Struct, frozen=True):

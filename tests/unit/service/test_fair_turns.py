@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.service.common.fair_turns import (
+from matchpod.service.fair_turns import (
     FairTurns,
     NotWantedError,
     QueueFullError,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from matchpod.service.common.prometheus import MAX_SERIES, RENDER_S, Registry, RenderedMetrics
+from matchpod.service.telemetry.prometheus import MAX_SERIES, RENDER_S, Registry, RenderedMetrics
 
 
 def test_counters_gauges_and_histograms_use_the_prometheus_text_format() -> None:

@@ -1,1 +1,0 @@
-"""Shared by all rooms: identifiers, principals, metrics, outages of the database."""

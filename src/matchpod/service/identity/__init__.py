@@ -1,0 +1,1 @@
+"""Who asks, and the identifiers that we make."""

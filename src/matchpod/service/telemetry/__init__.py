@@ -1,0 +1,1 @@
+"""Metrics, spans, and the measured database, for all other rooms."""
