@@ -8,7 +8,7 @@ from typing import Final
 from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
 from matchpod.service.identity.principals import MANAGERS, Scope
-from matchpod.service.views.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
+from matchpod.service.reading.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
 from matchpod.web.handlers import callbacks, parameters

@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.core.errors import NotFoundError
 from matchpod.service.identity.principals import Scope
-from matchpod.service.views.history import (
+from matchpod.service.reading.history_views import (
     EventsPage,
     LeaderboardView,
     MapDetail,
