@@ -26,10 +26,10 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.access.organizations import Access
 from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
 from matchpod.service.regions.regions import Regions
