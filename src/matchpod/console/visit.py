@@ -87,7 +87,7 @@ class Visit(msgspec.Struct, kw_only=True):
 
     def page(self, template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
         """Return a page with menu and heading for this person."""
-        notice = read_notice(self.deps.doors, self.call)
+        notice = read_notice(self.deps.origins, self.call)
         return page(
             template,
             status=status,
@@ -103,7 +103,7 @@ class Visit(msgspec.Struct, kw_only=True):
 
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
         """Return a redirect to a page that shows a notice once, one of NOTICES."""
-        return redirect(path, notice_header(self.deps.doors, path, notice, number), *headers)
+        return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
 
     async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
         """Record an act in the audit log."""
