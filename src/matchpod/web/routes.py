@@ -29,10 +29,10 @@ from matchpod.service.reading.server_lists import ServersPage
 from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 from matchpod.web.handlers import audit, ingest, matches, ops, parameters
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
-from matchpod.web.http.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 
 _ingest_post: Final = partial(
     Endpoint,

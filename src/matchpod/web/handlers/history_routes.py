@@ -20,8 +20,8 @@ from matchpod.service.reading.history_views import (
 )
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import WITH_KEY
 from matchpod.web.handlers import history, parameters
-from matchpod.web.http.errors import WITH_KEY
 from matchpod.web.http.responses import EVENT_STREAM
 
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
