@@ -86,7 +86,7 @@ async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
 async def _overlay(visit: Visit, match: MatchDetail) -> Done:
     token = await visit.deps.overlays.create(visit.principal, match.server_id)
     return Done(
-        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.doors.public_url}/overlay/{token}")
+        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.origins.public_url}/overlay/{token}")
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.console.doors import Doors
+from matchpod.console.origins import OriginRules
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
@@ -46,27 +46,27 @@ class Notice(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...] = ()
 
 
-def notice_header(doors: Doors, path: str, word: str, number: int = 0) -> Header:
+def notice_header(origins: OriginRules, path: str, word: str, number: int = 0) -> Header:
     """Return the header that makes the page at this path show a notice."""
-    return _header(doors, f"{word}.{number}@{path.partition('?')[0]}", max_age_s=MAX_AGE_S)
+    return _header(origins, f"{word}.{number}@{path.partition('?')[0]}", max_age_s=MAX_AGE_S)
 
 
-def read_notice(doors: Doors, call: Call, texts: Mapping[str, str] = NOTICES) -> Notice:
+def read_notice(origins: OriginRules, call: Call, texts: Mapping[str, str] = NOTICES) -> Notice:
     """Return the notice for the page that is requested, one of these texts; empty if there is none."""
-    found = _VALUE.fullmatch(doors.cookie_value(call, _name(doors)))
+    found = _VALUE.fullmatch(origins.cookie_value(call, _name(origins)))
     if found is None or found["path"] != call.scope["path"] or found["word"] not in texts:
         return Notice()
     number = int(found["number"])
     text = texts[found["word"]].format(callbacks="1 callback is" if number == 1 else f"{number} callbacks are")
-    return Notice(text, (_header(doors, "", max_age_s=0),))
+    return Notice(text, (_header(origins, "", max_age_s=0),))
 
 
-def _name(doors: Doors) -> str:
-    return f"__Secure-{NAME}" if doors.is_secure else NAME
+def _name(origins: OriginRules) -> str:
+    return f"__Secure-{NAME}" if origins.is_secure else NAME
 
 
-def _header(doors: Doors, value: str, *, max_age_s: int) -> Header:
-    parts = [f"{_name(doors)}={value}", "Path=/console", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Strict"]
-    if doors.is_secure:
+def _header(origins: OriginRules, value: str, *, max_age_s: int) -> Header:
+    parts = [f"{_name(origins)}={value}", "Path=/console", f"Max-Age={max_age_s}", "HttpOnly", "SameSite=Strict"]
+    if origins.is_secure:
         parts.append("Secure")
     return b"set-cookie", "; ".join(parts).encode()

@@ -96,7 +96,7 @@ class Visit(msgspec.Struct, kw_only=True):
         **values: object,
     ) -> Response:
         """Return a page with menu and heading for this person."""
-        notice = read_notice(self.deps.doors, self.call, notices)
+        notice = read_notice(self.deps.origins, self.call, notices)
         return page(
             template,
             status=status,
@@ -112,7 +112,7 @@ class Visit(msgspec.Struct, kw_only=True):
 
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
         """Return a redirect to a page that shows a notice once, by its word."""
-        return redirect(path, notice_header(self.deps.doors, path, notice, number), *headers)
+        return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
 
     async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
         """Record an act in the audit log."""

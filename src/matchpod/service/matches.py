@@ -69,7 +69,7 @@ from matchpod.service.reading.match_head import (
 )
 from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
 from matchpod.service.regions.regions import Regions
-from matchpod.service.streams import organization_events
+from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, outbox, servers
@@ -276,7 +276,7 @@ class Matches:
         row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
         statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
-        event = organization_events.match_created(row)
+        event = organization_event_lines.match_created(row)
         try:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
         except (DuplicateError, TooManyLiveError) as exc:

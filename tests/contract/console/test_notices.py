@@ -10,7 +10,7 @@ import pytest
 
 from matchpod.console.match_actions import ACTION_NOTICES
 from matchpod.console.notices import NOTICES
-from matchpod.console.routes import ROUTES, Route
+from matchpod.console.routes import ROUTES, AnyRoute
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
 from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite, open_site
@@ -43,7 +43,7 @@ async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "GET"], ids=lambda one: one.path)
-async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: Route) -> None:
+async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: AnyRoute) -> None:
     who = OPERATOR if route.who is Who.OPERATOR else OWNER
     response = await site.request("GET", re.sub(r"\{\w+\}", "0", route.path) + "?done=canceled", who=who)
     assert response.status_code == 400
@@ -93,7 +93,7 @@ async def test_cookie_of_a_notice_is_short_and_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "POST"], ids=lambda one: one.path)
-async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite, route: Route) -> None:
+async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite, route: AnyRoute) -> None:
     """Browsers show it if the answer to the form is a page: with faults, or with a secret."""
     path = re.sub(r"\{\w+\}", "0", route.path)
     before = site.stored()

@@ -27,9 +27,9 @@ from matchpod.service.ingest.redaction import continues_line, redact_log, redact
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import raw_log, servers
