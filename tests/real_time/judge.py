@@ -27,8 +27,8 @@ UNSEEN_S: Final = 100.0
 """Who left in a lost post is found missing by the console: a minute after it was first asked, which is after the gap."""
 ROSTER_S: Final = 120.0
 """People are warned of missing players when this much of the time to join is left."""
-WARNED_S: Final = 28.0
-"""When people must have been warned of a silent server: 24 s, 2 s for other replicas, and 2 s to see it."""
+WARNED_S: Final = 18.0
+"""When people must have been warned of a silent server: 14 s, 2 s for other replicas, and 2 s to see it."""
 
 OPEN_PHASES: Final = ("live", "paused")
 

@@ -154,8 +154,8 @@ def test_alarm_is_true_for_its_cause_only() -> None:
 
 def test_alarm_that_is_not_shown_in_time_is_missed() -> None:
     played = playing()
-    played.stalled_s = (NOW_S, NOW_S + 27)
-    seen = {"replica 1": [NOW_S + 22], "replica 2": [NOW_S + 29]}
+    played.stalled_s = (NOW_S, NOW_S + 20)
+    seen = {"replica 1": [NOW_S + 17], "replica 2": [NOW_S + 19]}
     assert ["replica 2" in text for text in judge_missed(played, seen, NOW_S + 100)] == [True]
 
 
