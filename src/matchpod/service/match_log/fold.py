@@ -50,7 +50,7 @@ deadline that passed during an outage needs (MAX_STEP_MS and CATCH_UP_MS)."""
 
 MAX_STEP_MS: Final = 60_000
 """The most that two consecutive entries can be apart in the time of the match. The server of a match posts more often:
-the liveness probe asks one that has been quiet for 20 s, and it logs the question."""
+the liveness probe asks one that has been quiet for 10 s, and it logs the question."""
 
 OBSERVE_MS: Final = 30_000
 """After this time without an entry, the process that drives the match appends one, so that all of it counts."""
