@@ -29,7 +29,7 @@ from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.reading.history_views import MapDetail
 from matchpod.service.reading.match_details import MatchDetail
-from matchpod.service.reading.match_head import MatchMap
+from matchpod.service.reading.match_lists import MatchMap
 
 
 class Column(msgspec.Struct, frozen=True):

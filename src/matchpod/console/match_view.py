@@ -37,8 +37,8 @@ from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetail, MatchDetails
-from matchpod.service.reading.match_head import MatchMap
-from matchpod.service.reading.servers import ServerView
+from matchpod.service.reading.match_head import ServerView
+from matchpod.service.reading.match_lists import MatchMap
 
 PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300

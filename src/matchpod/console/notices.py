@@ -1,12 +1,14 @@
 """What the page after a form says about it: passed on in a cookie, and shown once.
 
-The cookie has a word of NOTICES, a number and the path of the page; the text of a cookie is never shown. Only that page
-shows the notice and deletes the cookie, so neither a reload nor a copied address shows it again.
+The cookie has a word, a number and the path of the page; the text of a cookie is never shown. Only that page shows the
+notice and deletes the cookie, so neither a reload nor a copied address shows it again. Each page knows the words of
+NOTICES; that of a match also knows those of its actions.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -16,7 +18,6 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 NOTICES: Final = {
-    "canceled": "The match is canceled. Its server is being destroyed.",
     "acknowledged": "Acknowledged. It is gone from the wall of everyone in your organization.",
     "redelivered": "The callback is being sent again.",
     "none-sent": "No callback was given up since that time, so none was sent.",
@@ -29,7 +30,6 @@ NOTICES: Final = {
     "organization-created": "The organization was created. Create its first key with `matchpod keys create`.",
     "region-on": "The region accepts new matches.",
     "region-off": "The region accepts no new matches. Running matches go on.",
-    "overlay-ended": "The links to the overlay no longer work.",
 }
 """The texts by the word in the cookie."""
 MAX_AGE_S: Final = 60
@@ -48,18 +48,16 @@ class Notice(msgspec.Struct, frozen=True):
 
 def notice_header(origins: OriginRules, path: str, word: str, number: int = 0) -> Header:
     """Return the header that makes the page at this path show a notice."""
-    if word not in NOTICES:
-        raise ValueError(f"there is no notice {word!r}")
     return _header(origins, f"{word}.{number}@{path.partition('?')[0]}", max_age_s=MAX_AGE_S)
 
 
-def read_notice(origins: OriginRules, call: Call) -> Notice:
-    """Return the notice for the page that is requested; empty if there is none."""
+def read_notice(origins: OriginRules, call: Call, texts: Mapping[str, str] = NOTICES) -> Notice:
+    """Return the notice for the page that is requested, one of these texts; empty if there is none."""
     found = _VALUE.fullmatch(origins.cookie_value(call, _name(origins)))
-    if found is None or found["path"] != call.scope["path"] or found["word"] not in NOTICES:
+    if found is None or found["path"] != call.scope["path"] or found["word"] not in texts:
         return Notice()
     number = int(found["number"])
-    text = NOTICES[found["word"]].format(callbacks="1 callback is" if number == 1 else f"{number} callbacks are")
+    text = texts[found["word"]].format(callbacks="1 callback is" if number == 1 else f"{number} callbacks are")
     return Notice(text, (_header(origins, "", max_age_s=0),))
 
 

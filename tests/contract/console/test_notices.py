@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from matchpod.console.match_actions import ACTION_NOTICES
 from matchpod.console.notices import NOTICES
 from matchpod.console.routes import ROUTES, AnyRoute
 from matchpod.console.visit import Who
@@ -30,7 +31,7 @@ async def test_notice_is_shown_once_by_the_page_after_the_form(site: ConsoleSite
         response = await browser.post(f"/console/matches/{server_id}/cancel", data={})
         assert (response.status_code, response.headers["location"]) == (303, f"/console/matches/{server_id}")
         assert shown(await browser.get("/console/access")) == ""  # another tab
-        assert shown(await browser.get(response.headers["location"])) == NOTICES["canceled"]
+        assert shown(await browser.get(response.headers["location"])) == ACTION_NOTICES["canceled"]
         assert shown(await browser.get(response.headers["location"])) == ""  # a reload
         assert dict(browser.cookies) == {site.cookie_name: site.cookies[OWNER]}
 
@@ -47,21 +48,22 @@ async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: AnyRout
     response = await site.request("GET", re.sub(r"\{\w+\}", "0", route.path) + "?done=canceled", who=who)
     assert response.status_code == 400
     assert "is not a known parameter" in response.text
-    assert NOTICES["canceled"] not in response.text
+    assert ACTION_NOTICES["canceled"] not in response.text
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "canceled",
-        "canceled.0",
-        "canceled.0@",
-        "canceled.0@/console/matches",
+        "region-on",
+        "region-on.0",
+        "region-on.0@",
+        "region-on.0@/console/matches",
         "unknown.0@/console/regions",
-        "canceled.@/console/regions",
-        "canceled.9999999999@/console/regions",
+        "canceled.0@/console/regions",
+        "region-on.@/console/regions",
+        "region-on.9999999999@/console/regions",
         "<b>.0@/console/regions",
-        "canceled.0@/console/regions<script>",
+        "region-on.0@/console/regions<script>",
         "{0.__class__}.0@/console/regions",
         "\x7f",
         "é" * 2000,
