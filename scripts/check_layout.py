@@ -48,6 +48,9 @@ WITHOUT_OWN_TESTS = {
 OUTSIDE_PACKAGES = frozenset({"matchpod", "tests", "scripts"})
 """What nothing below `packages` imports, tests included, so that each package can be taken out of this checkout."""
 
+STANDING_ALONE = ("matchpod.web.http",)
+"""Packages below `src` that import nothing of the rest, so that another project could use them."""
+
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
 """Paths that exist on one machine only and must not be referenced."""
 
@@ -65,8 +68,10 @@ def find_warnings(root: Path) -> list[str]:
 def find_faults(root: Path) -> list[str]:
     """Return all faults of the checkout at `root`."""
     faults = [fault for path, module in source_modules(root) for fault in module_faults(module, path)]
+    faults += class_name_faults(root)
     faults += mirror_faults(root)
     faults += package_import_faults(root)
+    faults += standing_alone_faults(root)
     faults += machine_path_faults(root, repository_files(root))
     return faults
 
@@ -115,6 +120,15 @@ def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> 
         yield f"{path}:{node.lineno} {node.name} has {positional} positional parameters, at most {MAX_POSITIONAL}"
 
 
+def class_name_faults(root: Path) -> Iterator[str]:
+    """Yield the public classes of the service whose name another one has: a reader of either would think of both."""
+    modules: dict[str, str] = {}
+    for path, module in source_modules(root):
+        for line, name in _public_classes(module.read_text(encoding="utf-8")) if path.startswith("src/") else ():
+            if modules.setdefault(name, path) != path:
+                yield f"{path}:{line} the class {name} has the name of one in {modules[name]}"
+
+
 def mirror_faults(root: Path) -> Iterator[str]:
     """Yield the modules of the pure packages that have no test module at the mirrored path."""
     for package, tests in MIRRORED_PACKAGES.items():
@@ -134,6 +148,17 @@ def package_import_faults(root: Path) -> Iterator[str]:
         for line, name in _imports(module.read_text(encoding="utf-8")):
             if name.partition(".")[0] in OUTSIDE_PACKAGES:
                 yield f"{path}:{line} imports {name}, which is not part of a package"
+
+
+def standing_alone_faults(root: Path) -> Iterator[str]:
+    """Yield the imports in a package that stands alone of something of this project that is not in it."""
+    ours = {package.name for sources in (root / "src", *root.glob("packages/*/src")) for package in sources.glob("*")}
+    for package in STANDING_ALONE:
+        for module in sorted((root / "src" / package.replace(".", "/")).rglob("*.py")):
+            for line, name in _imports(module.read_text(encoding="utf-8")):
+                if name.partition(".")[0] in ours and not f"{name}.".startswith(f"{package}."):
+                    path = module.relative_to(root).as_posix()
+                    yield f"{path}:{line} imports {name}, but {package} stands alone"
 
 
 def repository_files(root: Path) -> list[Path]:
@@ -165,6 +190,14 @@ def main(root: Path) -> int:
         print(fault)
     print(f"layout: {len(faults)} faults" if faults else "layout: no faults")
     return 1 if faults else 0
+
+
+def _public_classes(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        nodes = ast.parse(text).body
+    except SyntaxError:
+        return
+    yield from ((node.lineno, node.name) for node in nodes if isinstance(node, ast.ClassDef) and node.name[0] != "_")
 
 
 def _imports(text: str) -> Iterator[tuple[int, str]]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from cs2_simulator.scenarios import Scenario
 from matchpod.app.first_run import LISTENER
 from matchpod.app.resources import Resources
-from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps, ScenarioChoice
-from matchpod.console.doors import Doors
+from matchpod.console.origins import OriginRules
+from matchpod.console.page_updates import Broadcasts
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
-from matchpod.service.console.acknowledgements import Acknowledgements
-from matchpod.service.console.match_details import MatchDetails
-from matchpod.service.console.overlays import Overlays
-from matchpod.service.console.overview import Overview
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.installation import Installation
 from matchpod.service.operations.pruning import Retention
+from matchpod.service.overlays import Overlays
+from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.wall import Overview
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.service.runner.deps import Deps
@@ -48,9 +48,9 @@ def compose_console(
             owner=owner,
         ),
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
-        scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
+        scenarios=tuple(ScenarioChoice(scenario.value, scenario.description) for scenario in Scenario),
         sandbox_callback=LISTENER,
-        doors=Doors(deps.ingest.base),
+        origins=OriginRules(deps.ingest.base),
         broadcasts=Broadcasts(clock.now_ms),
         now_ms=clock.now_ms,
     )

@@ -34,7 +34,7 @@ RETRY_S: Final = 10 * 60.0
 _log = logging.getLogger(__name__)
 
 
-class Intervals(msgspec.Struct, frozen=True, kw_only=True):
+class UpkeepIntervals(msgspec.Struct, frozen=True, kw_only=True):
     """Pauses of the jobs."""
 
     gauge_s: float = GAUGE_S
@@ -44,7 +44,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     retry_s: float = RETRY_S
 
 
-INTERVALS: Final = Intervals()
+UPKEEP_INTERVALS: Final = UpkeepIntervals()
 
 
 class Upkeep:
@@ -59,7 +59,7 @@ class Upkeep:
         retention: Retention,
         sessions: ConsoleSessions,
         give_back: Callable[[], Awaitable[int]] | None = None,
-        intervals: Intervals = INTERVALS,
+        intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
         """`give_back` returns free space of the database to the disk, and says how many bytes."""
         self._db = deps.db
@@ -133,7 +133,7 @@ class Upkeep:
                 by_state[(region.code, "free")] = capacity.ready
         self._metrics.slots.replace(by_state)
         self._metrics.fleet_faults.replace(faults)
-        self._metrics.fleet_fault_reasons.replace({(one.code, why): 1.0 for one, why in self._regions.faults()})
+        self._metrics.fleet_fault_reasons.replace({(region.code, why): 1.0 for region, why in self._regions.faults()})
         self._metrics.silent_servers.replace(silent)
 
     async def _set_database_gauges(self) -> None:

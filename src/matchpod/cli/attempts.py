@@ -22,4 +22,4 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def attempt_views(attempts: Sequence[AttemptRow]) -> list[AttemptView]:
     """Return the attempts as printed, in the same order."""
-    return [view_of(AttemptView, one) for one in attempts]
+    return [view_of(AttemptView, attempt) for attempt in attempts]

@@ -95,8 +95,9 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
 def _attempts_cell(attempts: Sequence[AttemptView]) -> str:
     """Format all attempts for one table cell: status, duration and error."""
     return "; ".join(
-        f"{one.number}: {one.status or 'no reply'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")
-        for one in attempts
+        f"{attempt.number}: {attempt.status or 'no reply'} in {attempt.duration_ms} ms"
+        + (f" ({attempt.error})" if attempt.error else "")
+        for attempt in attempts
     )
 
 

@@ -7,17 +7,17 @@ from typing import Final
 
 import msgspec
 
-from matchpod.console.broadcasts import Broadcasts
-from matchpod.console.doors import Doors
+from matchpod.console.origins import OriginRules
+from matchpod.console.page_updates import Broadcasts
 from matchpod.core.requests.history_query import MAX_PAGE_SIZE
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
-from matchpod.service.console.acknowledgements import Acknowledgements
-from matchpod.service.console.match_details import MatchDetails
-from matchpod.service.console.overlays import Overlays
-from matchpod.service.console.overview import Overview
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.operations.installation import Installation
+from matchpod.service.overlays import Overlays
+from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.wall import Overview
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
@@ -48,7 +48,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioChoice, ...]
     sandbox_callback: str
     """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
-    doors: Doors
+    origins: OriginRules
     broadcasts: Broadcasts
     now_ms: Callable[[], int]
     max_csv_rows: int = MAX_CSV_ROWS

@@ -11,9 +11,9 @@ from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
-from matchpod.service.views.callbacks import CallbackItem
-from matchpod.service.views.match_lists import MatchItem
-from matchpod.service.views.match_summary import MatchSummary
+from matchpod.service.reading.callbacks import CallbackItem
+from matchpod.service.reading.match_head import MatchHead
+from matchpod.service.reading.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
     ServerStatus.ALLOCATING: "getting a server",
@@ -46,10 +46,10 @@ REASONS: Final[Mapping[CancelReason, str]] = {
 }
 
 
-def match_name(one: MatchSummary | CallbackItem) -> str:
+def match_name(match: MatchHead | CallbackItem) -> str:
     """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
-    given = one.external_match_id
-    return given if given is not None and has_visible(given) else one.server_id
+    given = match.external_match_id
+    return given if given is not None and has_visible(given) else match.server_id
 
 
 def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:

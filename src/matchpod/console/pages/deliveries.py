@@ -16,7 +16,7 @@ from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
 from matchpod.service.access.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
-from matchpod.service.views.callbacks import CallbackDetail
+from matchpod.service.reading.callbacks import CallbackDetail
 from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
@@ -130,7 +130,7 @@ async def _detail(visit: Visit, fault: MatchpodError | None = None) -> Response:
         body=msgspec.json.format(bytes(found.body), indent=2).decode(errors="replace"),
         check=check,
         verify_line="" if check is None else verify_line(check.message_id, check.timestamp),
-        curl_line=curl_line(f"{visit.deps.doors.public_url}/api/v1/callbacks/{found.id}"),
+        curl_line=curl_line(f"{visit.deps.origins.public_url}/api/v1/callbacks/{found.id}"),
         may_redeliver=visit.may_act and found.state is not CallbackState.WAITING,
     )
 
@@ -141,11 +141,11 @@ def _sentence(fault: MatchpodError) -> str:
     return str(fault)
 
 
-def _check(one: CallbackDetail) -> Check | None:
+def _check(callback: CallbackDetail) -> Check | None:
     """What is needed to check the last attempt whose headers are known; None if there is none."""
-    for attempt in reversed(one.attempts):
+    for attempt in reversed(callback.attempts):
         headers = {name.lower(): value for name, value in (attempt.request_headers or {}).items()}
         message_id, timestamp = headers.get(ID_HEADER), headers.get(TIMESTAMP_HEADER, "")
-        if message_id == one.id and timestamp.isascii() and timestamp.isdecimal():
+        if message_id == callback.id and timestamp.isascii() and timestamp.isdecimal():
             return Check(number=attempt.number, message_id=message_id, timestamp=timestamp)
     return None

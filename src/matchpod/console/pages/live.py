@@ -7,16 +7,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from matchpod.console.broadcasts import Broadcast
 from matchpod.console.filters import storable
+from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.views.wall_groups import WallGroup
-from matchpod.service.console.overview import KEPT, MAX_ENDED
 from matchpod.service.identity.principals import Scope
+from matchpod.service.reading.wall import KEPT, MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAME: Final = "wall"

@@ -44,12 +44,12 @@ def history_of(
 ) -> MatchHistory:
     """The history of a match in its current state; with statistics only if `is_final`."""
     played = [*match.maps, *unplayed_maps(match)]
-    maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
+    maps = tuple(_map_row(row, match, each, server_name=server_name, is_final=is_final) for each in played)
     stats: tuple[MapStats, ...] = ()
     rounds: tuple[MapRounds, ...] = ()
     if is_final:
-        stats = tuple(stats_of_map(match, one.id, one.map_number, stats_version) for one in maps)
-        rounds = tuple(MapRounds.pack(one.id, rounds_of_map(match, one.map_number)) for one in maps)
+        stats = tuple(stats_of_map(match, stored.id, stored.map_number, stats_version) for stored in maps)
+        rounds = tuple(MapRounds.pack(stored.id, rounds_of_map(match, stored.map_number)) for stored in maps)
     series = _series_row(row, match, maps, server_name) if match.settings.match_type.has_series else None
     return MatchHistory(maps, series, stats, rounds)
 
@@ -67,7 +67,7 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
         map_id=map_id,
         stats_version=stats_version,
         players=_encode(players),
-        anti_cheat=_encode([anti_cheat_entry(match, one) for one in match.detections if one.map_number == number]),
+        anti_cheat=_encode([anti_cheat_entry(match, sign) for sign in match.detections if sign.map_number == number]),
         leaderboard=_encode(player_rows(lines, names, teams)),
     )
 
@@ -79,12 +79,12 @@ def rounds_of_map(match: Match, number: int) -> bytes:
 
 def played_map(match: Match, number: int) -> PlayedMap:
     """The map with this number; if it has not been played, it is upcoming, or canceled if the match is over."""
-    return next(one for one in (*match.maps, *unplayed_maps(match)) if one.number == number)
+    return next(played for played in (*match.maps, *unplayed_maps(match)) if played.number == number)
 
 
 def has_map(match: Match, number: int) -> bool:
     """True if the match has a map with this number, played or not."""
-    return any(one.number == number for one in (*match.maps, *unplayed_maps(match)))
+    return any(played.number == number for played in (*match.maps, *unplayed_maps(match)))
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:

@@ -12,8 +12,8 @@ from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedErro
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
+from matchpod.web.errors import UnsupportedMediaTypeError
 from matchpod.web.handlers.parameters import IF_NONE_MATCH
-from matchpod.web.http.errors import UnsupportedMediaTypeError
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
@@ -131,7 +131,9 @@ def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
     operation["security"] = [] if endpoint.access is None else [{_SCHEME: []}]
     parameters = (*endpoint.parameters, *((IF_NONE_MATCH,) if endpoint.has_etag else ()))
     if parameters:
-        operation["parameters"] = [_parameter(one, examples.parameter(endpoint, one.name)) for one in parameters]
+        operation["parameters"] = [
+            _parameter(parameter, examples.parameter(endpoint, parameter.name)) for parameter in parameters
+        ]
     if endpoint.body is not None:
         content = _content(JSON, schema_ref(endpoint.body), examples.request(endpoint))
         operation["requestBody"] = {"required": True, **content}

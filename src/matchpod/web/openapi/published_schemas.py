@@ -15,14 +15,14 @@ import msgspec
 from matchpod.core.model import MatchType
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
-from matchpod.core.views.organization_events import OrganizationEvent
+from matchpod.core.views.organization_event_shapes import OrganizationEvent
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.views.round_shapes import RoundEntry
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
-from matchpod.web.http.errors import ErrorBody
+from matchpod.web.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
 from matchpod.web.openapi.request_schema import create_match_schemas, redelivery_schemas

@@ -1,0 +1,132 @@
+"""Find out whether this database is a copy of another installation's, whose matches it must not drive.
+
+A service that drives matches records where its database is. A database that is found elsewhere was copied or restored:
+it serves reads only until an operator says that the original is gone (`matchpod serve --restored`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from matchpod.adapters.database_place import BACKUP, PLACE_FILE, PlaceFile, new_token
+from matchpod.app.resources import Resources, ResourcesError
+from matchpod.ports import DatabaseError, DatabaseUnavailableError
+from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
+
+RENEW_S: Final = 10 * 60.0
+"""How often a running service changes the token of its SQLite database: an older copy that is put in its place later
+than this is noticed."""
+
+_log = logging.getLogger(__name__)
+
+
+async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
+    """Record that the matches are driven from here; else return a sentence that says why they must not be driven.
+
+    With `is_restored`, an operator has said that the original of this database is gone.
+    """
+    if not resources.settings.drive:
+        _log.warning("serving reads only: MATCHPOD_DRIVE is off")
+        return "This process serves reads only: MATCHPOD_DRIVE is off."
+    reason = await find_copy(resources)
+    if reason is not None and not is_restored:
+        _log.error(
+            "this database is a copy: serving reads only, no match is driven",
+            extra={"reason": reason, "if_the_original_is_gone": "matchpod serve --restored"},
+        )
+        return (
+            f"This process serves reads only, because its database is a copy: {reason}."
+            " If the original is gone, start once with: matchpod serve --restored."
+        )
+    if reason is not None:
+        _log.warning("copy of a database taken over: its matches are driven from here", extra={"reason": reason})
+    elif is_restored:
+        _log.warning("--restored has no effect: this database is not a copy; start without it")
+    try:
+        await settle(resources)
+    except (DatabaseUnavailableError, ResourcesError) as exc:
+        if reason is not None:
+            raise
+        # The disk may be full: the database is still where it was, and the service can at least be read.
+        _log.warning("place of the database not recorded", extra={"reason": str(exc)})
+    return None
+
+
+async def find_copy(resources: Resources) -> str | None:
+    """Return why this database is a copy, as the rest of a sentence; None if it is not."""
+    db = resources.db
+    if db.is_shared:
+        here = await postgres_place(db)
+        if here is None or (await read_place(db)).place in (None, here):
+            return None
+        return "it was restored or copied from another PostgreSQL database"
+    reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
+    if reason is not None:  # again: a running service may just have changed its token
+        reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
+    return reason
+
+
+async def settle(resources: Resources) -> None:
+    """Record that the original of this database is here."""
+    db = resources.db
+    if db.is_shared:
+        here = await postgres_place(db)
+        if here is not None and here != (await read_place(db)).place:
+            await store_place(db, here, earlier=None)
+        return
+    file, token = PlaceFile(resources.settings.data_dir), new_token()
+    # In this order: if the process dies in between, the file still has the token of an earlier place. That may not be
+    # the last one, if the process before died in between too.
+    earlier = await asyncio.to_thread(_valid_place, file, await read_place(db))
+    await store_place(db, token, earlier=earlier)
+    await asyncio.to_thread(_write_token, file, token)
+    await store_place(db, await asyncio.to_thread(file.place), earlier=None)
+
+
+async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None:
+    """Change the token of an SQLite database from time to time, until cancelled."""
+    while True:
+        await asyncio.sleep(pause_s)
+        if resources.db.is_shared:
+            continue
+        try:
+            await settle(resources)
+        except (DatabaseError, ResourcesError, OSError) as exc:  # the disk may be full; both tokens are accepted
+            _log.warning("token of the data folder not changed", extra={"reason": str(exc)})
+
+
+def _valid_place(file: PlaceFile, stored: StoredPlace) -> str | None:
+    """Return which of the two places the file is at; None if it is at neither."""
+    return next((place for place in (stored.place, stored.earlier) if place is not None and file.is_at(place)), None)
+
+
+def _find_file_copy(resources: Resources, stored: StoredPlace) -> str | None:
+    folder, place, earlier = resources.settings.data_dir, stored.place, stored.earlier
+    file = PlaceFile(folder)
+    try:
+        text = file.read()
+        for found in (text, place):
+            if found is not None and found.startswith(BACKUP):
+                return f"it is a {found}"
+        if place is None or _valid_place(file, stored) is not None:
+            return None
+    except OSError as exc:
+        raise ResourcesError(f"The file {folder / PLACE_FILE} cannot be read: {exc.strerror or exc}.") from exc
+    if text is None and earlier is None and place.isalnum():
+        return None  # the process died at its first start, before it wrote the file
+    if text is None:
+        return f"its data folder has no file {PLACE_FILE}, so the database came from another folder"
+    if text in {known.split()[0] for known in (place, earlier) if known is not None}:
+        return "its data folder was copied or moved from another disk"
+    return f"it does not belong to the file {PLACE_FILE} in its data folder: it was replaced with another database"
+
+
+def _write_token(file: PlaceFile, token: str) -> None:
+    try:
+        file.write(token)
+    except OSError as exc:
+        raise ResourcesError(
+            f"The file {PLACE_FILE} in the data folder cannot be written: {exc.strerror or exc}."
+        ) from exc

@@ -1,0 +1,42 @@
+"""Read how a match ended: why, when, and which listed players were missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from matchpod.core.failures import sentence
+from matchpod.core.stored.stored_json import StoredReader
+from matchpod.ports import Database
+from matchpod.service.reading.match_head import IN_PROGRESS, Ending
+from matchpod.storage import outbox
+from matchpod.storage.servers import EndColumns
+
+_STORED = StoredReader[Ending](Ending)
+"""Reads what the body of a callback says about a cancellation."""
+
+
+async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
+    """How the match of a server ended."""
+    return (await endings_of(db, [(server_id, columns)]))[0]
+
+
+async def endings_of(db: Database, servers: Sequence[tuple[str, EndColumns]]) -> list[Ending]:
+    """How the matches of servers ended, in their order; the details of a cancellation are in its stored callback."""
+    canceled = [server_id for server_id, end in servers if end.reason is not None]
+    bodies = await outbox.callback_bodies(db, canceled) if canceled else {}
+    return [build_ending(columns, bodies.get(server_id)) for server_id, columns in servers]
+
+
+def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
+    """How a match ended. The body of the callback is needed for a cancellation only."""
+    if columns.ended_at_ms is None:
+        return IN_PROGRESS
+    stored = IN_PROGRESS if callback_body is None else _STORED.read(callback_body)
+    return replace(
+        stored,
+        reason=columns.reason,
+        ended_at_ms=columns.ended_at_ms,
+        error=sentence(columns.reason, columns.failure),
+    )

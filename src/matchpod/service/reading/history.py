@@ -1,0 +1,193 @@
+"""Read series and maps on behalf of callers: lists, details, rounds, timelines and leaderboards.
+
+The web layer has checked scope and query. Checks here run in this order: not found, owned by another organization.
+Final maps are read from the database. The numbers of maps that are being played come from the match in memory, all from
+the same moment, so that they agree with each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from matchpod.core.match import series as series_rules
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
+from matchpod.core.requests.history_query import (
+    EventsQuery,
+    LeaderboardQuery,
+    ListQuery,
+    read_map_id,
+    read_series_id,
+    read_server_id,
+)
+from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.server_status import ServerPhase
+from matchpod.core.views.leaderboard import rank
+from matchpod.ports import Database
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.history import rows
+from matchpod.service.identity.principals import Principal, require_own
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
+from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.reading import history_views as views
+from matchpod.service.reading import match_lists
+from matchpod.service.reading.endings import ending_of, endings_of
+from matchpod.storage import history, history_lists, map_events, servers
+from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.list_positions import ListPositions
+from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
+
+_NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
+
+
+class History:
+    """The series and maps of all organizations; each organization can read only its own."""
+
+    def __init__(self, *, db: Database, live: LocalMatches, remote: RemoteMatches) -> None:
+        self._db = db
+        self._live = live
+        self._remote = remote
+        self._positions = ListPositions()
+
+    # --- series ---------------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def series_list(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
+        """The organization's series, newest first."""
+        return await self._series_page(principal, query)
+
+    @unavailable_on_outage
+    async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
+        """The series played on a server: at most one; none if the game mode has no series or the query excludes it."""
+        await self._own_server(principal, server_id)
+        return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
+
+    async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
+        total, listed = await history_lists.list_series(self._db, principal.org_id, query, positions=self._positions)
+        endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
+        return views.series_page(query, total, list(zip(listed, endings, strict=True)))
+
+    @unavailable_on_outage
+    async def series(self, principal: Principal, series_id: str) -> views.SeriesDetail:
+        """The series with this id (`ser_…` or UUID) and the scores of its maps."""
+        key = read_series_id(series_id)
+        found = None if key is None else await history.get_series(self._db, key)
+        row = require_own(principal, None if found is None else found[0], "series")
+        end = EndColumns() if found is None else found[1]
+        maps = await history.maps_of(self._db, row.server_id)
+        if not _agree(row, maps):  # a map or the series ended between the two reads
+            row, end = await history.get_series(self._db, row.id) or (row, end)
+        return views.series_detail(row, maps, await ending_of(self._db, row.server_id, end))
+
+    # --- matches --------------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def matches(self, principal: Principal, query: MatchListQuery) -> match_lists.MatchesPage:
+        """The organization's matches with their teams, maps and scores, newest first."""
+        return await match_lists.read_page(self._db, principal.org_id, query, self._positions)
+
+    # --- maps -----------------------------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def maps(self, principal: Principal, query: ListQuery) -> views.MapsPage:
+        """The organization's maps, newest first."""
+        total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
+        return views.maps_page(query, total, listed)
+
+    @unavailable_on_outage
+    async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
+        return views.map_detail(*await self._statistics(await self.own_map(principal, map_id)))
+
+    @unavailable_on_outage
+    async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
+        """The next items of the map's timeline."""
+        row = await self.own_map(principal, map_id)
+        found = await map_events.read_after(self._db, row.id, query.after_seq, limit=query.limit)
+        return views.events_page(row.id, query, found)
+
+    @unavailable_on_outage
+    async def rounds(self, principal: Principal, map_id: str) -> views.RoundsView:
+        row, match = await self._current(await self.own_map(principal, map_id))
+        if match is not None:
+            return views.rounds_view(row, rows.rounds_of_map(match, row.map_number))
+        if not row.is_final:
+            return views.rounds_view(row, b"[]")
+        stored = await history.rounds_of(self._db, row.id)
+        return views.rounds_view(row, None if stored is None else stored.unpack())
+
+    @unavailable_on_outage
+    async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
+        row, stats = await self._statistics(await self.own_map(principal, map_id))
+        players = rank(stats.leaderboard, sort_by=query.sort_by, limit=query.limit)
+        return views.leaderboard_view(row, players)
+
+    # --- rows, also for streams -----------------------------------------------------------------------------------
+
+    @unavailable_on_outage
+    async def own_map(self, principal: Principal, map_id: str) -> MapRow:
+        """The stored row of the organization's map."""
+        key = read_map_id(map_id)
+        return require_own(principal, None if key is None else await history.get_map(self._db, key), "map")
+
+    @unavailable_on_outage
+    async def own_maps(self, principal: Principal, server_id: str) -> list[MapRow]:
+        """The stored rows of all maps on the organization's server, in their order."""
+        await self._own_server(principal, server_id)
+        return await history.maps_of(self._db, server_id)
+
+    async def _own_server(self, principal: Principal, server_id: str) -> ServerSummary:
+        key = read_server_id(server_id)
+        return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
+
+    async def _statistics(self, row: MapRow) -> tuple[MapRow, MapStats]:
+        """The current state of the map and its statistics, both from the same moment."""
+        row, match = await self._current(row)
+        if match is not None:
+            return row, rows.stats_of_map(match, row.id, row.map_number)
+        return row, (await history.stats_of(self._db, row.id) if row.is_final else None) or _no_stats(row)
+
+    async def _current(self, row: MapRow) -> tuple[MapRow, Match | None]:
+        """The current state of the map, and the match if that has its numbers; use it before the next await."""
+        if row.is_final:
+            return row, None
+        server = await servers.get(self._db, row.server_id)
+        if server is None or server.phase in _NOT_BEGUN:
+            return row, None
+        if server.phase is not ServerPhase.RUNNING:
+            # The match has ended, perhaps after the read of the row. If it was canceled, statistics are stored later.
+            row = await history.get_map(self._db, row.id) or row
+            if row.is_final:
+                return row, None
+        live = self._live.get(server.id)
+        with logged_if_failed(server.id):
+            match = await self._remote.match(server) if live is None else live.fold.match
+            if rows.has_map(match, row.map_number):  # a newer version may know a mode that this one does not
+                return _row_now(row, server, match), match
+        return row, None
+
+
+def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
+    """The row of the map, from the match. Not async: the match may change during an await."""
+    now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
+    if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
+        # The caller canceled the match; its log does not show that.
+        now = msgspec.structs.replace(now, status=row.status)
+    elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
+        # The end of a map is stored with its last events. Until then it is shown as live, so no reader misses them.
+        now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
+    return now
+
+
+def _no_stats(row: MapRow) -> MapStats:
+    return MapStats(map_id=row.id, stats_version=1, players=b"[]", anti_cheat=b"[]", leaderboard=b"[]")
+
+
+def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
+    """True if a series and its maps are consistent with each other."""
+    won = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
+    is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
+    has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
+    return won == (series.team1_maps_won, series.team2_maps_won) and is_open == has_open

@@ -1,0 +1,309 @@
+"""Build the API views of series and maps from rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests.history_query import EventsQuery, ListQuery
+from matchpod.core.views.leaderboard import LeaderboardPlayer
+from matchpod.core.views.result_shapes import (
+    DETECTIONS,
+    MOST_KILLS_FIRST,
+    Duration,
+    MapName,
+    MapNumber,
+    MissingRounds,
+    PlayedMapName,
+    SidesDecidedBy,
+    Team1Score,
+    Team1StartSide,
+    Team2Score,
+)
+from matchpod.service.reading.match_head import (
+    AbsentPlayers,
+    ConnectedPlayers,
+    EndedAt,
+    Ending,
+    ErrorSentence,
+    LogComplete,
+    MissingPlayers,
+    Reason,
+    ServerId,
+)
+from matchpod.service.row_views import view_of
+from matchpod.storage.history import MapRow, MapStats, SeriesRow
+from matchpod.storage.history_lists import ListedSeries
+
+Uuid = Annotated[str, Meta(description="A UUID.")]
+MapId = Annotated[str, Meta(description="The `id` of the map.")]
+SeriesOfMap = Annotated[str | None, Meta(description="The id of the series; null if the mode has none.")]
+ServerName = Annotated[str, Meta(description="The display name of the server.")]
+GameMode = Annotated[str, Meta(description="The match type that was played.")]
+CurrentStatus = Annotated[MapStatus, Meta(description="The current status.")]
+StartedAt = Annotated[
+    str | None,
+    Meta(
+        description="When the server restarted the map to go live; `map_live` follows after freeze time. Null before."
+    ),
+]
+FinishedAt = Annotated[
+    str | None,
+    Meta(description="When it ended; null before, if it never started, and briefly after a caller's cancel."),
+]
+CompleteIfKnown = Annotated[
+    bool | None,
+    Meta(
+        description="Whether the server's log is complete; if not, numbers may be too low."
+        " Null if it was not played, or ended before this was recorded."
+    ),
+]
+PlayerCount = Annotated[int, Meta(description="The number of players with statistics on this map.")]
+
+_ROUNDS = msgspec.json.Decoder(tuple[int, ...])
+
+
+class SeriesMap(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A map in a list of series."""
+
+    id: Uuid
+    map_number: MapNumber
+    map_name: MapName
+    played_map_name: PlayedMapName
+    status: CurrentStatus
+    needed: Annotated[bool, Meta(description="Whether the series needs this map: not if it was decided before.")]
+
+
+class SeriesDetailMap(SeriesMap, frozen=True, kw_only=True, rename="camel"):
+    """A map of one series."""
+
+    team1_score: Team1Score
+    team2_score: Team2Score
+    winner: Annotated[str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided.")]
+    player_count: PlayerCount
+    started_at: StartedAt
+    finished_at: FinishedAt
+    duration: Duration
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
+    team1_start_side: Team1StartSide
+    sides_by: SidesDecidedBy
+
+
+class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields of a series in lists and details; `winnerTeam` is the name of the team."""
+
+    id: Uuid
+    series_id: Annotated[str, Meta(description="The id of the series.")]
+    server_id: ServerId
+    server_name: ServerName
+    format: Annotated[str, Meta(description="`bo1`, `bo3` or `bo5`.")]
+    team1_name: Annotated[str, Meta(description="The first team.")]
+    team2_name: Annotated[str, Meta(description="The second team.")]
+    team1_maps_won: Annotated[int, Meta(description="Maps won by the first team.")]
+    team2_maps_won: Annotated[int, Meta(description="Maps won by the second team.")]
+    status: CurrentStatus
+    game_mode: GameMode
+    started_at: Annotated[str | None, Meta(description="The `startedAt` of its first map, or null.")]
+    finished_at: Annotated[
+        str | None,
+        Meta(description="When the last played map ended; null before, and briefly after a caller's cancel."),
+    ]
+    duration: Duration
+    winner_team: Annotated[
+        str | None, Meta(description="The name of the team that won; null if undecided, tied or cancelled.")
+    ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+
+
+class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
+    """A series in a list."""
+
+    maps: Annotated[tuple[SeriesMap, ...], Meta(description="All maps that the series can have, in order.")]
+
+
+class SeriesDetail(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
+    """A series with the scores of its maps."""
+
+    maps: Annotated[tuple[SeriesDetailMap, ...], Meta(description="All maps that the series can have, in order.")]
+
+
+class ListPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields that all pages of a list have in common."""
+
+    page: Annotated[int, Meta(description="The number of this page, from 1.")]
+    page_size: Annotated[int, Meta(description="The maximum number of items per page.")]
+    total: Annotated[int, Meta(description="The number of items on all pages.")]
+
+
+class SeriesPage(ListPage, frozen=True, kw_only=True, rename="camel"):
+    """One page of the matching series, and their total number."""
+
+    items: Annotated[tuple[SeriesItem, ...], Meta(description="The items of this page, newest first.")]
+
+
+class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A map in a list."""
+
+    id: Uuid
+    server_id: ServerId
+    server_name: ServerName
+    map: MapName
+    played_map_name: PlayedMapName
+    game_mode: GameMode
+    team1_name: Annotated[str | None, Meta(description="The first team; null in a deathmatch.")]
+    team2_name: Annotated[str | None, Meta(description="The second team; null in a deathmatch.")]
+    team1_score: Team1Score
+    team2_score: Team2Score
+    status: CurrentStatus
+    started_at: StartedAt
+    finished_at: FinishedAt
+    duration: Duration
+    player_count: PlayerCount
+
+
+class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
+    """A map with its players, as in the result of its match, and its anti-cheat detections."""
+
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    winner: Annotated[
+        str | None, Meta(description="`team1`, `team2` or `tie`; null if undecided or cancelled, and in a deathmatch.")
+    ]
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
+    team1_start_side: Team1StartSide
+    sides_by: SidesDecidedBy
+    players: Annotated[msgspec.Raw, MOST_KILLS_FIRST]
+    anti_cheat: Annotated[msgspec.Raw, DETECTIONS]
+    stats_version: Annotated[
+        int, Meta(description="Starts at 1; increases by one each time an ended map is recomputed and differs.")
+    ]
+
+
+class MapsPage(ListPage, frozen=True, kw_only=True, rename="camel"):
+    """One page of the matching maps, and their total number."""
+
+    items: Annotated[tuple[MapSummary, ...], Meta(description="The items of this page, newest first.")]
+
+
+class EventsPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A page of a map's timeline; `nextAfterSeq` is the `afterSeq` of the next page."""
+
+    map_id: MapId
+    after_seq: Annotated[int, Meta(description="As in the request.")]
+    limit: Annotated[int, Meta(description="The maximum number of items: as in the request, but at most 1000.")]
+    next_after_seq: Annotated[int, Meta(description="The `afterSeq` of the next request.")]
+    items: Annotated[tuple[msgspec.Raw, ...], Meta(description="The next items, in order.")]
+
+
+class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The top players of a map."""
+
+    map_id: MapId
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    map_name: MapName
+    status: CurrentStatus
+    started_at: StartedAt
+    finished_at: FinishedAt
+    players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
+    """As stored JSON."""
+
+
+class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The rounds of a map."""
+
+    map_id: MapId
+    series_id: SeriesOfMap
+    map_number: MapNumber
+    map_name: MapName
+    status: CurrentStatus
+    complete: CompleteIfKnown
+    missing_rounds: MissingRounds
+    rounds: Annotated[
+        msgspec.Raw, Meta(description="The rounds that are in the log, in order; the current one is the last.")
+    ]
+
+
+def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]]) -> SeriesPage:
+    """A page of series, each with its maps and how its match ended."""
+    items = tuple(
+        view_of(
+            SeriesItem,
+            listed.series,
+            ending,
+            duration=listed.series.duration_s,
+            maps=tuple(view_of(SeriesMap, row, needed=row.is_needed) for row in listed.maps),
+        )
+        for listed, ending in found
+    )
+    return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
+
+
+def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending) -> SeriesDetail:
+    """The view of a series with the scores of its maps, and how its match ended."""
+    return view_of(SeriesDetail, series, ending, duration=series.duration_s, maps=tuple(map_view(row) for row in maps))
+
+
+def map_view(row: MapRow) -> SeriesDetailMap:
+    """The view of a map without its players."""
+    return view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
+
+
+def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
+    items = tuple(view_of(MapSummary, row, map=row.map_name, duration=row.duration_s) for row in rows)
+    return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
+
+
+def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
+    """A map with its players; the stored statistics are included unchanged."""
+    return view_of(
+        MapDetail,
+        row,
+        map=row.map_name,
+        duration=row.duration_s,
+        players=msgspec.Raw(stats.players),
+        anti_cheat=msgspec.Raw(stats.anti_cheat),
+        stats_version=stats.stats_version,
+        **_completeness(row),
+    )
+
+
+def _completeness(row: MapRow) -> dict[str, object]:
+    is_unplayed = row.started_at_ms is None and row.status is not MapStatus.FINISHED
+    if row.missing_rounds is None or is_unplayed:
+        return {"complete": None, "missing_rounds": ()}
+    return {"complete": row.is_complete, "missing_rounds": _ROUNDS.decode(row.missing_rounds)}
+
+
+def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, bytes]]) -> EventsPage:
+    """A page of timeline items, given as numbers and JSON."""
+    return EventsPage(
+        map_id=map_id,
+        after_seq=query.after_seq,
+        limit=query.limit,
+        next_after_seq=found[-1][0] if found else query.after_seq,
+        items=tuple(msgspec.Raw(line) for _, line in found),
+    )
+
+
+def leaderboard_view(row: MapRow, players: Sequence[msgspec.Raw]) -> LeaderboardView:
+    """The leaderboard, in the given order of players; the stored rows are included unchanged."""
+    return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players))
+
+
+def rounds_view(row: MapRow, rounds: bytes | None) -> RoundsView:
+    """The rounds, given as JSON; None if they were not stored when the map ended."""
+    known = {"complete": None, "missing_rounds": ()} if rounds is None else _completeness(row)
+    return view_of(RoundsView, row, map_id=row.id, rounds=msgspec.Raw(rounds or b"[]"), **known)

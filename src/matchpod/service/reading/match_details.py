@@ -1,0 +1,248 @@
+"""Show one match as a whole: what was ordered, where it stands, how its server was found, and what was sent of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.model import GameSettings
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.server_status import ServerPhase
+from matchpod.core.stored.stored_settings import read_settings
+from matchpod.core.views.attention import Attention, Situation, attention_of
+from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.progress import WaitingFor
+from matchpod.ports import Clock, Database
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.identity.principals import Principal, require_own
+from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.live import LocalMatches, logged_if_failed
+from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.endings import ending_of
+from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
+from matchpod.service.reading.match_lists import MatchMap
+from matchpod.service.regions.regions import Regions
+from matchpod.service.row_views import view_of
+from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.storage.outbox import OutcomeRow
+from matchpod.storage.servers import ServerRow
+
+PAGE: Final = 4
+"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
+NEWEST: Final = 20
+"""Log entries that are searched for the last lines of a server."""
+MAX_LAST_LINES: Final = 40
+MAX_LAST_BYTES: Final = 8 * 1024
+
+
+class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acknowledged a match, in words, and when."""
+
+    at_ms: int
+    who: str
+    """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
+
+
+class MatchDetail(MatchHead, frozen=True, kw_only=True):
+    """A match, from its creation to its callback."""
+
+    is_fast: bool
+    """True if the region plays faster than real time, as sandboxes do."""
+    settings: GameSettings
+    pending_until_ms: int | None
+    tries: int
+    progress: MatchProgress | None
+    """Where it stands; None unless its server is running."""
+    maps: tuple[MatchMap, ...]
+    callbacks: tuple[CallbackItem, ...]
+    attention: tuple[Attention, ...]
+    has_result: bool
+    acknowledged: AcknowledgedBy | None
+    """Who acknowledged that it has no result; None if that was not done, or is not needed."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True once its outcome is stored; shortly before, its phase is `ended` already."""
+        return self.ended_at_ms is not None
+
+    @property
+    def is_unacknowledged(self) -> bool:
+        """True if it ended without a result, and is not acknowledged."""
+        return self.has_ended and self.reason is not None and self.acknowledged is None
+
+
+class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a failed server beyond the sentence for callers: for those who may read its log."""
+
+    error: str | None
+    """What the service recorded, with the last output of a server that did not start; None if the region failed."""
+    last_lines: tuple[str, ...]
+    """The end of its log."""
+
+
+class MatchDetails:
+    """The matches of all organizations; each organization can read only its own."""
+
+    def __init__(
+        self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._regions = regions
+        self._live = live
+        self._remote = remote
+
+    @unavailable_on_outage
+    async def get(self, principal: Principal, server_id: str) -> MatchDetail:
+        row = await self._own_row(principal, server_id)
+        progress = await self._progress(row)
+        maps = await history.maps_of(self._db, row.id)
+        region = self._regions.get(row.region)
+        outcome: OutcomeRow | None = None
+        callbacks: tuple[CallbackItem, ...] = ()
+        if row.has_ended:
+            outcome = await outbox.outcome_of(self._db, row.id)
+            callbacks = await self._callbacks(row)
+        is_canceled = row.has_ended and row.reason is not None
+        situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
+        has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
+        summary = summarize(
+            visible_row(row, principal.audience), await ending_of(self._db, row.id, row), progress=progress
+        )
+        return MatchDetail(
+            **asdict(summary),
+            is_fast=region is not None and region.speed != 1.0,
+            settings=read_settings(row.settings),
+            pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
+            tries=row.tries,
+            progress=progress,
+            maps=tuple(view_of(MatchMap, one) for one in maps),
+            callbacks=callbacks,
+            attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
+            has_result=outcome is not None and outcome.result is not None,
+            acknowledged=await acknowledged_by(self._db, row.id) if is_canceled else None,
+        )
+
+    @unavailable_on_outage
+    async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[tuple[int, bytes]]:
+        """The next items of a map's timeline, as numbers and JSON; the caller has checked whose map it is."""
+        return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
+
+    @unavailable_on_outage
+    async def result(self, principal: Principal, server_id: str) -> bytes | None:
+        """The result of a finished match, as JSON; None if there is none."""
+        row = await self._own_row(principal, server_id)
+        outcome = await outbox.outcome_of(self._db, row.id)
+        return None if outcome is None else outcome.result
+
+    @unavailable_on_outage
+    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
+        """The log lines that the server posted, in the order of their arrival, in parts.
+
+        Passwords were removed from them before they were stored; old ones are deleted after their retention.
+        """
+        row = await self._own_row(principal, server_id)
+        return self._log_parts(row)
+
+    @unavailable_on_outage
+    async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
+        """Why the server of a match failed: the recorded error, and the last lines of its log."""
+        row = await self._own_row(principal, server_id)
+        newest = await raw_log.newest_of_kind(self._db, row.id, EntryKind.LOG, count=NEWEST)
+        bodies = [entry.body for entry in reversed(newest) if entry.attempt in ("", row.attempt)]
+        # Other errors are about the region, and for operators only.
+        error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
+        return FailureDetail(error=error, last_lines=last_lines(bodies))
+
+    @unavailable_on_outage
+    async def created_by(self, principal: Principal, server_id: str) -> str:
+        """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
+        row = visible_row(await self._own_row(principal, server_id), principal.audience)
+        return await actor_name(self._db, row.created_by)
+
+    async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
+        seq, own = 0, ("", row.attempt)
+        while entries := await raw_log.read_after(self._db, row.id, seq, limit=PAGE):
+            seq = entries[-1].seq
+            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
+            del entries  # the reader may take its time
+            yield part
+
+    async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
+        found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
+        return require_own(principal, found, "match")
+
+    async def _callbacks(self, row: ServerRow) -> tuple[CallbackItem, ...]:
+        _, found = await callback_lists.list_page(self._db, row.org_id, CallbacksQuery(server_id=row.id))
+        return tuple(callback_item(one) for one in found)
+
+    async def _progress(self, row: ServerRow) -> MatchProgress | None:
+        if row.phase is not ServerPhase.RUNNING:
+            return None
+        return await read_progress(row, live=self._live, remote=self._remote)
+
+
+def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
+    """The last lines of a log as text without control characters, bounded in number and size."""
+    end = b"".join(parts)[-MAX_LAST_BYTES - 1 :]
+    if len(end) > MAX_LAST_BYTES:
+        end = end.partition(b"\n")[2] or end  # the first line was cut
+    lines = [line for line in end.decode("utf-8", errors="replace").splitlines() if line.strip()]
+    return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines[-MAX_LAST_LINES:])
+
+
+async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchProgress | None:
+    """Where a running match stands, from this process if it drives the match, else from its stored log.
+
+    None if it cannot be built because of a bug.
+    """
+    local = live.get(row.id)
+    with logged_if_failed(row.id):
+        return local.progress() if local is not None else await remote.progress(row)
+    return None
+
+
+def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *, silent_ms: int | None) -> Situation:
+    """What may need attention in a match; without its progress, only its row is known."""
+    pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
+    if progress is None:
+        return Situation(
+            now_ms=now_ms, phase=row.public_phase, silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
+        )
+    is_joining = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN
+    return Situation(
+        now_ms=now_ms,
+        phase=progress.phase,
+        missing=progress.missing,
+        is_loading=is_joining and bool(progress.roster) and not progress.missing,
+        join_until_ms=progress.until_ms if is_joining else None,
+        silent_ms=silent_ms,
+        paused_ms=progress.paused_ms,
+        called_ms=progress.called_ms,
+        pending_ms=pending_ms,
+        tries=row.tries,
+        lost_rounds=progress.lost_rounds,
+        detections=progress.detections,
+    )
+
+
+async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None:
+    """Return who acknowledged a match, and when; None if it is not acknowledged."""
+    found = await acknowledgements.of_server(db, server_id)
+    if found is None:
+        return None
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
+
+
+async def actor_name(db: Database, actor: str | None) -> str:
+    """Return the name or beginning of a key, or `a link` for a session that was begun with one; empty for None."""
+    if actor is None:
+        return ""
+    key = await api_keys.get(db, actor)
+    return "a link" if key is None else key.name or f"{key.prefix}…"

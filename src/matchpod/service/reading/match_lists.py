@@ -1,0 +1,110 @@
+"""List matches for the console with their teams, maps and scores: a page needs a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import asdict
+
+from matchpod.core.match import series as series_rules
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
+from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.ports import Database
+from matchpod.service.reading.endings import endings_of
+from matchpod.service.reading.match_head import Ending, MatchHead, summarize
+from matchpod.service.row_views import view_of
+from matchpod.storage import history
+from matchpod.storage.history import MapRow
+from matchpod.storage.list_positions import ListPositions
+from matchpod.storage.match_lists import list_matches
+from matchpod.storage.servers import ServerSummary
+
+
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A map of a match, as requested and as played."""
+
+    id: str
+    map_number: int
+    map_name: str
+    played_map_name: str | None
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    is_needed: bool
+
+    @property
+    def name(self) -> str:
+        """The name on the server, if it was played."""
+        return self.played_map_name or self.map_name
+
+    @property
+    def has_score(self) -> bool:
+        """True once it is or was played."""
+        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
+
+
+class MatchItem(MatchHead, frozen=True, kw_only=True):
+    """A match in a list; the teams are None in a deathmatch."""
+
+    game_mode: str
+    team1: str | None
+    team2: str | None
+    maps: tuple[MatchMap, ...]
+    """The maps that were played or may be played, in order; not those that were no longer needed."""
+    played_s: int | None
+    """How long its maps took together; None before the first of them has ended."""
+
+    @property
+    def missing_count(self) -> int:
+        """Listed players who were not there at the end, if the match was canceled because of them."""
+        return len(self.absent_players or self.missing_players or ())
+
+    @property
+    def maps_won(self) -> tuple[int, int]:
+        """How many maps each team has won."""
+        return series_rules.maps_won([Winner(one.winner) for one in self.maps if one.winner is not None])
+
+
+class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of the matches that a query selects, and their total number."""
+
+    page: int
+    page_size: int
+    total: int
+    items: tuple[MatchItem, ...]
+
+
+async def read_page(
+    db: Database, org_id: str, query: MatchListQuery, positions: ListPositions | None = None
+) -> MatchesPage:
+    """Return a page of the matches of an organization, newest first."""
+    total, found = await list_matches(db, org_id, query, positions=positions)
+    return MatchesPage(page=query.page, page_size=query.page_size, total=total, items=await read_items(db, found))
+
+
+async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[MatchItem, ...]:
+    """Return the matches on these servers, in their order."""
+    endings = await endings_of(db, [(row.id, row) for row in found])
+    maps: defaultdict[str, list[MapRow]] = defaultdict(list)
+    for one in await history.maps_of_servers(db, [row.id for row in found]) if found else ():
+        maps[one.server_id].append(one)
+    return tuple(_item(row, ending, maps[row.id]) for row, ending in zip(found, endings, strict=True))
+
+
+def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
+    durations = [one.duration_s for one in maps if one.duration_s is not None]
+    first = maps[0] if maps else None
+    return MatchItem(
+        **asdict(summarize(row, ending)),
+        game_mode="" if first is None else first.game_mode,
+        team1=None if first is None else first.team1_name,
+        team2=None if first is None else first.team2_name,
+        maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
+        played_s=sum(durations) if durations else None,
+    )

@@ -1,0 +1,65 @@
+"""List the servers of an organization for the API, each with its maps as stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from matchpod.core.model import MatchType, Winner
+from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
+from matchpod.core.views.series_maps import loaded_number
+from matchpod.ports import Database
+from matchpod.service.reading.history_views import ListPage
+from matchpod.service.reading.match_head import Ending, ServerItem, StoredMaps, server_item
+from matchpod.storage.match_lists import ListedMap, maps_of_listed
+from matchpod.storage.servers import ServerSummary
+
+
+class ServersPage(ListPage, frozen=True, kw_only=True, rename="camel"):
+    """One page of the matching servers, and their total number."""
+
+    items: Annotated[tuple[ServerItem, ...], Meta(description="The items of this page, newest first.")]
+
+
+_NOTHING: Final = StoredMaps()
+"""For a match that a version without histories created."""
+
+
+async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, StoredMaps]:
+    """How the maps of matches stand, by server id, in one query."""
+    by_server: defaultdict[str, list[ListedMap]] = defaultdict(list)
+    for one in await maps_of_listed(db, server_ids) if server_ids else ():
+        by_server[one.server_id].append(one)
+    return {server_id: _maps_of(found) for server_id, found in by_server.items()}
+
+
+def servers_page(
+    query: MatchListQuery, total: int, found: Sequence[tuple[ServerSummary, Ending]], maps: Mapping[str, StoredMaps]
+) -> ServersPage:
+    """A page of servers, each with its maps and how its match ended."""
+    items = tuple(server_item(row, ending, maps.get(row.id, _NOTHING)) for row, ending in found)
+    return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
+
+
+def _maps_of(found: Sequence[ListedMap]) -> StoredMaps:
+    states = tuple(_state(one) for one in found)
+    won = found[0].team1_maps_won, found[0].team2_maps_won
+    return StoredMaps(
+        map_number=loaded_number(states),
+        series_score=None if won[0] is None or won[1] is None else SeriesScore(won[0], won[1]),
+        maps=states,
+    )
+
+
+def _state(one: ListedMap) -> MapState:
+    return MapState(
+        name=one.map_name,
+        number=one.map_number,
+        status=one.status,
+        score=None if one.game_mode == MatchType.DEATHMATCH else Score(one.team1_score, one.team2_score),
+        winner=None if one.winner is None else Winner(one.winner),
+    )

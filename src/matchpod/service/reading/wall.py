@@ -1,0 +1,290 @@
+"""Show the matches of an organization at once: the open ones, those that ended without a result until they
+are acknowledged, and those that finished lately. Those that need attention come first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from matchpod.core.model import MatchType
+from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.attention import PENDING, TRIES, Attention, attention_of, urgency_of
+from matchpod.core.views.match_progress import MatchProgress
+from matchpod.core.views.progress import WaitingFor
+from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
+from matchpod.ports import Clock, Database
+from matchpod.service.availability import unavailable_on_outage
+from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
+from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.match_details import read_progress, situation_of
+from matchpod.service.reading.match_head import MatchHead, StoredMaps, summarize
+from matchpod.service.reading.match_lists import MatchItem, read_items
+from matchpod.service.reading.server_lists import stored_maps
+from matchpod.service.reading.stored_progress import decoded_settings, listed_players, stored_progress
+from matchpod.service.regions.regions import Regions, RegionView
+from matchpod.storage import callback_lists
+from matchpod.storage.acknowledgements import unacknowledged_ids
+from matchpod.storage.match_lists import finished_ids, open_of, summaries_of
+from matchpod.storage.servers import ServerRow, ServerSummary
+
+HOUR_MS: Final = 60 * 60 * 1000
+FINISHED_MS: Final = 10 * 60 * 1000
+"""How long a match with a result is shown."""
+MAX_ENDED: Final = 100
+"""Matches of each group that are shown; older ones without a result follow when these are acknowledged."""
+GIVEN_UP_MS: Final = 24 * HOUR_MS
+"""How long a callback that was given up is listed."""
+MAX_GIVEN_UP: Final = 20
+MAX_REMOTE: Final = MAX_MATCHES // 2
+"""Matches of other replicas whose log is read here; of the others only their row is shown."""
+KEPT: Final = {WallGroup.FAILED: False, WallGroup.CANCELED: True}
+"""The groups whose matches stay until they are acknowledged, and whether they were canceled by hand."""
+REGIONAL: Final = {PENDING: 1, TRIES: 2}
+"""Kinds of attention with one cause for all matches of a region, and from how many matches on it is shown once."""
+TURN: Final = 50
+"""Matches that are summarized in one go, within a few milliseconds."""
+
+
+class WallMatch(MatchHead, frozen=True, kw_only=True):
+    """An open match: what was ordered, where it stands, and whether it needs attention."""
+
+    is_fast: bool
+    """True if the region plays faster than real time, as sandboxes do."""
+    match_type: MatchType
+    map_count: int
+    team1: str | None
+    team2: str | None
+    progress: MatchProgress
+    is_followed: bool
+    """False if only the row of the match is known here: another replica follows its log."""
+    attention: tuple[Attention, ...]
+    """The most urgent first."""
+    group: WallGroup
+
+    @property
+    def urgency(self) -> int:
+        """The highest urgency of all reasons; 0 if there is none."""
+        return urgency_of(self.attention)
+
+
+class EndedMatch(MatchItem, frozen=True, kw_only=True):
+    """A match that ended: with a result a short time ago, or without one and not acknowledged yet."""
+
+    is_fast: bool
+    players: tuple[str, ...]
+    """The SteamIDs of the listed players."""
+    is_final: bool
+    """False while its server is being released, which may still complete its maps."""
+    group: WallGroup
+
+    @property
+    def ended_ms(self) -> int:
+        return self.ended_at_ms or self.created_at_ms
+
+
+WallCard = WallMatch | EndedMatch
+
+
+class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason to look at a region instead of the same reason at each of its matches."""
+
+    region: str
+    kind: str
+    """That of the attention."""
+    count: int
+    """The matches that it concerns."""
+    since_ms: int
+    """When the first of them was created."""
+
+
+class WallCards(msgspec.Struct, frozen=True, kw_only=True):
+    """The matches of a wall, in its order."""
+
+    cards: tuple[WallCard, ...]
+    alerts: tuple[RegionAlert, ...]
+    older: Mapping[WallGroup, int]
+    """Groups with more matches than are shown, and before which time those ended that are not."""
+
+
+class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown beside the matches."""
+
+    given_up: tuple[CallbackItem, ...]
+    """Callbacks that were given up, newest first."""
+    regions: tuple[RegionView, ...]
+
+
+class Overview:
+    """The open matches of organizations."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        clock: Clock,
+        regions: Regions,
+        live: LocalMatches,
+        remote: RemoteMatches,
+        max_ended: int = MAX_ENDED,
+        max_remote: int = MAX_REMOTE,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._regions = regions
+        self._live = live
+        self._remote = remote
+        self._max_ended = max_ended
+        self._max_remote = max_remote
+
+    @unavailable_on_outage
+    async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
+        """All matches of the wall; those among `known`, by server id, that have ended are not read again."""
+        opened = await self._open(org_id)  # first, so that a match that ends meanwhile is not missed
+        now_ms = self._clock.now_ms()
+        kept = {
+            group: await unacknowledged_ids(self._db, org_id, is_by_hand=is_by_hand, limit=self._max_ended + 1)
+            for group, is_by_hand in KEPT.items()
+        }
+        finished = await finished_ids(self._db, org_id, now_ms - FINISHED_MS, limit=self._max_ended)
+        ended = await self._ended([*(one for ids in kept.values() for one in ids[: self._max_ended]), *finished], known)
+        calm, alerts = merge_causes([one for one in opened if one.server_id not in ended])
+        every: list[WallCard] = [*calm, *ended.values()]
+        oldest = {
+            group: ended.get(ids[self._max_ended - 1]) for group, ids in kept.items() if len(ids) > self._max_ended
+        }
+        older = {group: one.ended_ms for group, one in oldest.items() if one is not None}  # None: pruned meanwhile
+        return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older=older)
+
+    async def _open(self, org_id: str) -> list[WallMatch]:
+        rows = await open_of(self._db, org_id)
+        now_ms = self._clock.now_ms()
+        others = [row.id for row in rows if row.status is ServerStatus.RUNNING and self._live.get(row.id) is None]
+        followed, maps = set(others[: self._max_remote]), await stored_maps(self._db, others[self._max_remote :])
+        found = []
+        for row in rows:
+            progress = await self._progress(row, is_remote=row.id in followed)
+            found.append(self._match(row, progress, maps.get(row.id), now_ms))
+            if len(found) % TURN == 0:
+                await asyncio.sleep(0)  # log posts and callers go first
+        return found
+
+    async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
+        """The matches on these servers, by server id."""
+        found: dict[str, EndedMatch] = {}
+        for server_id in server_ids:
+            before = known.get(server_id)
+            if isinstance(before, EndedMatch) and before.is_final:
+                found[server_id] = before
+        new = [server_id for server_id in server_ids if server_id not in found]
+        rows = await summaries_of(self._db, new) if new else []
+        for row, item in zip(rows, await read_items(self._db, rows), strict=True):
+            found[row.id] = self._ended_match(row, item)
+        return found
+
+    @unavailable_on_outage
+    async def totals(self, org_id: str) -> WallTotals:
+        """What is shown beside the matches."""
+        now_ms = self._clock.now_ms()
+        query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=now_ms - GIVEN_UP_MS)
+        _, given_up = await callback_lists.list_page(self._db, org_id, query)
+        return WallTotals(
+            given_up=tuple(callback_item(row) for row in given_up),
+            regions=tuple(await self._regions.views()),
+        )
+
+    async def _progress(self, row: ServerRow, *, is_remote: bool) -> MatchProgress | None:
+        is_known = is_remote or self._live.get(row.id) is not None
+        return await read_progress(row, live=self._live, remote=self._remote) if is_known else None
+
+    def _ended_match(self, row: ServerSummary, item: MatchItem) -> EndedMatch:
+        return EndedMatch(
+            **asdict(item),
+            is_fast=self._is_fast(row.region),
+            players=tuple(player.steam_id for player in listed_players(row.settings)),
+            is_final=row.phase is ServerPhase.RELEASED,
+            group=group_of_ended(item.reason),
+        )
+
+    def _is_fast(self, code: str) -> bool:
+        region = self._regions.get(code)
+        return region is not None and region.speed != 1.0
+
+    def _match(self, row: ServerRow, live: MatchProgress | None, maps: StoredMaps | None, now_ms: int) -> WallMatch:
+        settings = decoded_settings(row.settings)
+        shown = _with_maps(stored_progress(row), maps) if live is None else live
+        attention = attention_of(situation_of(row, live, now_ms, silent_ms=self._regions.silent.since_ms(row.id)))
+        return WallMatch(
+            **asdict(summarize(row, progress=shown)),
+            is_fast=self._is_fast(row.region),
+            match_type=settings.match_type,
+            map_count=settings.series_format.length,
+            team1=None if settings.team1 is None else settings.team1.name,
+            team2=None if settings.team2 is None else settings.team2.name,
+            # When it was last heard would make it differ with every line of the log.
+            progress=replace(shown, heard_ms=None),
+            is_followed=live is not None or row.status is not ServerStatus.RUNNING,
+            attention=attention,
+            group=group_of_open(shown.phase, shown.waiting_for, urgency_of(attention)),
+        )
+
+
+def merge_causes(matches: Sequence[WallMatch]) -> tuple[list[WallMatch], tuple[RegionAlert, ...]]:
+    """Return the matches without the reasons that are those of their region, and one alert for each of these."""
+    affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for one in matches:
+        for reason in one.attention:
+            if reason.kind in REGIONAL:
+                affected[one.region, reason.kind].add(one.server_id)
+    found = {key for key, ids in affected.items() if len(ids) >= REGIONAL[key[1]]}
+    if not found:
+        return list(matches), ()
+    calm = [_without(one, found) for one in matches]
+    return calm, tuple(_alert(calm, *key, affected[key]) for key in sorted(found))
+
+
+def _without(one: WallMatch, found: Collection[tuple[str, str]]) -> WallMatch:
+    kept = tuple(reason for reason in one.attention if (one.region, reason.kind) not in found)
+    if kept == one.attention:
+        return one
+    group = group_of_open(one.phase, one.progress.waiting_for, urgency_of(kept))
+    return replace(one, attention=kept, group=group)
+
+
+def _alert(matches: Sequence[WallMatch], region: str, kind: str, server_ids: Collection[str]) -> RegionAlert:
+    # Of a region without a free server, all matches wait, also those that have just begun to.
+    concerned = [
+        one.created_at_ms
+        for one in matches
+        if one.server_id in server_ids
+        or (kind == PENDING and one.region == region and one.progress.waiting_for is WaitingFor.FREE_SERVER)
+    ]
+    return RegionAlert(region=region, kind=kind, count=len(concerned), since_ms=min(concerned))
+
+
+def _place(one: WallCard) -> tuple[int, int, int, str]:
+    """Where a match is on the wall: open ones by urgency and age, the last one that ended first."""
+    if isinstance(one, WallMatch):
+        return place_of(one.group), -one.urgency, one.created_at_ms, one.server_id
+    return place_of(one.group), 0, -one.ended_ms, one.server_id
+
+
+def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
+    """Add what the rows of the maps say; they are read for a running match only."""
+    if maps is None:
+        return progress
+    loaded = next((one for one in maps.maps if one.number == maps.map_number), None)
+    if maps.series_score is not None:
+        progress = replace(progress, maps_won=(maps.series_score.team1, maps.series_score.team2))
+    if loaded is None:
+        return progress
+    score = None if loaded.score is None else (loaded.score.team1, loaded.score.team2)
+    return replace(progress, map_name=loaded.name, map_number=loaded.number, score=score)

@@ -1,0 +1,127 @@
+"""Build the events in the stream of an organization, as JSON, from what happened to its matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypedDict
+
+import msgspec
+
+from matchpod.core.iso_dates import iso_time
+from matchpod.core.match.match import Match
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.outcome import Outcome
+from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.organization_event_shapes import (
+    GapEvent,
+    MapFinishedEvent,
+    MapWentLiveEvent,
+    MatchCreatedEvent,
+    MatchEndedEvent,
+    PositionEvent,
+    ScoreChangedEvent,
+    ServerRunningEvent,
+)
+from matchpod.core.views.result_shapes import MapState, SeriesScore
+from matchpod.core.views.series_maps import map_states_at, series_score_at, state_then
+from matchpod.core.views.timeline_items import MapEndItem, MapLiveItem, RoundEndItem, RoundRestoredItem
+from matchpod.core.views.timeline_writer import MapItem
+from matchpod.service.identity.identifiers import map_id
+from matchpod.storage.servers import ServerRow
+
+_encode = msgspec.json.Encoder().encode
+
+POSITION: Final = _encode(PositionEvent())
+
+_ITEMS: Final = (MapLiveItem, RoundEndItem, RoundRestoredItem, MapEndItem)
+
+
+class _Head(TypedDict):
+    server_id: str
+    external_match_id: str | None
+    at: str
+
+
+class _MapHead(_Head):
+    map_id: str
+    map_number: int
+
+
+class _Maps(TypedDict):
+    series_score: SeriesScore | None
+    maps: tuple[MapState, ...]
+
+
+def match_created(row: ServerRow) -> bytes:
+    return _encode(MatchCreatedEvent(**_head(row, iso_time(row.created_at_ms)), region=row.region))
+
+
+def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
+    """The event of a server that players may connect to."""
+    return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
+
+
+def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
+    """The event of an ended match; `kind` is that of its callback."""
+    head = _head(row, iso_time(outcome.at_ms))
+    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value))
+
+
+def gap(first_id: int, last_id: int) -> bytes:
+    """The event in place of deleted ones."""
+    return _encode(GapEvent(first_id=first_id, last_id=last_id))
+
+
+def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
+    """The events for timeline items that are not stored yet; `stored` has the last stored number by map id.
+
+    The match may be further than its items, which are stored in batches.
+    """
+    found: list[bytes] = []
+    for item in items:
+        if not isinstance(item.item, _ITEMS):  # most are kills
+            continue
+        event = _map_event(row, match, item)
+        if event is not None and item.item.seq > stored.get(event.map_id, 0):
+            found.append(_encode(event))
+    return found
+
+
+def _map_event(
+    row: ServerRow, match: Match, item: MapItem
+) -> MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | None:
+    match item.item:
+        case MapLiveItem() as live:
+            return MapWentLiveEvent(
+                **_map_head(row, item),
+                map_name=live.map_name,
+                score=live.score,
+                **_maps(match, state_then(match, item.map_number, status=MapStatus.LIVE, score=live.score)),
+            )
+        case RoundEndItem() | RoundRestoredItem() as decided if decided.score is not None:
+            state = state_then(match, item.map_number, status=MapStatus.LIVE, score=decided.score)
+            return ScoreChangedEvent(
+                **_map_head(row, item),
+                round_number=decided.round_number,
+                score=decided.score,
+                series_score=series_score_at(match, state),
+            )
+        case MapEndItem(status=MapStatus.FINISHED) as end:
+            # A canceled map ends with its match, which has its own event.
+            state = state_then(match, item.map_number, status=end.status, score=end.score, winner=end.winner)
+            return MapFinishedEvent(**_map_head(row, item), score=end.score, winner=end.winner, **_maps(match, state))
+        case _:
+            return None
+
+
+def _maps(match: Match, current: MapState) -> _Maps:
+    return {"series_score": series_score_at(match, current), "maps": map_states_at(match, current)}
+
+
+def _head(row: ServerRow, at: str) -> _Head:
+    return {"server_id": row.id, "external_match_id": row.external_match_id, "at": at}
+
+
+def _map_head(row: ServerRow, item: MapItem) -> _MapHead:
+    head = _head(row, item.item.timestamp)
+    return {**head, "map_id": map_id(row.game_id, item.map_number), "map_number": item.map_number}

@@ -1,0 +1,107 @@
+"""The events of an organization's stream are a closed set, and their JSON begins with the type."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from matchpod.core.effects import CancelReason
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import Winner
+from matchpod.core.views.organization_event_shapes import (
+    GapEvent,
+    MapFinishedEvent,
+    MapWentLiveEvent,
+    MatchCreatedEvent,
+    MatchEndedEvent,
+    OrganizationEvent,
+    PositionEvent,
+    ScoreChangedEvent,
+    ServerRunningEvent,
+)
+from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
+
+AT = "2026-09-21T14:14:00.000Z"
+LIVE = MapState(name="de_nuke", number=1, status=MapStatus.LIVE, score=Score(0, 0), winner=None)
+HEAD = '"serverId":"srv_1","externalMatchId":"cup 1","at":"2026-09-21T14:14:00.000Z"'
+EXAMPLES: list[tuple[OrganizationEvent, str]] = [
+    (
+        MatchCreatedEvent(server_id="srv_1", external_match_id="cup 1", at=AT, region="eu"),
+        '{"type":"match_created",HEAD,"region":"eu"}',
+    ),
+    (
+        ServerRunningEvent(server_id="srv_1", external_match_id="cup 1", at=AT, ip="203.0.113.7", port=27015),
+        '{"type":"server_running",HEAD,"ip":"203.0.113.7","port":27015}',
+    ),
+    (
+        MapWentLiveEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            map_name="de_nuke",
+            score=Score(0, 0),
+            series_score=SeriesScore(0, 0),
+            maps=(LIVE,),
+        ),
+        '{"type":"map_live",HEAD,"mapId":"m","mapNumber":1,"mapName":"de_nuke","score":{"team1":0,"team2":0},'
+        '"seriesScore":{"team1":0,"team2":0},"maps":[{"name":"de_nuke","number":1,"status":"live",'
+        '"score":{"team1":0,"team2":0},"winner":null}]}',
+    ),
+    (
+        ScoreChangedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            round_number=7,
+            score=Score(4, 3),
+            series_score=SeriesScore(0, 0),
+        ),
+        '{"type":"score_changed",HEAD,"mapId":"m","mapNumber":1,"roundNumber":7,"score":{"team1":4,"team2":3},'
+        '"seriesScore":{"team1":0,"team2":0}}',
+    ),
+    (
+        MapFinishedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            map_id="m",
+            map_number=1,
+            score=Score(13, 3),
+            winner=Winner.TEAM1,
+            series_score=None,
+            maps=(),
+        ),
+        '{"type":"map_ended",HEAD,"mapId":"m","mapNumber":1,"score":{"team1":13,"team2":3},"winner":"team1",'
+        '"seriesScore":null,"maps":[]}',
+    ),
+    (
+        MatchEndedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            outcome="match_canceled",
+            reason=CancelReason.SERVER_LOST,
+            status="failed",
+        ),
+        '{"type":"match_ended",HEAD,"outcome":"match_canceled","reason":"server_lost","status":"failed"}',
+    ),
+    (PositionEvent(), '{"type":"position"}'),
+    (GapEvent(first_id=3, last_id=9), '{"type":"gap","firstId":3,"lastId":9}'),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), EXAMPLES, ids=[type(event).__name__ for event, _ in EXAMPLES])
+def test_event_is_encoded_with_its_type_first(event: OrganizationEvent, text: str) -> None:
+    text = text.replace("HEAD", HEAD)
+    assert msgspec.json.encode(event).decode() == text
+    assert msgspec.json.decode(text, type=OrganizationEvent) == event
+
+
+def test_every_event_has_an_example() -> None:
+    assert {type(event) for event, _ in EXAMPLES} == set(get_args(OrganizationEvent))
