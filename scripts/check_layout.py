@@ -48,6 +48,9 @@ WITHOUT_OWN_TESTS = {
 OUTSIDE_PACKAGES = frozenset({"matchpod", "tests", "scripts"})
 """What nothing below `packages` imports, tests included, so that each package can be taken out of this checkout."""
 
+STANDING_ALONE = ("matchpod.web.http",)
+"""Packages below `src` that import nothing of the rest, so that another project could use them."""
+
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
 """Paths that exist on one machine only and must not be referenced."""
 
@@ -67,6 +70,7 @@ def find_faults(root: Path) -> list[str]:
     faults = [fault for path, module in source_modules(root) for fault in module_faults(module, path)]
     faults += mirror_faults(root)
     faults += package_import_faults(root)
+    faults += standing_alone_faults(root)
     faults += machine_path_faults(root, repository_files(root))
     return faults
 
@@ -134,6 +138,17 @@ def package_import_faults(root: Path) -> Iterator[str]:
         for line, name in _imports(module.read_text(encoding="utf-8")):
             if name.partition(".")[0] in OUTSIDE_PACKAGES:
                 yield f"{path}:{line} imports {name}, which is not part of a package"
+
+
+def standing_alone_faults(root: Path) -> Iterator[str]:
+    """Yield the imports in a package that stands alone of something of this project that is not in it."""
+    ours = {package.name for sources in (root / "src", *root.glob("packages/*/src")) for package in sources.glob("*")}
+    for package in STANDING_ALONE:
+        for module in sorted((root / "src" / package.replace(".", "/")).rglob("*.py")):
+            for line, name in _imports(module.read_text(encoding="utf-8")):
+                if name.partition(".")[0] in ours and not f"{name}.".startswith(f"{package}."):
+                    path = module.relative_to(root).as_posix()
+                    yield f"{path}:{line} imports {name}, but {package} stands alone"
 
 
 def repository_files(root: Path) -> list[Path]:

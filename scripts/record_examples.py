@@ -17,7 +17,7 @@ from typing import Any
 from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
 from matchpod.web.application import internal_error
 from matchpod.web.endpoint import Endpoint, Tag
-from matchpod.web.http.errors import error_response
+from matchpod.web.errors import error_response
 from matchpod.web.routes import ENDPOINTS
 from scripts.recorded_service import RecordedService, Response, wait_until
 

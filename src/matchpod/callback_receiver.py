@@ -18,9 +18,9 @@ import msgspec
 from matchpod.app.http_server import HttpServer
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
 from matchpod.service.access import webhook_signature
+from matchpod.web.errors import UnsupportedMediaTypeError
 from matchpod.web.http.asgi import Receive, Scope, Send
-from matchpod.web.http.bodies import ClientDisconnectedError, read_body
-from matchpod.web.http.errors import UnsupportedMediaTypeError
+from matchpod.web.request_bodies import ClientDisconnectedError, read_body
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of a callback. A best of five with all its players is well under one megabyte."""

@@ -20,11 +20,11 @@ from matchpod.console.wall import Wall
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Statement
-from matchpod.service.console.overview import Overview
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.reading.wall import Overview
 from matchpod.service.runner.deps import Deps
 from matchpod.storage import servers
 from matchpod.storage.raw_log import RawEntry

@@ -16,11 +16,11 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, ListQuery
 from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
-from matchpod.service.history.reading import History
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow, MapStats, MatchHistory

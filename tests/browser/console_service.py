@@ -16,7 +16,7 @@ from matchpod.app.resources import Resources, open_resources
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.organizations import Access
-from matchpod.service.console.acknowledgements import Acknowledgements
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.identity.principals import NewKey, Principal, Role, Scope
 from matchpod.service.ingest.tokens import open_tokens
 from matchpod.service.ingest.urls import IngestUrls

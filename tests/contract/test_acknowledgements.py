@@ -9,8 +9,9 @@ from matchpod.core.errors import ForbiddenError
 from matchpod.core.outcome import Outcome
 from matchpod.ports import Database, Statement
 from matchpod.service.access.audit import Audit
-from matchpod.service.console.acknowledgements import AcknowledgedBy, Acknowledgements, acknowledged_by
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.reading.match_details import AcknowledgedBy, acknowledged_by
 from matchpod.storage import acknowledgements, api_keys
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.schema import MIGRATIONS

@@ -19,13 +19,13 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
 from matchpod.ports import Database, Statement
-from matchpod.service.console.match_details import MatchDetails
-from matchpod.service.console.overview import Overview, WallMatch
-from matchpod.service.history.reading import History
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.reading.history import History
+from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.wall import Overview, WallMatch
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics

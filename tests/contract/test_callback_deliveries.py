@@ -17,7 +17,7 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.callbacks.deliveries import MANY_PER_MINUTE, SINGLE_PER_MINUTE, CallbackDeliveries
 from matchpod.service.end_match import end_match
 from matchpod.service.identity.principals import Principal, Role, Scope
-from matchpod.service.views.callbacks import CallbacksPage
+from matchpod.service.reading.callbacks import CallbacksPage
 from matchpod.storage import callback_lists, organizations, outbox
 from matchpod.storage.organizations import Organization
 from tests.contract import databases

@@ -22,7 +22,6 @@ from matchpod.cs2.map_flow import CONFIRM_TIMEOUT_MS
 from matchpod.ports import Database, DatabaseError, Statement
 from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
-from matchpod.service.history.reading import History
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.history.rows import history_of
 from matchpod.service.identity.principals import Principal, Role, Scope
@@ -32,6 +31,7 @@ from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.reading.history import History
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.streams.map_streams import Reader, Streams

@@ -10,7 +10,6 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
-from matchpod.service.console.match_details import read_progress
 from matchpod.service.history import recorder
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.match_log import live
@@ -19,6 +18,7 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import as_lost
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.reading.match_details import read_progress
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.streams import organization_events
 from matchpod.storage import history, outbox

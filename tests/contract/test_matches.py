@@ -50,10 +50,10 @@ from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
+from matchpod.service.reading.servers import ServerView
 from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.service.views.servers import ServerView
 from matchpod.storage import raw_log, region_flags, servers
 from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.contract import databases

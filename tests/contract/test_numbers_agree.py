@@ -18,12 +18,12 @@ from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
 from matchpod.service.end_match import end_match
 from matchpod.service.history import rows
-from matchpod.service.history.reading import History
 from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow

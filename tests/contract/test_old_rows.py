@@ -14,8 +14,8 @@ import pytest
 
 from matchpod.core.views.leaderboard import LeaderboardSort
 from matchpod.service.access.audit import Audit
-from matchpod.service.console.overlays import Overlays
 from matchpod.service.identity.principals import Role
+from matchpod.service.overlays import Overlays
 from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import servers
 from tests.contract import earlier_database, stored_shapes

@@ -7,8 +7,8 @@ import pytest
 from matchpod.core.errors import ForbiddenError, NotFoundError
 from matchpod.ports import Database
 from matchpod.service.access.audit import Audit
-from matchpod.service.console.overlays import Overlay, Overlays
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.overlays import Overlay, Overlays
 from tests.contract import databases
 from tests.contract.test_access import ManualClock
 from tests.contract.test_storage_servers import create, server

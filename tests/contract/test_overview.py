@@ -15,11 +15,11 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Database, Statement
 from matchpod.service.access.audit import Audit
-from matchpod.service.console.acknowledgements import Acknowledgements
-from matchpod.service.console.overview import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
+from matchpod.service.reading.wall import FINISHED_MS, EndedMatch, Overview, WallCard, WallMatch
 from matchpod.service.regions.regions import Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.storage.servers import ServerRow

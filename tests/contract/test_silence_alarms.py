@@ -13,7 +13,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.attention import attention_of
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
-from matchpod.service.console.match_details import situation_of
+from matchpod.service.reading.match_details import situation_of
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.intervals import Intervals
 from tests.contract import databases

@@ -15,9 +15,9 @@ from matchpod.app.http_server import DEFAULT_PATIENCE
 from matchpod.core.errors import InvalidParamsError
 from matchpod.web.http.admission import MAX_PIPELINED
 from matchpod.web.http.asgi import Application, Receive, Scope, Send
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connections import Patience
 from matchpod.web.http.request_head import MAX_HEAD_BYTES, MAX_HEADERS
+from matchpod.web.request_bodies import read_body
 from tests.e2e.listening import listening, until
 
 TIMEOUT_S = 120.0

@@ -156,6 +156,17 @@ def test_package_that_imports_the_service_or_its_tests_is_a_fault(checkout: Path
     ]
 
 
+def test_import_of_our_code_in_a_package_that_stands_alone_is_a_fault(checkout: Path) -> None:
+    own = "import asyncio\nfrom matchpod.web.http.asgi import Scope\n"
+    write(checkout, "src/matchpod/web/http/bodies.py", GOOD + own + "from matchpod.web.httpx import x\n")
+    write(checkout, "packages/cs2-protocol/src/cs2_protocol/__init__.py", GOOD)
+    write(checkout, "src/matchpod/web/http/heads.py", GOOD + "from cs2_protocol import rcon\n")
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/web/http/bodies.py:4 imports matchpod.web.httpx, but matchpod.web.http stands alone",
+        "src/matchpod/web/http/heads.py:2 imports cs2_protocol, but matchpod.web.http stands alone",
+    ]
+
+
 def test_listed_exemptions_need_no_test_module(checkout: Path) -> None:
     for module in check_layout.WITHOUT_OWN_TESTS:
         write(checkout, f"src/matchpod/{module}", GOOD)

@@ -10,7 +10,7 @@ import msgspec
 from matchpod.core.errors import ErrorCode, MatchpodError
 from matchpod.cs2.cvar_names import CVAR_NAMES
 from matchpod.cs2.cvars import FORBIDDEN_NAMES, FORBIDDEN_PREFIXES, is_never_allowed, read_custom_cvars
-from matchpod.web.http.errors import ErrorBody
+from matchpod.web.errors import ErrorBody
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
 from matchpod.web.routes import ENDPOINTS
 from scripts import write_reference

@@ -39,7 +39,6 @@ from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
-from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.live import LocalMatches
@@ -51,6 +50,7 @@ from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.deps import Deps

@@ -10,13 +10,13 @@ from matchpod.console.deps import ConsoleDeps, ScenarioChoice
 from matchpod.console.doors import Doors
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
-from matchpod.service.console.acknowledgements import Acknowledgements
-from matchpod.service.console.match_details import MatchDetails
-from matchpod.service.console.overlays import Overlays
-from matchpod.service.console.overview import Overview
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.installation import Installation
 from matchpod.service.operations.pruning import Retention
+from matchpod.service.overlays import Overlays
+from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.wall import Overview
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.service.runner.deps import Deps

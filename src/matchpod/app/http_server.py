@@ -15,7 +15,8 @@ from typing import Final
 from matchpod.app.resources import ResourcesError
 from matchpod.service.telemetry.metrics import ConnectionMetrics
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.web.http.admission import PROBE_BYTES, ConnectionLimits, Excess, Seat
+from matchpod.web.errors import connection_error_response
+from matchpod.web.http.admission import PROBE_BYTES, ConnectionLimits, Excess, PriorityPaths, Seat
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connection import ApiConnection
 from matchpod.web.http.connections import Connections, Patience
@@ -34,6 +35,10 @@ CLOSED_IN_PAUSE: Final = 16
 CLOSING_S: Final = 2
 """Time for requests in progress when the service stops; they are short."""
 
+PRIORITY: Final = PriorityPaths(
+    trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
+)
+"""What is answered in any case: requests of game servers, and the probes of operators."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
 """Limits of a server that is not the service; a process may usually have 1,024 open files."""
 DEFAULT_PATIENCE: Final = Patience()
@@ -55,7 +60,17 @@ class HttpServer:
         reads: ReadRoute | None = None,
     ) -> None:
         metrics = metrics or ConnectionMetrics(Registry())
-        self.connections = Connections(app, limits, metrics, patience, direct=direct, reads=reads)
+        metrics.rejected.preset(Excess)
+        self.connections = Connections(
+            app,
+            limits,
+            patience,
+            priority=PRIORITY,
+            error_response=connection_error_response,
+            counts=metrics,
+            direct=direct,
+            reads=reads,
+        )
         self._accept_pause_s = accept_pause_s
         self._on_listening = on_listening
         self._stopping = asyncio.Event()

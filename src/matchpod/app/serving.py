@@ -55,7 +55,7 @@ from matchpod.ports import DatabaseError
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.settings import Settings
 from matchpod.storage import servers
-from matchpod.web.http.admission import ADDRESS_EXCESS, MAX_CONNECTIONS, ConnectionLimits, max_connections
+from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.connections import Patience
 
 DRAIN_MATCHES_S: Final = 5.0
@@ -74,6 +74,14 @@ FORCED_EXIT_S: Final = 25
 times above, with callbacks delivered during the grace period."""
 OPEN_FILES: Final = 65_536
 """Limit on open files: far more than one process has connections; lowered to what the system allows."""
+
+MAX_CONNECTIONS: Final = 16_384
+"""Limit unless configured: room for all the streams of a process and a few thousand others. Each takes up to 15 KB of
+memory, and up to 64 KiB more while the head of a request arrives."""
+RESERVED_FILES: Final = 80
+"""Open files kept for other purposes: the port for probes and metrics, the database, the log, the fleets."""
+RESERVED_FILES_PER_SERVER: Final = 2
+"""Open files kept for each game server: its console, and one for a short time, for example at its start."""
 
 OPS_PER_ADDRESS: Final = 8
 PROBES_PER_ADDRESS: Final = 24
@@ -133,6 +141,15 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
             extra={"max_connections": wanted, "reduced_to": possible, "open_files": open_files},
         )
     return ConnectionLimits(total=min(wanted, possible), per_address=settings.max_connections_per_address)
+
+
+def max_connections(open_files: int, *, servers: int, callbacks: int) -> int:
+    """Return how many connections a process can serve that may have `open_files`.
+
+    It drives up to `servers` game servers, and sends up to `callbacks` at a time.
+    """
+    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + callbacks
+    return max(open_files - reserved, open_files // 2)
 
 
 def forced_exit_s(grace_s: int) -> int:

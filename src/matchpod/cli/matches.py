@@ -25,9 +25,9 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
+from matchpod.service.reading.history_views import SeriesDetailMap, map_view
+from matchpod.service.reading.match_head import phase_of
 from matchpod.service.row_views import view_of
-from matchpod.service.views.history import SeriesDetailMap, map_view
-from matchpod.service.views.match_summary import phase_of
 from matchpod.storage import history, outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
 from matchpod.storage.servers import ServerRow

@@ -13,11 +13,11 @@ from matchpod.core.requests.history_query import MAX_PAGE_SIZE
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
-from matchpod.service.console.acknowledgements import Acknowledgements
-from matchpod.service.console.match_details import MatchDetails
-from matchpod.service.console.overlays import Overlays
-from matchpod.service.console.overview import Overview
+from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.operations.installation import Installation
+from matchpod.service.overlays import Overlays
+from matchpod.service.reading.match_details import MatchDetails
+from matchpod.service.reading.wall import Overview
 from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 

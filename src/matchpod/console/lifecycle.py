@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.service.console.match_details import MatchDetail
+from matchpod.service.reading.match_details import MatchDetail
 
 
 class LifeStage(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from matchpod.console.visit import Visit
 from matchpod.core.errors import ServerNotRunningError
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.service.access.audit import Action
-from matchpod.service.console.match_details import MatchDetail
+from matchpod.service.reading.match_details import MatchDetail
 
 
 class Revealed(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from matchpod.console.match_wording import standing
-from matchpod.service.views.match_lists import MatchItem
+from matchpod.service.reading.match_lists import MatchItem
 
 COLUMNS: Final = (
     "externalMatchId",

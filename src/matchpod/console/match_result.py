@@ -27,9 +27,9 @@ from matchpod.core.views.progress import expected_roster
 from matchpod.core.views.result_shapes import StoredDetection, StoredPlayer
 from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
-from matchpod.service.console.match_details import MatchDetail
-from matchpod.service.views.history import MapDetail
-from matchpod.service.views.match_summary import MatchMap
+from matchpod.service.reading.history_views import MapDetail
+from matchpod.service.reading.match_details import MatchDetail
+from matchpod.service.reading.match_head import MatchMap
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -33,12 +33,12 @@ from matchpod.core.views.timeline_items import (
     SideSwapItem,
     TimelineItem,
 )
-from matchpod.service.console.match_details import MatchDetail, MatchDetails
-from matchpod.service.history.reading import History
 from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
-from matchpod.service.views.match_summary import MatchMap
-from matchpod.service.views.servers import ServerView
+from matchpod.service.reading.history import History
+from matchpod.service.reading.match_details import MatchDetail, MatchDetails
+from matchpod.service.reading.match_head import MatchMap
+from matchpod.service.reading.servers import ServerView
 
 PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300

@@ -11,9 +11,9 @@ from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
-from matchpod.service.views.callbacks import CallbackItem
-from matchpod.service.views.match_lists import MatchItem
-from matchpod.service.views.match_summary import MatchSummary
+from matchpod.service.reading.callbacks import CallbackItem
+from matchpod.service.reading.match_head import MatchSummary
+from matchpod.service.reading.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
     ServerStatus.ALLOCATING: "getting a server",

@@ -14,8 +14,8 @@ from matchpod.console.match_view import ROUNDS, MatchServices, current_map, scor
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
 from matchpod.core.views.progress import PublicPhase
-from matchpod.service.console.match_details import MatchDetail
 from matchpod.service.identity.principals import Principal
+from matchpod.service.reading.match_details import MatchDetail
 
 _TEXTS: Final = {
     PublicPhase.ALLOCATING: "starting soon",

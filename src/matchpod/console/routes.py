@@ -46,8 +46,8 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.identity.principals import Scope
 from matchpod.web.auth import note_proxy
 from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
+from matchpod.web.errors import error_headers
 from matchpod.web.http.asgi import Scope as HttpScope
-from matchpod.web.http.errors import error_headers
 from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
 from matchpod.web.request_turns import NO_KEY, OPERATORS, queue_of

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from matchpod.console.broadcasts import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.views.wall_groups import WallGroup
-from matchpod.service.console.overview import KEPT, EndedMatch, Overview, WallCard, WallCards, WallTotals
+from matchpod.service.reading.wall import KEPT, EndedMatch, Overview, WallCard, WallCards, WallTotals
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5

@@ -55,15 +55,11 @@ from matchpod.service.ingest.tokens import new_tokens, token_columns
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
-from matchpod.service.regions.regions import Regions
-from matchpod.service.streams import organization_events
-from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
-from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
-from matchpod.service.views.endings import IN_PROGRESS, build_ending, ending_of, endings_of
-from matchpod.service.views.match_lists_api import ServersPage, servers_page, stored_maps
-from matchpod.service.views.match_summary import has_ended, visible_row
-from matchpod.service.views.servers import (
+from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
+from matchpod.service.reading.endings import IN_PROGRESS, build_ending, ending_of, endings_of
+from matchpod.service.reading.match_head import has_ended, visible_row
+from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
+from matchpod.service.reading.servers import (
     MatchView,
     ServerView,
     connect_command,
@@ -71,6 +67,10 @@ from matchpod.service.views.servers import (
     match_view,
     server_view,
 )
+from matchpod.service.regions.regions import Regions
+from matchpod.service.streams import organization_events
+from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
+from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, outbox, servers
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches

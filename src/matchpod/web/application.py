@@ -24,21 +24,21 @@ from matchpod.service.telemetry.prometheus import RenderedMetrics
 from matchpod.web.auth import authorize
 from matchpod.web.cors import Cors
 from matchpod.web.endpoint import Answer, Call, Endpoint, EventStream, Site, Tag
+from matchpod.web.errors import InternalServerError, error_response
 from matchpod.web.event_streams import DEFAULT_PACE, HEADERS, StreamEnd, StreamPace, send_stream
 from matchpod.web.handlers.matches import OK_BODY, get_server
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.handlers.stream_access import StreamAccess
 from matchpod.web.http.asgi import Message, Receive, Scope, Send
-from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.compression import compress
 from matchpod.web.http.direct import DirectRoute, ReadRoute
-from matchpod.web.http.errors import InternalServerError, error_response
 from matchpod.web.http.parted_responses import begin, send_parts
 from matchpod.web.http.responses import EVENT_STREAM, Header, PartedResponse, Response
 from matchpod.web.json_responses import NOT_MODIFIED
 from matchpod.web.openapi.docs import read_pages
 from matchpod.web.openapi.openapi import describe, describe_internal
 from matchpod.web.query_strings import check_names
+from matchpod.web.request_bodies import ClientDisconnectedError
 from matchpod.web.request_turns import NO_KEY, RequestTurn, queue_of
 from matchpod.web.router import OPTIONS, Router
 from matchpod.web.routes import ENDPOINTS

@@ -15,8 +15,8 @@ from matchpod.service.identity.principals import Principal, Role
 from matchpod.service.identity.principals import Scope as AccessScope
 from matchpod.service.telemetry.prometheus import RenderedMetrics
 from matchpod.web.http.asgi import Receive, Scope
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.responses import JSON, Header, PartedResponse, Response
+from matchpod.web.request_bodies import read_body
 from matchpod.web.request_turns import RequestTurn
 from matchpod.web.services import Services
 

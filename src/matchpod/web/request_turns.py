@@ -21,8 +21,8 @@ from matchpod.service.fair_turns import (
 )
 from matchpod.service.telemetry.prometheus import Gauge
 from matchpod.web.http.asgi import Scope
-from matchpod.web.http.bodies import ClientDisconnectedError
 from matchpod.web.http.responses import CONNECTION, StreamConnection
+from matchpod.web.request_bodies import ClientDisconnectedError
 
 NO_KEY: Final = TurnKey("no key")
 """The queue of all requests without a key."""

@@ -23,15 +23,15 @@ from matchpod.core.errors import (
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
+from matchpod.service.reading.server_lists import ServersPage
+from matchpod.service.reading.servers import MatchView, ServerView
 from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
-from matchpod.service.views.match_lists_api import ServersPage
-from matchpod.service.views.servers import MatchView, ServerView
 from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 from matchpod.web.handlers import audit, ingest, matches, ops, parameters
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
-from matchpod.web.http.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 
 _ingest_post: Final = partial(
     Endpoint,

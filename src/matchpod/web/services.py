@@ -11,10 +11,10 @@ from matchpod.service.access.organizations import Access
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.fair_turns import FairTurns
-from matchpod.service.history.reading import History
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry

@@ -17,9 +17,9 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.ports import Value
-from matchpod.service.console.overview import MAX_ENDED, Overview
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
+from matchpod.service.reading.wall import MAX_ENDED, Overview
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids

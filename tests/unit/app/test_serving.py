@@ -12,12 +12,16 @@ from matchpod.app.serving import (
     DRAIN_MATCHES_S,
     DRAIN_REQUESTS_S,
     FORCED_EXIT_S,
+    MAX_CONNECTIONS,
+    RESERVED_FILES,
     connection_limits,
     drain_matches_s,
     forced_exit_s,
+    max_connections,
 )
+from matchpod.service.streams.readers import MAX_READERS
 from matchpod.settings import Settings, load_settings
-from matchpod.web.http.admission import MAX_CONNECTIONS, RESERVED_FILES
+from matchpod.web.http.admission import ConnectionLimits
 
 
 def settings(**values: str) -> Settings:
@@ -31,6 +35,16 @@ def test_number_of_connections_is_the_default_or_what_open_files_allow(caplog: p
     assert connection_limits(settings(), 2048).total == 2048 - 512 - RESERVED_FILES - 2 * servers
     assert connection_limits(settings(max_connections="20000"), 65_536).total == 20_000
     assert not caplog.records
+
+
+def test_number_of_connections_leaves_open_files_for_the_rest() -> None:
+    assert max_connections(65_536, servers=100, callbacks=4096) == 65_536 - RESERVED_FILES - 200 - 4096
+    assert max_connections(1024, servers=0, callbacks=0) == 1024 - RESERVED_FILES
+    assert max_connections(1024, servers=5000, callbacks=256) == 512  # too few for that fleet: half for each
+
+
+def test_streams_leave_places_for_other_requests() -> None:
+    assert ConnectionLimits(total=MAX_CONNECTIONS).ordinary > MAX_READERS
 
 
 def test_configured_number_of_connections_is_reduced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

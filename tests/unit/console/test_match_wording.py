@@ -11,7 +11,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, WaitingFor
-from matchpod.service.views.match_lists import MatchItem
+from matchpod.service.reading.match_lists import MatchItem
 
 MATCH = MatchItem(
     server_id="srv_1",

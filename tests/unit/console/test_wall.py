@@ -15,7 +15,7 @@ from matchpod.core.views.attention import Attention, Urgency, urgency_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
-from matchpod.service.console.overview import WallMatch, merge_causes
+from matchpod.service.reading.wall import WallMatch, merge_causes
 
 KEYS = st.lists(st.sampled_from("abcdefgh"), unique=True)
 

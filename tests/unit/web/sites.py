@@ -40,7 +40,6 @@ from matchpod.service.access.quotas import UNLIMITED, Quotas
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.end_match import end_match
-from matchpod.service.history.reading import History
 from matchpod.service.identity.principals import Role, Scope
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
@@ -51,6 +50,7 @@ from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
+from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE

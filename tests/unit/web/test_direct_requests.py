@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from matchpod.app.http_server import DEFAULT_LIMITS, DEFAULT_PATIENCE
+from matchpod.app.http_server import DEFAULT_LIMITS, DEFAULT_PATIENCE, PRIORITY
 from matchpod.service.telemetry.metrics import ConnectionMetrics
 from matchpod.service.telemetry.prometheus import Registry
+from matchpod.web.errors import connection_error_response
 from matchpod.web.http.asgi import Receive, Scope, Send
-from matchpod.web.http.bodies import read_body
 from matchpod.web.http.connection import ApiConnection
 from matchpod.web.http.connections import Connections
 from matchpod.web.http.direct import Answer, DirectRoute, ReadRoute
+from matchpod.web.request_bodies import read_body
 
 POST = b"POST /posts/abc HTTP/1.1\r\nHost: x\r\nX-Offset: 7\r\nContent-Length: 4\r\n\r\nline"
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -79,8 +80,10 @@ class Posts:
         self.connections = Connections(
             self._app,
             DEFAULT_LIMITS,
-            ConnectionMetrics(Registry()),
             DEFAULT_PATIENCE,
+            priority=PRIORITY,
+            error_response=connection_error_response,
+            counts=ConnectionMetrics(Registry()),
             direct=route,
             reads=ReadRoute(prefix=b"/reads/", read=self.read),
         )

@@ -17,7 +17,7 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import api_keys
 from matchpod.web import create_web
 from matchpod.web.http.asgi import Message
-from matchpod.web.http.bodies import read_body
+from matchpod.web.request_bodies import read_body
 from matchpod.web.routes import ENDPOINTS
 from tests.operations import new_readiness
 from tests.unit.web import sites

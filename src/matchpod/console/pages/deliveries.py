@@ -16,7 +16,7 @@ from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState, read_callbacks_query
 from matchpod.service.access.webhook_signature import ID_HEADER, TIMESTAMP_HEADER
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
-from matchpod.service.views.callbacks import CallbackDetail
+from matchpod.service.reading.callbacks import CallbackDetail
 from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"

@@ -15,8 +15,8 @@ from matchpod.console.wall import Wall
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.views.wall_groups import WallGroup
-from matchpod.service.console.overview import KEPT, MAX_ENDED
 from matchpod.service.identity.principals import Scope
+from matchpod.service.reading.wall import KEPT, MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAME: Final = "wall"

@@ -14,7 +14,7 @@ from matchpod.core.errors import RateLimitError, UnauthorizedError
 from matchpod.service.access.console_sessions import MAX_MS, NewSession
 from matchpod.web.auth import client_address
 from matchpod.web.endpoint import Call
-from matchpod.web.http.errors import error_headers
+from matchpod.web.errors import error_headers
 from matchpod.web.http.responses import Response
 from matchpod.web.query_strings import query_of
 

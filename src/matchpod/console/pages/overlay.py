@@ -12,8 +12,8 @@ from matchpod.console.overlay_view import OverlayView
 from matchpod.console.rendering import page
 from matchpod.console.streams import positions_of
 from matchpod.core.errors import NotFoundError
-from matchpod.service.console.overlays import Overlay
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.overlays import Overlay
 from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.http.responses import Response
 

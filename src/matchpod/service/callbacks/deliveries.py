@@ -19,8 +19,8 @@ from matchpod.service.access.audit import Action, Audit
 from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import Principal
+from matchpod.service.reading import callbacks as callback_views
 from matchpod.service.row_views import time_text
-from matchpod.service.views import callbacks as callback_views
 from matchpod.storage import callback_lists, outbox
 from matchpod.storage.callback_lists import CallbackSummary
 

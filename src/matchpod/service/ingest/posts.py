@@ -30,9 +30,9 @@ from matchpod.service.match_log.fold import settings_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.reading.match_head import has_ended
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
-from matchpod.service.views.match_summary import has_ended
 from matchpod.storage import raw_log, servers
 from matchpod.storage.servers import ServerRow
 

@@ -269,6 +269,12 @@ class ConnectionMetrics:
             "matchpod_connections_rejected_total", "HTTP connections rejected or closed early, by reason.", ("why",)
         )
 
+    def set_open(self, count: int, /) -> None:
+        self.open.set(count)
+
+    def count_rejected(self, reason: str, /) -> None:
+        self.rejected.inc(reason)
+
 
 MAX_ROUTE_SERIES: Final = 1024
 """Series of a metric that has routes: some 80 routes with a few statuses each. Unknown routes share one."""

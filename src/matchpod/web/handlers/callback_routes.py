@@ -8,10 +8,10 @@ from typing import Final
 from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
 from matchpod.service.identity.principals import MANAGERS, Scope
-from matchpod.service.views.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
+from matchpod.service.reading.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
 from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
 from matchpod.web.handlers import callbacks, parameters
-from matchpod.web.http.errors import WITH_KEY, UnsupportedMediaTypeError
 
 _SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)

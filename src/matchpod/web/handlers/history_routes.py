@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.core.errors import NotFoundError
 from matchpod.service.identity.principals import Scope
-from matchpod.service.views.history import (
+from matchpod.service.reading.history_views import (
     EventsPage,
     LeaderboardView,
     MapDetail,
@@ -20,8 +20,8 @@ from matchpod.service.views.history import (
 )
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.errors import WITH_KEY
 from matchpod.web.handlers import history, parameters
-from matchpod.web.http.errors import WITH_KEY
 from matchpod.web.http.responses import EVENT_STREAM
 
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)

@@ -13,7 +13,7 @@ from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.operations.readiness import ReadinessState
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Call, Site
-from matchpod.web.http.errors import NotReadyError
+from matchpod.web.errors import NotReadyError
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_CACHE
 from matchpod.web.query_strings import query_of

@@ -1,7 +1,7 @@
 """Decide which connections are served when there are many: counts and limits, without sockets.
 
-Up to a part of the limit, connections are ordinary. Above it and up to the limit, only requests are answered that must
-get through: those of game servers, and the probes of operators. The same holds for an address with many connections.
+Up to a part of the limit, connections are ordinary. Above it and up to the limit, only requests with priority are
+answered, such as probes of operators. The same holds for an address with many connections.
 """
 
 from __future__ import annotations
@@ -12,25 +12,14 @@ from typing import Final
 
 import msgspec
 
-MAX_CONNECTIONS: Final = 16_384
-"""Limit unless configured: room for all the streams of a process and a few thousand others. Each takes up to 15 KB of
-memory, and up to 64 KiB more while the head of a request arrives."""
 MAX_PIPELINED: Final = 32
 """Maximum requests waiting on one connection while another is being answered; common clients and proxies send none."""
 RESERVED_PART: Final = 8
-"""One in this many connections is reserved for game servers and probes, which are short."""
+"""One in this many connections is reserved for requests with priority, which are short."""
 ADDRESS_EXCESS: Final = 2
-"""An address may have this multiple of its limit; only a request shows if it is a game server's, and an answer explains
-more than a closed connection. Further connections are closed at once."""
+"""An address may have this multiple of its limit; only a request shows if it has priority, and an answer explains more
+than a closed connection. Further connections are closed at once."""
 
-RESERVED_FILES: Final = 80
-"""Open files kept for other purposes: the port for probes and metrics, the database, the log, the fleets."""
-RESERVED_FILES_PER_SERVER: Final = 2
-"""Open files kept for each game server: its console, and one for a short time, for example at its start."""
-
-PRIORITY_PREFIX: Final = "/ingest/"
-PROBE_PATHS: Final = frozenset({"/healthz", "/readyz"})
-PRIORITY_PATHS: Final = PROBE_PATHS | {"/metrics"}
 PROBE_BYTES: Final = 32
 """Bytes of a request that show whether it is a probe."""
 
@@ -46,6 +35,30 @@ class Excess(StrEnum):
     IDLE = "idle"
     FILES = "files"
     UNREAD = "unread"
+
+
+class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests that are answered although there are too many connections, by their paths."""
+
+    trusted: str
+    """The prefix of paths where only trusted clients get status 200. Their connections do not count for an address."""
+    probes: frozenset[str]
+    """Paths that are asked by GET or HEAD to see whether the server works."""
+    others: frozenset[str]
+
+    def is_trusted(self, path: str) -> bool:
+        return path.startswith(self.trusted)
+
+    def has(self, path: str) -> bool:
+        return self.is_trusted(path) or path in self.probes or path in self.others
+
+    def is_probe(self, begin: bytes) -> bool:
+        """True if a request that begins with these bytes is a probe."""
+        method, _, rest = begin.partition(b" ")
+        path, space, _ = rest.partition(b" ")
+        if not space or method not in (b"GET", b"HEAD"):
+            return False
+        return path.partition(b"?")[0].decode("latin-1") in self.probes
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,29 +80,6 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     def of_address(self) -> int | None:
         """Connections of one address for any request: at most half of all, however large the limit is."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
-
-
-def max_connections(open_files: int, *, servers: int, callbacks: int) -> int:
-    """Return how many connections a process can serve that may have `open_files`.
-
-    It drives up to `servers` game servers, and sends up to `callbacks` at a time.
-    """
-    reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + callbacks
-    return max(open_files - reserved, open_files // 2)
-
-
-def is_priority(path: str) -> bool:
-    """True if a request for this path is answered although there are too many connections."""
-    return path.startswith(PRIORITY_PREFIX) or path in PRIORITY_PATHS
-
-
-def is_probe(begin: bytes) -> bool:
-    """True if a request that begins with these bytes is a probe."""
-    method, _, rest = begin.partition(b" ")
-    path, space, _ = rest.partition(b" ")
-    if not space or method not in (b"GET", b"HEAD"):
-        return False
-    return path.partition(b"?")[0].decode("latin-1") in PROBE_PATHS
 
 
 def address_group(host: str) -> str | None:
@@ -163,7 +153,7 @@ class Admission:
         self.trust(seat)
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting the connection for its address: it proved to be a game server's, and a machine has many."""
+        """Stop counting the connection for its address: it is a trusted client's, and one machine may have many."""
         if seat.address is not None:
             left = self._by_address[seat.address] - 1
             if left:

@@ -18,15 +18,14 @@ from urllib.parse import unquote_to_bytes
 
 import httptools
 
-from matchpod.core.errors import InvalidParamsError, MatchpodError
-from matchpod.web.http.admission import PRIORITY_PREFIX, Excess, Seat
+from matchpod.web.http.admission import Excess, Seat
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.connections import Connections
 from matchpod.web.http.direct import DirectExchange
-from matchpod.web.http.errors import InternalServerError, closing_response
+from matchpod.web.http.errors import INTERNAL_ERROR, HttpError
 from matchpod.web.http.exchange import OK, Exchange, format_head
-from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, HeadError, RequestHead
-from matchpod.web.http.responses import CONNECTION
+from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, RequestHead
+from matchpod.web.http.responses import CONNECTION, Header
 
 UNACKNOWLEDGED_MS: Final = 30_000
 """Time for data of a stream to be acknowledged: a client may vanish silently, and TCP waits a quarter of an hour."""
@@ -121,7 +120,7 @@ class ApiConnection(asyncio.Protocol):
                 # At most what a head may still have: the parser skips spaces, so they are counted here only.
                 room = MAX_HEAD_BYTES - self._unparsed_bytes
                 if room <= 0:
-                    raise HeadError(TOO_LARGE)
+                    raise HttpError(TOO_LARGE)
                 part, data = data[:room], data[room:]
                 self._unparsed_bytes += len(part)
                 self._parser.feed_data(part)
@@ -129,9 +128,9 @@ class ApiConnection(asyncio.Protocol):
                 self._begin_exchange()
         except httptools.HttpParserUpgrade:
             return  # upgrades are not supported; the request is answered as if it had not asked for one
-        except (httptools.HttpParserError, HeadError) as exc:
-            fault = exc if isinstance(exc, HeadError) else exc.__context__  # what a callback raised
-            self._reject(fault.response if isinstance(fault, HeadError) else InvalidParamsError(_INVALID))
+        except (httptools.HttpParserError, HttpError) as exc:
+            error = exc if isinstance(exc, HttpError) else exc.__context__  # what a callback raised
+            self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
 
     def eof_received(self) -> bool:
         """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
@@ -164,7 +163,7 @@ class ApiConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier ones."""
         if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
-            raise HeadError(_TOO_MANY)  # the parser turns it into an HttpParserError
+            raise HttpError(_TOO_MANY)  # the parser turns it into an HttpParserError
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
@@ -329,14 +328,14 @@ class ApiConnection(asyncio.Protocol):
         if exchange.is_response_started:
             self.transport.abort()  # the client must not take the response for complete
         else:
-            self._write_error(InternalServerError("Internal error."))
+            self._write_error(HttpError("Internal error.", INTERNAL_ERROR))
             self.transport.close()
 
     def exchange_completed(self) -> None:
         """Answer the next request, wait for one, or close the connection."""
         self._shared.set_idle(self)
         exchange = self._current
-        if self.seat.address is not None and exchange is not None and _is_of_game_server(exchange):
+        if self.seat.address is not None and exchange is not None and self._is_trusted(exchange):
             self._shared.trust(self.seat)
         if exchange is None or self._is_streaming:
             self.transport.close()
@@ -346,6 +345,12 @@ class ApiConnection(asyncio.Protocol):
             # Read the rest of the body, so that the client reads the response before the connection closes.
             self._deadline_s = self._loop.time() + self._patience.head_s
             self.resume_body()
+
+    def _is_trusted(self, exchange: Exchange | DirectExchange) -> bool:
+        """True if the request was a trusted client's: others do not get this status below this prefix."""
+        return isinstance(exchange, DirectExchange) or (
+            exchange.status == OK and self._shared.priority.is_trusted(exchange.scope["path"])
+        )
 
     def _finish(self, exchange: Exchange | DirectExchange) -> None:
         if not exchange.keep_alive:
@@ -447,7 +452,7 @@ class ApiConnection(asyncio.Protocol):
 
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
-    def _reject(self, error: MatchpodError) -> None:
+    def _reject(self, error: HttpError) -> None:
         """Close the connection, after the answers to earlier requests.
 
         If there are none, after the usual error body: else the client would take it for the response to one of them.
@@ -465,16 +470,27 @@ class ApiConnection(asyncio.Protocol):
             self._write_error(error)
         self.transport.close()
 
-    def _write_error(self, error: MatchpodError) -> None:
+    def _write_error(self, error: HttpError) -> None:
         """Send an error that belongs to no exchange, before the connection closes."""
-        status, headers, body = closing_response(error)
+        status, headers, body = self._closing_response(error)
         self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
 
-    async def _send_error(self, exchange: Exchange, error: MatchpodError) -> None:
+    async def _send_error(self, exchange: Exchange, error: HttpError) -> None:
         """Respond to a request without calling the application, and close the connection."""
-        status, headers, body = closing_response(error)
+        status, headers, body = self._closing_response(error)
         await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
         await exchange.send({"type": "http.response.body", "body": body})
+
+    def _closing_response(self, error: HttpError) -> tuple[int, list[Header], bytes]:
+        """Return the status, headers and body of a response that closes the connection."""
+        response = self._shared.error_response(error)
+        headers = [
+            (b"content-type", response.content_type),
+            (b"content-length", b"%d" % len(response.body)),
+            *response.headers,
+            (b"connection", b"close"),
+        ]
+        return response.status, headers, response.body
 
     def _check_timeouts(self) -> None:
         """Close the connection at its deadline, and abort it if the client does not read, also while it is closing.
@@ -498,13 +514,6 @@ class ApiConnection(asyncio.Protocol):
         send_s = self._patience.send_s
         wait_s = send_s if self._deadline_s is None else min(send_s, self._deadline_s - now_s)
         self._timer = self._loop.call_later(wait_s, self._check_timeouts)
-
-
-def _is_of_game_server(exchange: Exchange | DirectExchange) -> bool:
-    """True if a game server sent the request: only one that knows its token gets this status."""
-    return isinstance(exchange, DirectExchange) or (
-        exchange.status == OK and exchange.scope["path"].startswith(PRIORITY_PREFIX)
-    )
 
 
 def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:

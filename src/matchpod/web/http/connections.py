@@ -2,7 +2,7 @@
 
 A connection is silent until it has sent the head of a request, and idle between two requests. When no ordinary place is
 left, a new connection replaces the one that has been silent or else idle longest. One that has just been opened is
-replaced only when no place is left at all: game servers that connect at the same moment must not displace each other.
+replaced only when no place is left at all: clients that connect at the same moment must not displace each other.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from email.utils import formatdate
 from typing import Final, Protocol
 
 import msgspec
 
-from matchpod.core.errors import UnavailableError
-from matchpod.service.telemetry.metrics import ConnectionMetrics
 from matchpod.web.http.admission import (
     Admission,
     ConnectionLimits,
     Excess,
+    PriorityPaths,
     Seat,
     address_group,
-    is_priority,
-    is_probe,
 )
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.direct import DirectRoute, ReadRoute
+from matchpod.web.http.errors import UNAVAILABLE, HttpError
+from matchpod.web.http.responses import Response
 
 LOOPBACK: Final = "loopback"
 """What connections of this machine are counted by where they are limited too."""
@@ -82,6 +81,16 @@ class Connection(Protocol):
         """Drop the connection with all unsent data."""
 
 
+class ConnectionCounts(Protocol):
+    """What is measured of connections."""
+
+    def set_open(self, count: int, /) -> None:
+        """Set the number of open connections."""
+
+    def count_rejected(self, reason: Excess, /) -> None:
+        """Count a connection that was rejected or closed early."""
+
+
 class Connections:
     """The open connections, and what they share."""
 
@@ -89,15 +98,20 @@ class Connections:
         self,
         app: Application,
         limits: ConnectionLimits,
-        metrics: ConnectionMetrics,
         patience: Patience,
         *,
+        priority: PriorityPaths,
+        error_response: Callable[[HttpError], Response],
+        counts: ConnectionCounts,
         direct: DirectRoute | None = None,
         reads: ReadRoute | None = None,
     ) -> None:
         self.app = app
         self.max_pipelined = limits.pipelined
         self.patience = patience
+        self.priority = priority
+        self.error_response = error_response
+        """Writes the errors of connections; the response closes its connection."""
         self.direct = direct
         self.reads = reads
         self._direct_exchanges = 0
@@ -114,8 +128,7 @@ class Connections:
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
-        self._metrics = metrics
-        metrics.rejected.preset(Excess)
+        self._counts = counts
         self._warn_at_s: dict[Excess, float] = {}
         self._date = (0, b"")
 
@@ -217,7 +230,7 @@ class Connections:
         address, admission = address_group(host), self._admission
         if self._probes is not None:
             address = address or LOOPBACK
-            admission = self._probes if is_probe(begin) else admission
+            admission = self._probes if self.priority.is_probe(begin) else admission
         if admission.is_barred(address):
             self.note(Excess.ADDRESS, address=address)
             return None
@@ -238,15 +251,15 @@ class Connections:
         self._count_open()
 
     def _count_open(self) -> None:
-        self._metrics.open.set(self._admission.open + (0 if self._probes is None else self._probes.open))
+        self._counts.set_open(self._admission.open + (0 if self._probes is None else self._probes.open))
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting a connection for its address: a game server has authenticated itself on it."""
+        """Stop counting a connection for its address: a trusted client has authenticated itself on it."""
         seat.admission.trust(seat)
 
-    def rejection(self, seat: Seat, path: str) -> UnavailableError | None:
+    def rejection(self, seat: Seat, path: str) -> HttpError | None:
         """Return the error for a request that cannot be answered because there are too many connections."""
-        if is_priority(path):
+        if self.priority.has(path):
             return None
         admission = seat.admission
         if admission.excess(seat) is Excess.LIMIT:
@@ -261,7 +274,7 @@ class Connections:
         else:
             self.note(reason)
             message = "The service has too many open connections. Retry later."
-        return UnavailableError(message, retry_after_s=RETRY_AFTER_S)
+        return HttpError(message, UNAVAILABLE, retry_after_s=RETRY_AFTER_S)
 
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
         """Close silent connections, then idle ones, oldest first; silent ones only if they are no longer fresh.
@@ -269,10 +282,10 @@ class Connections:
         With `of`, only those that have one of its places.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
-        silent = itertools.takewhile(lambda one: self._silent[one] <= fresh_s, self._silent)
+        silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)
         waiting: Iterator[Connection] = itertools.chain(silent, self._idle)
         if self._probes is not None and of is not None:
-            waiting = filter(lambda one: one.seat.admission is of, waiting)
+            waiting = filter(lambda connection: connection.seat.admission is of, waiting)
         for connection in tuple(itertools.islice(waiting, count)):
             self.remove(connection)
             connection.abort()
@@ -280,7 +293,7 @@ class Connections:
 
     def note(self, reason: Excess, **fields: object) -> None:
         """Count a connection that was rejected or closed early; warn if it is the first in a while."""
-        self._metrics.rejected.inc(reason)
+        self._counts.count_rejected(reason)
         now_s = time.monotonic()
         warning = _WARNINGS.get(reason)
         if warning is not None and now_s >= self._warn_at_s.get(reason, now_s):

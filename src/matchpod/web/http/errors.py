@@ -1,146 +1,22 @@
-"""Errors of the web layer and their responses: one body shape for all, with the headers of each status."""
+"""The errors of a connection, which are answered without calling the application."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Sequence
-from typing import Annotated, Final
+from http import HTTPStatus
+from typing import Final
 
-import msgspec
-from msgspec import Meta
-
-from matchpod.core.errors import (
-    ErrorCode,
-    ForbiddenError,
-    InvalidParamsError,
-    MatchpodError,
-    MethodNotAllowedError,
-    RateLimitError,
-    UnauthorizedError,
-    UnavailableError,
-)
-from matchpod.core.requests.json_fields import MAX_FAULTS
-from matchpod.service.identity.identifiers import REQUEST_RANDOM_BYTES, new_request_id
-from matchpod.web.http.responses import Header, Response
-
-ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
-"""The errors of every endpoint that can be unavailable: any endpoint rejects unknown parameters."""
-
-WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
-"""The errors of every endpoint that needs a key."""
-
-NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
-"""An error may say what exists in an organization, and is no longer true at the next request."""
-
-_encoder = msgspec.json.Encoder()
+BAD_REQUEST: Final = HTTPStatus.BAD_REQUEST.value
+HEADERS_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE.value
+INTERNAL_ERROR: Final = HTTPStatus.INTERNAL_SERVER_ERROR.value
+NOT_IMPLEMENTED: Final = HTTPStatus.NOT_IMPLEMENTED.value
+UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE.value
 
 
-class FaultDetail(msgspec.Struct, frozen=True):
-    """One validation error: the path of the field, and a message that says what is expected."""
+class HttpError(Exception):
+    """A request is answered with this status, which is one of those above; the message is for the client."""
 
-    path: Annotated[str, Meta(description="The field, as in `gameSettings.maxRounds`.")]
-    message: Annotated[str, Meta(description="The rule that the field breaks.")]
-
-
-class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The body of every error; `details` only if there are faults to list."""
-
-    status_code: Annotated[int, Meta(description="The HTTP status.")]
-    error: Annotated[ErrorCode, Meta(description="The error code.")]
-    message: Annotated[str, Meta(description="What is wrong, in one sentence.")]
-    details: Annotated[
-        tuple[FaultDetail, ...] | msgspec.UnsetType,
-        Meta(
-            description=f"The first {MAX_FAULTS} faults of the request, then an item without a path that says how "
-            "many more there are; left out if there are none to list."
-        ),
-    ] = msgspec.UNSET
-    request_id: Annotated[
-        str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
-    ]
-
-
-class GoneError(MatchpodError):
-    """The match has ended or does not exist; a game server stops sending when it gets this status."""
-
-    code = ErrorCode.GONE
-    status = 410
-
-
-class UnsupportedMediaTypeError(MatchpodError):
-    """The body has a Content-Encoding, such as gzip, which is not supported."""
-
-    code = ErrorCode.UNSUPPORTED_MEDIA_TYPE
-    status = 415
-
-
-class HeadersTooLargeError(MatchpodError):
-    """The request has too many headers."""
-
-    code = ErrorCode.HEADERS_TOO_LARGE
-    status = 431
-
-
-class NotImplementedByServerError(MatchpodError):
-    """The request needs a feature of HTTP that is not supported."""
-
-    code = ErrorCode.NOT_IMPLEMENTED
-    status = 501
-
-
-class NotReadyError(UnavailableError):
-    """The process cannot accept requests, for the given reasons."""
-
-    def __init__(self, message: str, *, reasons: Sequence[str], retry_after_s: int = 1) -> None:
-        super().__init__(message, retry_after_s=retry_after_s)
-        self.reasons = tuple(reasons)
-
-
-class InternalServerError(MatchpodError):
-    """An internal error; the cause is in the log, under the request id."""
-
-
-def error_response(error: MatchpodError, request_id: str) -> Response:
-    body = ErrorBody(
-        status_code=error.status,
-        error=error.code,
-        message=str(error),
-        details=_details(error) or msgspec.UNSET,
-        request_id=request_id,
-    )
-    return Response(_encoder.encode(body), error.status, headers=(*error_headers(error), NOT_STORED))
-
-
-def _details(error: MatchpodError) -> tuple[FaultDetail, ...]:
-    if isinstance(error, InvalidParamsError):
-        return tuple(FaultDetail(str(fault.path), fault.message) for fault in error.faults)
-    if isinstance(error, NotReadyError):
-        return tuple(FaultDetail("", reason) for reason in error.reasons)
-    return ()
-
-
-def closing_response(error: MatchpodError) -> tuple[int, list[Header], bytes]:
-    """Return the status, headers and body of a response that closes the connection."""
-    request_id = new_request_id(secrets.token_bytes(REQUEST_RANDOM_BYTES))
-    response = error_response(error, request_id)
-    headers = [
-        (b"content-type", response.content_type),
-        (b"content-length", b"%d" % len(response.body)),
-        (b"x-request-id", request_id.encode()),
-        *response.headers,
-        (b"connection", b"close"),
-    ]
-    return response.status, headers, response.body
-
-
-def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers that belong to an error: how to authenticate, what is supported, when to retry."""
-    if isinstance(error, UnauthorizedError):
-        return ((b"www-authenticate", b"Bearer"),)
-    if isinstance(error, MethodNotAllowedError):
-        return ((b"allow", ", ".join(error.allowed).encode()),)
-    if isinstance(error, UnsupportedMediaTypeError):
-        return ((b"accept-encoding", b"identity"),)
-    if isinstance(error, RateLimitError | UnavailableError):
-        return ((b"retry-after", b"%d" % error.retry_after_s),)
-    return ()
+    def __init__(self, message: str, status: int = BAD_REQUEST, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        """When an unavailable server may be asked again."""

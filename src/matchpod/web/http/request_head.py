@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from matchpod.core.errors import InvalidParamsError, MatchpodError
-from matchpod.web.http.errors import HeadersTooLargeError, NotImplementedByServerError
+from matchpod.web.http.errors import HEADERS_TOO_LARGE, NOT_IMPLEMENTED, HttpError
 
 CONTENT_ENCODING: Final = b"content-encoding"
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -25,14 +24,6 @@ _EXPECT: Final = b"expect"
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
 _CHUNKED: Final = b"chunked"
 _CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCODING))
-
-
-class HeadError(ValueError):
-    """The head breaks a rule; the message is for the client."""
-
-    def __init__(self, message: str, error: type[MatchpodError] = InvalidParamsError) -> None:
-        super().__init__(message)
-        self.response = error(message)
 
 
 class RequestHead:
@@ -65,7 +56,7 @@ class RequestHead:
             return
         name = name.lower()
         if len(self.headers) == MAX_HEADERS:
-            raise HeadError(f"The request has more than {MAX_HEADERS} headers.", HeadersTooLargeError)
+            raise HttpError(f"The request has more than {MAX_HEADERS} headers.", HEADERS_TOO_LARGE)
         if name in _CHECKED:
             self._check(name, value)
         self.headers.append((name, value))
@@ -74,7 +65,7 @@ class RequestHead:
         """Note the end of the head; what follows are trailers."""
         self._is_complete = True
         if b"host" not in self._seen and http_version not in _WITHOUT_HOST:
-            raise HeadError("The request has no Host header, which HTTP/1.1 requires.")
+            raise HttpError("The request has no Host header, which HTTP/1.1 requires.")
         if self._transfer_encodings not in ((), (_CHUNKED,)):
             self._reject_transfer_encodings()
 
@@ -82,24 +73,24 @@ class RequestHead:
         if name == _EXPECT:
             self.expects_continue = self.expects_continue or value.lower() == b"100-continue"
         elif name == _TRANSFER_ENCODING:
-            self._transfer_encodings += tuple(one.strip(b" \t").lower() for one in value.split(b","))
+            self._transfer_encodings += tuple(coding.strip(b" \t").lower() for coding in value.split(b","))
         elif name == CONTENT_ENCODING:
             self.is_encoded = self.is_encoded or is_encoded(value)
         elif name in self._seen:
-            raise HeadError(f"The request has more than one {_SINGLE[name]} header; send it once.")
+            raise HttpError(f"The request has more than one {_SINGLE[name]} header; send it once.")
         else:
             self._seen += (name,)
 
     def _reject_transfer_encodings(self) -> None:
         *others, last = self._transfer_encodings
         if last == _CHUNKED and _CHUNKED not in others:
-            raise HeadError("The only Transfer-Encoding that is supported is chunked.", NotImplementedByServerError)
-        raise HeadError("The Transfer-Encoding of a request must be chunked.")
+            raise HttpError("The only Transfer-Encoding that is supported is chunked.", NOT_IMPLEMENTED)
+        raise HttpError("The Transfer-Encoding of a request must be chunked.")
 
     def _count(self, size: int) -> None:
         self._bytes += size
         if self._bytes > MAX_HEAD_BYTES:
-            raise HeadError(TOO_LARGE)
+            raise HttpError(TOO_LARGE)
 
 
 def is_encoded(value: bytes) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
-CONNECTION: Final = "matchpod.connection"
+CONNECTION: Final = "connection"
 """The scope extension through which a stream gets its connection."""
 
 Header = tuple[bytes, bytes]

@@ -9,7 +9,7 @@ import msgspec
 
 from matchpod.core import errors
 from matchpod.core.errors import ErrorCode, MatchpodError
-from matchpod.web.http.errors import (
+from matchpod.web.errors import (
     GoneError,
     HeadersTooLargeError,
     NotImplementedByServerError,

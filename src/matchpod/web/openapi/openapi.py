@@ -12,8 +12,8 @@ from matchpod.core.errors import MatchpodError, RateLimitError, UnauthorizedErro
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
+from matchpod.web.errors import UnsupportedMediaTypeError
 from matchpod.web.handlers.parameters import IF_NONE_MATCH
-from matchpod.web.http.errors import UnsupportedMediaTypeError
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE

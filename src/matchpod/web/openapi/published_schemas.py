@@ -22,7 +22,7 @@ from matchpod.core.views.round_shapes import RoundEntry
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.cs2.shots_report import ShotsReport
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
-from matchpod.web.http.errors import ErrorBody
+from matchpod.web.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
 from matchpod.web.openapi.request_schema import create_match_schemas, redelivery_schemas

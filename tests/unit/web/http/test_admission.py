@@ -8,24 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.service.streams.readers import MAX_READERS
-from matchpod.web.endpoint import Tag
+from matchpod.app.http_server import PRIORITY
 from matchpod.web.http.admission import (
     ADDRESS_EXCESS,
-    MAX_CONNECTIONS,
     PROBE_BYTES,
-    PROBE_PATHS,
-    RESERVED_FILES,
     Admission,
     ConnectionLimits,
     Excess,
     Seat,
     address_group,
-    is_priority,
-    is_probe,
-    max_connections,
 )
-from matchpod.web.routes import ENDPOINTS
 from tests import effort
 
 
@@ -47,16 +39,6 @@ def test_address_is_counted_by_its_network_and_loopback_not_at_all(host: str, gr
     assert address_group(host) == group
 
 
-def test_requests_of_game_servers_and_probes_have_priority_and_those_of_callers_have_not() -> None:
-    for endpoint in ENDPOINTS:
-        if endpoint.tag is Tag.INGEST:
-            assert is_priority(endpoint.path)
-        if endpoint.tag is Tag.API:
-            assert not is_priority(endpoint.path)
-    assert all(map(is_priority, ("/healthz", "/readyz", "/metrics")))
-    assert not any(map(is_priority, ("/", "/docs", "/ingest", "/ingestion/x", "/api/ingest/x")))
-
-
 @pytest.mark.parametrize(
     ("begin", "expected"),
     [
@@ -75,21 +57,11 @@ def test_requests_of_game_servers_and_probes_have_priority_and_those_of_callers_
     ],
 )
 def test_probe_is_recognized_by_how_it_begins(begin: bytes, expected: bool) -> None:
-    assert is_probe(begin[:PROBE_BYTES]) is expected
+    assert PRIORITY.is_probe(begin[:PROBE_BYTES]) is expected
 
 
 def test_longest_probe_fits_into_the_bytes_that_are_looked_at() -> None:
-    assert all(is_probe(f"HEAD {path} HTTP/1.1".encode()[:PROBE_BYTES]) for path in PROBE_PATHS)
-
-
-def test_number_of_connections_leaves_open_files_for_the_rest() -> None:
-    assert max_connections(65_536, servers=100, callbacks=4096) == 65_536 - RESERVED_FILES - 200 - 4096
-    assert max_connections(1024, servers=0, callbacks=0) == 1024 - RESERVED_FILES
-    assert max_connections(1024, servers=5000, callbacks=256) == 512  # too few for that fleet: half for each
-
-
-def test_streams_leave_places_for_other_requests() -> None:
-    assert ConnectionLimits(total=MAX_CONNECTIONS).ordinary > MAX_READERS
+    assert all(PRIORITY.is_probe(f"HEAD {path} HTTP/1.1".encode()[:PROBE_BYTES]) for path in PRIORITY.probes)
 
 
 def test_limit_of_an_address_is_at_most_half_of_the_ordinary_places() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.web.http.request_head import MAX_HEAD_BYTES, HeadError, RequestHead
+from matchpod.web.http.errors import HttpError
+from matchpod.web.http.request_head import MAX_HEAD_BYTES, RequestHead
 
 
 def test_target_and_headers_are_collected_with_names_in_lower_case() -> None:
@@ -38,7 +39,7 @@ def test_trailers_are_dropped_but_count_toward_the_size() -> None:
         head.add_header(name, b"y")
 
     assert head.headers == [(b"host", b"x")]
-    with pytest.raises(HeadError, match=f"exceeds the limit of {MAX_HEAD_BYTES} bytes"):
+    with pytest.raises(HttpError, match=f"exceeds the limit of {MAX_HEAD_BYTES} bytes"):
         head.add_header(b"X", b"a" * MAX_HEAD_BYTES)
 
 
@@ -47,7 +48,7 @@ def test_repeated_header_is_rejected_even_with_the_same_value(name: bytes) -> No
     head = RequestHead()
     head.add_header(name, b"x")
 
-    with pytest.raises(HeadError, match="more than one"):
+    with pytest.raises(HttpError, match="more than one"):
         head.add_header(name.lower(), b"x")
 
 
@@ -61,7 +62,7 @@ def test_other_headers_may_be_repeated() -> None:
 
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_host_is_required(version: str) -> None:
-    with pytest.raises(HeadError, match="no Host header"):
+    with pytest.raises(HttpError, match="no Host header"):
         RequestHead().complete(version)
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from matchpod.core.errors import InvalidParamsError, PayloadTooLargeError
 from matchpod.core.requests.text_rules import printable
+from matchpod.web.errors import UnsupportedMediaTypeError
 from matchpod.web.http.asgi import Receive, Scope
-from matchpod.web.http.errors import UnsupportedMediaTypeError
 from matchpod.web.http.request_head import CONTENT_ENCODING, is_encoded
 
 BODY_TIMEOUT_S: Final = 30.0

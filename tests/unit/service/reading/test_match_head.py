@@ -10,9 +10,9 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
-from matchpod.service.views.endings import Ending
-from matchpod.service.views.match_summary import summarize
-from matchpod.service.views.stored_progress import stored_progress
+from matchpod.service.reading.endings import Ending
+from matchpod.service.reading.match_head import summarize
+from matchpod.service.reading.stored_progress import stored_progress
 from matchpod.storage.servers import ServerRow
 from tests.vaults import stored_tokens
 

@@ -5,27 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import msgspec
-
 from matchpod.core.errors import ForbiddenError
 from matchpod.core.iso_dates import iso_time
 from matchpod.ports import Clock, Database, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.console.actors import actor_name
 from matchpod.service.identity.principals import Principal
 from matchpod.storage import acknowledgements
 from matchpod.storage.acknowledgements import Acknowledgement
 
 _log = logging.getLogger(__name__)
-
-
-class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """Who acknowledged a match, in words, and when."""
-
-    at_ms: int
-    who: str
-    """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
 
 
 class Acknowledgements:
@@ -71,11 +60,3 @@ class Acknowledgements:
             return 0
         _log.info("matches acknowledged", extra={"actor": principal.actor, "count": len(changed)})
         return len(changed)
-
-
-async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None:
-    """Return who acknowledged a match, and when; None if it is not acknowledged."""
-    found = await acknowledgements.of_server(db, server_id)
-    if found is None:
-        return None
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))

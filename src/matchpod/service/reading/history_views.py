@@ -24,8 +24,7 @@ from matchpod.core.views.result_shapes import (
     Team1StartSide,
     Team2Score,
 )
-from matchpod.service.row_views import view_of
-from matchpod.service.views.endings import (
+from matchpod.service.reading.endings import (
     AbsentPlayers,
     ConnectedPlayers,
     EndedAt,
@@ -35,7 +34,8 @@ from matchpod.service.views.endings import (
     MissingPlayers,
     Reason,
 )
-from matchpod.service.views.servers import ServerId
+from matchpod.service.reading.servers import ServerId
+from matchpod.service.row_views import view_of
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import ListedSeries
 

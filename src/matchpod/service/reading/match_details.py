@@ -19,16 +19,13 @@ from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.console.acknowledgements import AcknowledgedBy, acknowledged_by
-from matchpod.service.console.actors import actor_name
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.regions.regions import Regions
-from matchpod.service.views.callbacks import CallbackItem, callback_item
-from matchpod.service.views.endings import ending_of
-from matchpod.service.views.match_summary import (
+from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.endings import ending_of
+from matchpod.service.reading.match_head import (
     MatchMap,
     MatchSummary,
     has_ended,
@@ -37,7 +34,8 @@ from matchpod.service.views.match_summary import (
     summarize,
     visible_row,
 )
-from matchpod.storage import callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.service.regions.regions import Regions
+from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -47,6 +45,14 @@ NEWEST: Final = 20
 """Log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
+
+
+class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acknowledged a match, in words, and when."""
+
+    at_ms: int
+    who: str
+    """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
 
 
 class MatchDetail(MatchSummary, frozen=True, kw_only=True):
@@ -230,3 +236,19 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
         lost_rounds=progress.lost_rounds,
         detections=progress.detections,
     )
+
+
+async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None:
+    """Return who acknowledged a match, and when; None if it is not acknowledged."""
+    found = await acknowledgements.of_server(db, server_id)
+    if found is None:
+        return None
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
+
+
+async def actor_name(db: Database, actor: str | None) -> str:
+    """Return the name or beginning of a key, or `a link` for a session that was begun with one; empty for None."""
+    if actor is None:
+        return ""
+    key = await api_keys.get(db, actor)
+    return "a link" if key is None else key.name or f"{key.prefix}…"

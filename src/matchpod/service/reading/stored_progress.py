@@ -10,7 +10,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
-from matchpod.service.views.match_summary import has_ended, phase_of
+from matchpod.service.reading.match_head import has_ended, phase_of
 from matchpod.storage.servers import ServerSummary
 
 MAX_STORED: Final = 2_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.identity.principals import Audience
-from matchpod.service.views.encoded_servers import EncodedServer, EncodedServers
+from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
 
 
 def state() -> LiveState:

@@ -22,15 +22,15 @@ from matchpod.core.views.progress import WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_ended, group_of_open, place_of
 from matchpod.ports import Clock, Database
 from matchpod.service.availability import unavailable_on_outage
-from matchpod.service.console.match_details import read_progress, situation_of
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
+from matchpod.service.reading.callbacks import CallbackItem, callback_item
+from matchpod.service.reading.match_details import read_progress, situation_of
+from matchpod.service.reading.match_head import MatchSummary, summarize
+from matchpod.service.reading.match_lists import MatchItem, read_items
+from matchpod.service.reading.server_lists import StoredMaps, stored_maps
+from matchpod.service.reading.stored_progress import decoded_settings, listed_players, stored_progress
 from matchpod.service.regions.regions import Regions, RegionView
-from matchpod.service.views.callbacks import CallbackItem, callback_item
-from matchpod.service.views.match_lists import MatchItem, read_items
-from matchpod.service.views.match_lists_api import StoredMaps, stored_maps
-from matchpod.service.views.match_summary import MatchSummary, summarize
-from matchpod.service.views.stored_progress import decoded_settings, listed_players, stored_progress
 from matchpod.storage import callback_lists
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from matchpod.storage.match_lists import finished_ids, open_of, summaries_of

@@ -15,8 +15,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import LiveState
 from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import IsoTime
-from matchpod.service.row_views import view_of
-from matchpod.service.views.endings import (
+from matchpod.service.reading.endings import (
     IN_PROGRESS,
     AbsentPlayers,
     ConnectedPlayers,
@@ -27,8 +26,9 @@ from matchpod.service.views.endings import (
     MissingPlayers,
     Reason,
 )
-from matchpod.service.views.match_summary import has_ended, summarize
-from matchpod.service.views.stored_progress import listed_players, stored_state
+from matchpod.service.reading.match_head import has_ended, summarize
+from matchpod.service.reading.stored_progress import listed_players, stored_state
+from matchpod.service.row_views import view_of
 from matchpod.storage.servers import ServerSummary
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")

@@ -12,8 +12,8 @@ from matchpod.core.match import series as series_rules
 from matchpod.core.model import Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.ports import Database
-from matchpod.service.views.endings import Ending, endings_of
-from matchpod.service.views.match_summary import MatchMap, MatchSummary, match_map, summarize
+from matchpod.service.reading.endings import Ending, endings_of
+from matchpod.service.reading.match_head import MatchMap, MatchSummary, match_map, summarize
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.list_positions import ListPositions

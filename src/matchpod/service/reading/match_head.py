@@ -14,8 +14,8 @@ from matchpod.core.server_status import OPEN_PHASES, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.identity.principals import Audience
+from matchpod.service.reading.endings import IN_PROGRESS, Ending
 from matchpod.service.row_views import view_of
-from matchpod.service.views.endings import IN_PROGRESS, Ending
 from matchpod.storage.history import MapRow
 from matchpod.storage.servers import ServerSummary
 

@@ -14,8 +14,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, Score, SeriesScore, SeriesScoreOrNull
 from matchpod.core.views.series_maps import loaded_number
 from matchpod.ports import Database
-from matchpod.service.row_views import view_of
-from matchpod.service.views.endings import (
+from matchpod.service.reading.endings import (
     AbsentPlayers,
     ConnectedPlayers,
     EndedAt,
@@ -25,9 +24,9 @@ from matchpod.service.views.endings import (
     MissingPlayers,
     Reason,
 )
-from matchpod.service.views.history import ListPage
-from matchpod.service.views.match_summary import summarize
-from matchpod.service.views.servers import (
+from matchpod.service.reading.history_views import ListPage
+from matchpod.service.reading.match_head import summarize
+from matchpod.service.reading.servers import (
     AsGiven,
     CallbackUrl,
     CreatedBy,
@@ -36,6 +35,7 @@ from matchpod.service.views.servers import (
     ServerId,
     StoredPhase,
 )
+from matchpod.service.row_views import view_of
 from matchpod.storage.match_lists import ListedMap, maps_of_listed
 from matchpod.storage.servers import ServerSummary
 

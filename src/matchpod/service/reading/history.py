@@ -32,9 +32,9 @@ from matchpod.service.history import rows
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.views import history as views
-from matchpod.service.views import match_lists
-from matchpod.service.views.endings import ending_of, endings_of
+from matchpod.service.reading import history_views as views
+from matchpod.service.reading import match_lists
+from matchpod.service.reading.endings import ending_of, endings_of
 from matchpod.storage import history, history_lists, map_events, servers
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.list_positions import ListPositions

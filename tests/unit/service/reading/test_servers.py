@@ -11,9 +11,9 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, Sides, WaitingFor
-from matchpod.service.views.endings import Ending
-from matchpod.service.views.match_summary import has_ended, phase_of
-from matchpod.service.views.servers import (
+from matchpod.service.reading.endings import Ending
+from matchpod.service.reading.match_head import has_ended, phase_of
+from matchpod.service.reading.servers import (
     ServerView,
     connect_command,
     created_view,

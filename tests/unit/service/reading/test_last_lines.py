@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.service.console.match_details import MAX_LAST_BYTES, MAX_LAST_LINES, last_lines
+from matchpod.service.reading.match_details import MAX_LAST_BYTES, MAX_LAST_LINES, last_lines
 
 
 def test_last_lines_of_all_posts_are_shown_in_order() -> None:

@@ -1,1 +1,0 @@
-"""What only the console shows: the wall, a match as a whole, overlays, acknowledgements."""

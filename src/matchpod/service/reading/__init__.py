@@ -1,0 +1,1 @@
+"""What people see of matches: servers, lists, the wall, history, callbacks."""

@@ -1,1 +1,0 @@
-"""What the API returns: servers, lists of matches, callbacks, history, endings."""
