@@ -41,7 +41,7 @@ SLOWEST = tuple(
         "deploy/test_chart.py",
         "contract/test_supervisor.py",
         "e2e/service/test_replicas.py",
-        "e2e/service/test_copies.py",
+        "e2e/service/test_database_copies.py",
         "contract/test_agones_fleet.py",
         "e2e/service/test_cancellations.py",
         "e2e/service/test_results.py",

@@ -68,6 +68,7 @@ def find_warnings(root: Path) -> list[str]:
 def find_faults(root: Path) -> list[str]:
     """Return all faults of the checkout at `root`."""
     faults = [fault for path, module in source_modules(root) for fault in module_faults(module, path)]
+    faults += class_name_faults(root)
     faults += mirror_faults(root)
     faults += package_import_faults(root)
     faults += standing_alone_faults(root)
@@ -117,6 +118,15 @@ def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> 
     positional = len(names) - (names[:1] in (["self"], ["cls"]))
     if positional > MAX_POSITIONAL:
         yield f"{path}:{node.lineno} {node.name} has {positional} positional parameters, at most {MAX_POSITIONAL}"
+
+
+def class_name_faults(root: Path) -> Iterator[str]:
+    """Yield the public classes of the service whose name another one has: a reader of either would think of both."""
+    modules: dict[str, str] = {}
+    for path, module in source_modules(root):
+        for line, name in _public_classes(module.read_text(encoding="utf-8")) if path.startswith("src/") else ():
+            if modules.setdefault(name, path) != path:
+                yield f"{path}:{line} the class {name} has the name of one in {modules[name]}"
 
 
 def mirror_faults(root: Path) -> Iterator[str]:
@@ -180,6 +190,14 @@ def main(root: Path) -> int:
         print(fault)
     print(f"layout: {len(faults)} faults" if faults else "layout: no faults")
     return 1 if faults else 0
+
+
+def _public_classes(text: str) -> Iterator[tuple[int, str]]:
+    try:
+        nodes = ast.parse(text).body
+    except SyntaxError:
+        return
+    yield from ((node.lineno, node.name) for node in nodes if isinstance(node, ast.ClassDef) and node.name[0] != "_")
 
 
 def _imports(text: str) -> Iterator[tuple[int, str]]:

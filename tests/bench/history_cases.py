@@ -17,9 +17,9 @@ from matchpod.core.requests.history_query import EventsQuery, LeaderboardQuery, 
 from matchpod.core.views.leaderboard import LeaderboardPlayer, TopWeapon, UtilityThrown
 from matchpod.ports import Database
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, map_events

@@ -13,7 +13,7 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Statement
 from matchpod.service.history.rows import initial_history
-from matchpod.service.streams import organization_events as events
+from matchpod.service.streams import organization_event_lines as events
 from matchpod.storage import history, map_events, raw_log, servers, snapshots
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.migrate import migrate

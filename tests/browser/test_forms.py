@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
-from matchpod.console.notices import NOTICES
+from matchpod.console.match_actions import ACTION_NOTICES
 from tests.browser.conftest import Pages, path_of
 from tests.browser.console_service import ConsoleService
 
@@ -43,7 +43,7 @@ def test_notice_is_shown_once_and_back_repeats_nothing(pages: Pages, service: Co
     page.goto(f"/console/matches/{server_id}")
     page.locator("summary", has_text="Cancel the match").click()
     page.get_by_role("button", name="Cancel the match").click()
-    notice = page.get_by_text(NOTICES["canceled"])
+    notice = page.get_by_text(ACTION_NOTICES["canceled"])
     expect(notice).to_be_visible()
     assert page.url == f"{service.url}/console/matches/{server_id}"
     page.reload()

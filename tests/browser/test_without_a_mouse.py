@@ -6,7 +6,7 @@ from typing import Final
 
 from playwright.sync_api import Locator, Page, expect
 
-from matchpod.console.notices import NOTICES
+from matchpod.console.match_actions import ACTION_NOTICES
 from tests.browser.conftest import Pages
 from tests.browser.console_service import FIRST_ACCOUNT, ConsoleService
 from tests.e2e.service.running_service import players
@@ -66,6 +66,6 @@ def test_match_is_canceled_with_the_keyboard_while_pages_change(pages: Pages, se
     expect(page.locator("#roster .dot.connected")).to_have_count(2)
     expect(confirm).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text(NOTICES["canceled"])).to_be_visible()
+    expect(page.get_by_text(ACTION_NOTICES["canceled"])).to_be_visible()
     expect(page.locator("#heading")).to_contain_text("canceled by user")
     service.running.cancel(another)

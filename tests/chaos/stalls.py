@@ -30,7 +30,7 @@ from tests.e2e.service.running_service import free_port_range, region, static_re
 FARM, SINGLE, PODS = "farm", "single", "pods"
 STALLS_S = (12.0, 25.0, 60.0)
 NOTICED_S = 40.0
-"""A stall of this length must be noticed: a console is asked 20 s after the last sign of life of its server."""
+"""A stall of this length must be noticed: a console is asked 10 s after the last sign of life of its server."""
 REFUSED_S = 20.0
 PHASES = ("waiting_for_players", "live", "paused", "between_maps")
 FAST = 15

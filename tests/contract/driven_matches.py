@@ -25,10 +25,10 @@ from matchpod.service.end_match import end_match
 from matchpod.service.history.rows import initial_history
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.supervisor import Supervisor

@@ -14,8 +14,8 @@ from matchpod.service.end_match import end_match
 from matchpod.service.history.finalize import finalize
 from matchpod.service.history.rows import initial_history
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry

@@ -11,7 +11,7 @@ from matchpod.ports import Database
 from matchpod.service.history.finalize import fold_to_end
 from matchpod.service.history.rows import history_of
 from matchpod.service.identity import identifiers
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import history, map_events, outbox
 from matchpod.storage.servers import ServerRow
 

@@ -22,7 +22,7 @@ from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.result import build_result, players_of_map, published_lines
 from matchpod.service.history.finalize import fold_to_end
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import snapshots
 from matchpod.storage.migrate import migrate
 from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world

@@ -26,7 +26,7 @@ from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
 from tests.contract.driven_matches import open_world
 
-NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, freeze_ms=0)
+NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0)
 
 STEP_S = 20.0
 """Time limit of a step: far longer than it takes on a busy machine."""

@@ -17,9 +17,9 @@ from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.principals import Principal, Role, Scope
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.switch import RegionSwitch

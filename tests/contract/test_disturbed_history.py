@@ -28,9 +28,9 @@ from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.ingest.posts import Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.reading.history import History
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS

@@ -9,9 +9,9 @@ import pytest
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, RowLockedError, Statement
 from matchpod.service.match_log.entries import EntryKind, NewEntry
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log
 from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, NewRow, append_group
 from tests.contract import databases

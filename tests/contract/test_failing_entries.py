@@ -14,13 +14,13 @@ from matchpod.service.history import recorder
 from matchpod.service.history.recomputing import Recompute, RecomputeRegion, Verdict
 from matchpod.service.match_log import live
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.replay import as_lost
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.reading.match_details import read_progress
 from matchpod.service.runner.intervals import Intervals
-from matchpod.service.streams import organization_events
+from matchpod.service.streams import organization_event_lines
 from matchpod.storage import history, outbox
 from tests.contract import databases
 from tests.contract.buggy_fold import KILL, break_kills, failing_seq, set_aside
@@ -128,7 +128,7 @@ async def test_error_in_the_history_does_not_end_a_match(db: Database, monkeypat
 async def test_timeline_is_complete_after_an_error_in_the_history(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events_of, calls = organization_events.map_events_of, 0
+    events_of, calls = organization_event_lines.map_events_of, 0
 
     def map_events_of(*args: object) -> object:
         nonlocal calls

@@ -20,9 +20,9 @@ from matchpod.service.history import rows
 from matchpod.service.identity import identifiers
 from matchpod.service.identity.principals import Principal
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, map_events, servers

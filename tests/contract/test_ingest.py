@@ -31,9 +31,9 @@ from matchpod.service.ingest.posts import (
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry

@@ -17,7 +17,7 @@ from tests.contract.driven_matches import Process, open_world
 
 harness = databases.sqlite_harness
 
-NO_PAUSES = Intervals(watch_s=3_600.0, probe_s=0.01, quiet_ms=0, freeze_ms=0)
+NO_PAUSES = Intervals(watch_s=3_600.0, probe_s=0.01, quiet_ms=0, log_gap_ms=0)
 """The server is probed all the time, and nothing but a test compares the matches with the database."""
 
 ALL_STEPS = 60.0

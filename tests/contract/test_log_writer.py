@@ -11,9 +11,9 @@ import pytest
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.log_writer import FEW_MATCHES, MAX_TICK_S, LogWriter, tick_distance_s
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 from tests.contract import databases

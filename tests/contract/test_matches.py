@@ -46,11 +46,11 @@ from matchpod.service.end_match import end_match
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.match_log import fold
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
-from matchpod.service.reading.servers import ServerView
+from matchpod.service.reading.match_head import ServerView
 from matchpod.service.regions.regions import UNAVAILABLE, Region, Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry

@@ -9,6 +9,7 @@ import pytest
 
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.roster import Role, Roster
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.history_query import LeaderboardQuery, ListQuery
@@ -20,9 +21,9 @@ from matchpod.service.end_match import end_match
 from matchpod.service.history import rows
 from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import history, outbox, servers
@@ -248,7 +249,8 @@ async def test_players_who_are_not_in_the_result_are_in_no_view(game: str, db: D
     played = play(game, 1)
     all_players = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
     listed_players = sorted(all_players)[::2]
-    played.reader.match.presence.roster = tuple(listed_players)
+    everyone = dict.fromkeys(listed_players, Role.PLAYER)
+    played.reader.match.presence.roster = Roster(roles=everyone, players=tuple(listed_players), is_open=False)
     reader = Reader(db, await store_finished(db, played, 1))
     (detail,), _ = await check_stored(reader, played.settings)
     assert sorted(player["steamId"] for player in detail["players"]) == listed_players

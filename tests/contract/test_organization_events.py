@@ -12,7 +12,7 @@ import pytest
 from matchpod.ports import Database, Statement
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.operations.pruning import DAY_MS, STREAM_DAYS, Retention, count_prunable, prune
-from matchpod.service.streams import organization_events as events
+from matchpod.service.streams import organization_event_lines as events
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.organization_streams import OrganizationReader
 from matchpod.service.streams.readers import PollPace

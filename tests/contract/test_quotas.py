@@ -11,7 +11,7 @@ from matchpod.core.errors import RateLimitError
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.service.access.quotas import Quotas
-from matchpod.service.reading.servers import ServerView
+from matchpod.service.reading.match_head import ServerView
 from tests.contract import databases
 from tests.contract.test_matches import OTHER_OWNER, InterleavingDatabase, World, body
 

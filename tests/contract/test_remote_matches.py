@@ -20,9 +20,9 @@ from matchpod.cs2.combat import Combat
 from matchpod.ports import Database, Row, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, OBSERVE_MS, Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.match_log.replay import PAGE_ENTRIES, open_match
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log, servers, snapshots
 from matchpod.storage.raw_log import RawEntry

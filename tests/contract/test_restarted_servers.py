@@ -16,7 +16,7 @@ harness = databases.sqlite_harness
 
 NOTICED_S = 120.0
 """Time limit to notice a loss: a few seconds, on a busy machine."""
-QUICK = Intervals(probe_s=0.1, quiet_ms=1_000, freeze_ms=0)
+QUICK = Intervals(probe_s=0.1, quiet_ms=1_000, log_gap_ms=0)
 
 
 async def assert_lost(world: World) -> None:

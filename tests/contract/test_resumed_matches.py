@@ -16,8 +16,8 @@ from matchpod.cs2.match_commands import start_commands
 from matchpod.ports import Database, Statement, Value
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.replay import replay
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.runner.intervals import Intervals
 from matchpod.storage import raw_log, snapshots, unfinished
 from matchpod.storage.servers import LEASE_MS

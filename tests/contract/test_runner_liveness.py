@@ -23,9 +23,11 @@ from matchpod.service.runner.intervals import Intervals
 from matchpod.storage import raw_log
 from tests.contract import databases
 from tests.contract.driven_matches import PLAYERS, open_world
-from tests.contract.single_steps import FakeLine, SingleStep, open_step
+from tests.contract.single_steps import NO_PAUSES, FakeLine, SingleStep, open_step
 
 harness = databases.sqlite_harness
+
+REAL_TIME = msgspec.structs.replace(NO_PAUSES, log_gap_ms=Intervals().log_gap_ms)
 
 SILENT = "no sign of life for 30 s"
 GONE = "its fleet reports that it is gone"
@@ -144,17 +146,17 @@ async def test_server_that_posts_its_log_is_neither_asked_nor_looked_for(db: Dat
 @pytest.mark.parametrize(
     ("speed", "silence_ms", "asked_after_s"),
     [
-        pytest.param(1.0, SILENCE_MS, 20, id="a real server"),
-        pytest.param(1.0, 12_000, 8, id="a short time until a server is lost"),
+        pytest.param(1.0, SILENCE_MS, 10, id="a real server"),
+        pytest.param(1.0, 18_000, 6, id="a short time until a server is lost"),
         pytest.param(30.0, SILENCE_MS, 4, id="a fast game"),
     ],
 )
-async def test_quiet_server_is_asked_after_a_freeze_time(
+async def test_quiet_server_is_asked_after_a_gap_of_its_log(
     db: Database, speed: float, silence_ms: int, asked_after_s: int
 ) -> None:
     async with open_step(db) as step:
         step.region = msgspec.structs.replace(step.region, speed=speed)
-        step.deps = msgspec.structs.replace(step.deps, intervals=Intervals(probe_s=0.0, last_posts_s=0.0))
+        step.deps = msgspec.structs.replace(step.deps, intervals=REAL_TIME)
         step.deps.regions.silent.limits = LossLimits(silence_ms)
         seconds = 0
 
@@ -170,12 +172,20 @@ async def test_quiet_server_is_asked_after_a_freeze_time(
         assert seconds - 1 == asked_after_s, "one more probe to end"
 
 
-async def test_refused_console_of_a_waiting_server_is_no_loss_for_twenty_seconds(db: Database) -> None:
-    async with open_step(db, answers=[FleetReport.UNKNOWN] * 60 + [FleetReport.GONE]) as step:
+@pytest.mark.parametrize("began_s", [20, 25, 29])
+async def test_console_of_a_waiting_server_that_is_refused_for_twenty_seconds_is_no_loss(
+    db: Database, began_s: int
+) -> None:
+    """Whenever that begins: a server that waits for its players gives no sign of life between two questions."""
+    async with open_step(db, answers=[FleetReport.UNKNOWN] * 80 + [FleetReport.GONE]) as step:
+        step.deps = msgspec.structs.replace(step.deps, intervals=REAL_TIME)
+        seconds = 0
 
         def pass_time() -> None:
+            nonlocal seconds
+            seconds += 1
             step.pass_time(1_000)
-            step.line.failures = 1 if 20 < len(step.fleet.answers) <= 40 else 0  # one question per probe
+            step.line.failures = 1 if began_s < seconds <= began_s + 20 else 0  # one question per probe
 
         step.fleet.on_probe = pass_time
         await step.probe_to_end()

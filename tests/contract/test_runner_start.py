@@ -22,8 +22,8 @@ from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.match_log.entries import EntryKind
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.runner import start
 from matchpod.service.runner.configure import configure, was_played

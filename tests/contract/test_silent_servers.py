@@ -68,7 +68,7 @@ async def test_server_in_a_pause_is_not_lost_before_the_others_of_its_host_are_a
     async with open_world(db, speed=1.0) as world:
         silent = await start_servers(world, LossLimits(silence_ms=30_000))
         world.region.running["srv_1"].is_paused = True
-        await pass_time(world, 17_000)
+        await pass_time(world, 8_000)
         played_ms = world.clock.now_ms()
         for name in NAMES[1:]:
             live = await world.until_driven(name)
@@ -78,7 +78,7 @@ async def test_server_in_a_pause_is_not_lost_before_the_others_of_its_host_are_a
             world.region.running[name].is_frozen = True
         await world.until(lambda: silent.count("eu") == len(NAMES), "all are asked", step_ms=STEP_MS)
         since_ms = [silent.since_ms(name) or 0 for name in NAMES]
-        assert min(since_ms[1:]) - since_ms[0] > 12_000
+        assert min(since_ms[1:]) - since_ms[0] > 5_000
         await pass_time(world, 25_000)
         assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
 

@@ -25,10 +25,10 @@ from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.replay import open_match
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
@@ -53,7 +53,7 @@ import asyncio, sys, msgspec
 from pathlib import Path
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.service.match_log.replay import open_match, replay
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import servers
 from tests.contract.live_database import current_numbers
 

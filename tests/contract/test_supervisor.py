@@ -374,7 +374,7 @@ async def test_lease_that_cannot_be_released_does_not_block_draining(db: Databas
 async def test_match_whose_lease_expired_in_a_stall_is_acquired_again_at_once(db: Database) -> None:
     """Even if the leases are renewed after the stall, before the task of the match notices it."""
     async with open_world(db) as world:
-        process = world.start(intervals=Intervals(probe_s=0.1, quiet_ms=0, freeze_ms=0))
+        process = world.start(intervals=Intervals(probe_s=0.1, quiet_ms=0, log_gap_ms=0))
         await world.create(scenario="no_show")
         await world.until_phase(ServerPhase.RUNNING)
         await world.until_driven()

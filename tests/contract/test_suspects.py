@@ -18,9 +18,9 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import EntryFailedError, FoldTurns
 from matchpod.service.match_log.replay import as_lost, replay
 from matchpod.service.match_log.suspects import MAX_DEATHS, MAX_MATCH_DEATHS, DeadlyMatchError, Suspects
-from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
 from matchpod.storage import heartbeats, raw_log, servers, snapshots, unfinished
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import LEASE_MS, ServerRow

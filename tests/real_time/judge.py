@@ -14,7 +14,7 @@ import msgspec
 
 from tests.e2e.service.running_service import Json
 from tests.real_time.games import JOIN_S, STALL_S, Game
-from tests.real_time.truth import Truth
+from tests.real_time.truth import History, Truth
 from tests.real_time.wall import Card, WallPage
 
 SLACK_S: Final = 3.0
@@ -27,8 +27,8 @@ UNSEEN_S: Final = 100.0
 """Who left in a lost post is found missing by the console: a minute after it was first asked, which is after the gap."""
 ROSTER_S: Final = 120.0
 """People are warned of missing players when this much of the time to join is left."""
-WARNED_S: Final = 28.0
-"""When people must have been warned of a silent server: 24 s, 2 s for other replicas, and 2 s to see it."""
+WARNED_S: Final = 18.0
+"""When people must have been warned of a silent server: 14 s, 2 s for other replicas, and 2 s to see it."""
 
 OPEN_PHASES: Final = ("live", "paused")
 
@@ -62,8 +62,14 @@ class Played(msgspec.Struct, kw_only=True):
 
     def missing(self, from_s: float, until_s: float) -> set[int]:
         """How many listed players were not on the server, at all times of this span."""
-        listed = set(self.game.players)
-        return {len(listed - here) for here in self.truth.here.during(from_s, until_s)}
+        return self._without(self.truth.here, from_s, until_s)
+
+    def awaited(self, from_s: float, until_s: float) -> set[int]:
+        """How many listed players were not on the server or still loading, at all times of this span."""
+        return self._without(self.truth.entered, from_s, until_s)
+
+    def _without(self, players: History[frozenset[str]], from_s: float, until_s: float) -> set[int]:
+        return {len(set(self.game.players) - some) for some in players.during(from_s, until_s)}
 
     def is_loading(self, at_s: float) -> bool:
         """True for some time after a map load during the match, when players come back."""
@@ -130,10 +136,10 @@ def _judge_phase(view: Json, played: Played, at_s: float) -> Iterator[str]:
 
 def _judge_deadline(view: Json, played: Played, at_s: float, monotonic: Callable[[str], float]) -> Iterator[str]:
     deadline, waits = view["deadline"], view["phase"] == "waiting_for_players"
-    missing = played.missing(at_s - SLACK_S, at_s + AHEAD_S)
+    awaited = played.awaited(at_s - SLACK_S, at_s + AHEAD_S)
     if deadline is None:
-        if waits and 0 not in missing and not played.truth.loads_s[1:]:
-            yield f"no deadline while {sorted(missing)} players are missing"
+        if waits and 0 not in awaited and not played.truth.loads_s[1:]:
+            yield f"no deadline while {sorted(awaited)} players are missing or loading"
         return
     until_s = monotonic(deadline["until"])
     if until_s < at_s - SLACK_S:
@@ -142,8 +148,8 @@ def _judge_deadline(view: Json, played: Played, at_s: float, monotonic: Callable
     if deadline["waitingFor"] == "players_to_return" and not is_empty:
         yield f"deadline {deadline} while players are there"
     if deadline["waitingFor"] == "players_to_join":
-        if missing == {0} and not played.has_unseen_leaver(at_s):
-            yield f"deadline {deadline} while all players are there"
+        if awaited == {0} and not played.has_unseen_leaver(at_s):
+            yield f"deadline {deadline} while all players are in the game"
         if until_s > at_s + JOIN_S + SLACK_S:
             yield f"deadline {deadline} is more than {JOIN_S:.0f} s away"
         yield from _judge_move(played, until_s, at_s)
@@ -151,13 +157,15 @@ def _judge_deadline(view: Json, played: Played, at_s: float, monotonic: Callable
 
 def _judge_move(played: Played, until_s: float, at_s: float) -> Iterator[str]:
     """The time to join is one time until all have joined; after that, it begins when one leaves."""
-    if played.deadlines and abs(until_s - played.deadlines[-1][0]) <= SLACK_S:
+    last_s, since_s = played.deadlines[-1] if played.deadlines else (until_s, at_s)
+    if played.deadlines and abs(until_s - last_s) <= SLACK_S:
         return
-    before_s = played.deadlines[-1][1] if played.deadlines else float("-inf")
-    were_complete = 0 in played.missing(before_s, at_s) or bool(played.truth.loads_s[1:])
-    if played.deadlines and not were_complete:
-        moved_s = until_s - played.deadlines[-1][0]
-        yield f"the time to join has moved by {moved_s:.0f} s although players were missing all the while"
+    here = played.truth.here.during(since_s, at_s + AHEAD_S)
+    has_begun = frozenset() in here and bool(here[-1])  # until then it counts from the creation, not the allocation
+    slack_s = SLACK_S + (played.running_s - played.created_s if has_begun else 0.0)
+    were_complete = 0 in played.missing(since_s, at_s + AHEAD_S) or bool(played.truth.loads_s[1:])
+    if abs(until_s - last_s) > slack_s and not were_complete:
+        yield f"the time to join has moved by {until_s - last_s:.0f} s although players were missing all the while"
     played.deadlines.append((until_s, at_s))
 
 
@@ -180,9 +188,10 @@ def judge_reason(reason: str, played: Played, at_s: float) -> str | None:
     count = int(reason.split(" ")[0]) if reason[:1].isdigit() else 0
     if reason.startswith("nothing heard") and played.is_stalled(*span):
         return "its server was stopped"
-    if "missing, time left" in reason and count in missing:
-        until_s = played.deadlines[-1][0] if played.deadlines else float("inf")
-        return "they are not there" if until_s - at_s <= ROSTER_S + WALL_SLACK_S else None
+    if "time left" in reason and played.deadlines and played.deadlines[-1][0] - at_s <= ROSTER_S + WALL_SLACK_S:
+        if "missing" in reason:
+            return "they are not there" if count in missing else None
+        return "they are loading" if 0 in missing and played.awaited(*span) != {0} else None
     if "gone during a live map" in reason and count in missing and True in played.truth.has_round.during(*span):
         return "they left"
     if reason.startswith("log gap"):

@@ -25,6 +25,7 @@ def playing(*, here: frozenset[str] = ALL, lost: str = "") -> Played:
     """A match whose first round was won, and whose second one is played."""
     truth = Truth()
     truth.here.set(here, 10)
+    truth.entered.set(here, 10)
     truth.rounds_played.set(1, 500)
     truth.score.set((0, 1), 500)
     truth.has_round.set(True, 400)
@@ -90,6 +91,33 @@ def test_time_to_join_is_shown_and_stays_while_players_are_missing() -> None:
         assert [text in fault for text, fault in zip(expected, found, strict=True)] == [True] * len(expected)
 
 
+@pytest.mark.parametrize(
+    ("here", "until_s", "is_right"),
+    [(ALL - {GAME.players[0]}, 304, True), (frozenset(), 304, False), (ALL - {GAME.players[0]}, 309, False)],
+)
+def test_time_to_join_counts_from_the_allocation_once_a_player_is_there(
+    here: frozenset[str], until_s: float, is_right: bool
+) -> None:
+    """The server was allocated at most 5 s after the creation."""
+    played = Played(game=GAME, server_id="srv_1", truth=Truth(), created_s=0, running_s=5, deadlines=[(300, 6)])
+    played.truth.here.set(here, 25.5)
+    deadline = {"waitingFor": "players_to_join", "until": iso(until_s)}
+    shown = view(phase="waiting_for_players", round=None, roster=[], deadline=deadline, lastHeardAt=None)
+    found = list(judge_server(shown, played, 25.0, parse_time))
+    assert ["has moved by" in fault for fault in found] == [True] * (not is_right)
+
+
+def test_time_to_join_runs_until_all_players_have_entered() -> None:
+    played = playing()
+    deadline = {"waitingFor": "players_to_join", "until": iso(NOW_S + 100)}
+    assert ["while all players are in the game" in fault for fault in faults(played, deadline=deadline)] == [True]
+    played.truth.entered.set(ALL - {GAME.players[0]}, NOW_S - 20)
+    assert faults(played, deadline=deadline) == []
+    played.truth.has_round = Truth().has_round
+    shown = {"phase": "waiting_for_players", "round": None}
+    assert ["no deadline" in fault for fault in faults(played, **shown)] == [True]
+
+
 def test_lost_posts_excuse_what_cannot_be_known() -> None:
     roster = {"roster": [{"steamId": GAME.players[0], "state": "connected"}]}
     assert faults(playing(here=frozenset()), **roster) != []
@@ -116,12 +144,18 @@ def test_alarm_is_true_for_its_cause_only() -> None:
     assert judge_reason("1 player missing, time left", gone, NOW_S) is None, "no time runs"
     gone.deadlines.append((NOW_S + 60, NOW_S - 60))
     assert judge_reason("1 player missing, time left", gone, NOW_S) == "they are not there"
+    loads = "a player is still loading, time left"
+    assert judge_reason(loads, gone, NOW_S) is None, "they are not even there"
+    gone.truth.here.set(ALL, NOW_S - 20)
+    assert judge_reason(loads, gone, NOW_S) == "they are loading"
+    gone.truth.entered.set(ALL, NOW_S - 10)
+    assert judge_reason(loads, gone, NOW_S) is None
 
 
 def test_alarm_that_is_not_shown_in_time_is_missed() -> None:
     played = playing()
-    played.stalled_s = (NOW_S, NOW_S + 27)
-    seen = {"replica 1": [NOW_S + 22], "replica 2": [NOW_S + 29]}
+    played.stalled_s = (NOW_S, NOW_S + 20)
+    seen = {"replica 1": [NOW_S + 17], "replica 2": [NOW_S + 19]}
     assert ["replica 2" in text for text in judge_missed(played, seen, NOW_S + 100)] == [True]
 
 

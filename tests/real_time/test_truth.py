@@ -37,6 +37,16 @@ def test_players_are_here_from_their_connect_to_their_disconnect() -> None:
     assert truth.longest_quiet_s == 10
 
 
+def test_players_have_entered_until_they_disconnect_or_connect_again() -> None:
+    truth = Truth()
+    post(truth, 10, '"Ann<2><[U:1:1]><>" connected, address "203.0.113.1:1"')
+    post(truth, 20, '"Ann<2><[U:1:1]><>" entered the game', '"SourceTV<0><BOT><>" entered the game')
+    post(truth, 30, '"Ann<2><[U:1:1]><>" connected, address "203.0.113.1:1"')
+    post(truth, 40, '"Ann<2><[U:1:1]><>" entered the game')
+    post(truth, 50, '"Ann<2><[U:1:1]><CT>" disconnected (reason "NETWORK_DISCONNECT_TIMEDOUT")')
+    assert truth.entered.during(0, 60) == [frozenset(), {ANN}, frozenset(), {ANN}, frozenset()]
+
+
 def test_kills_of_restored_rounds_do_not_count() -> None:
     truth = Truth()
     post(truth, 0, 'World triggered "Match_Start" on "de_nuke"', score(0, 0, 0))

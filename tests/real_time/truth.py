@@ -20,6 +20,7 @@ V = TypeVar("V")
 FIRST_ID64: Final = 76561197960265728
 
 _CONNECTED: Final = re.compile(r'"[^"]*<\d+><\[U:1:(\d+)\]><[^>]*>" connected, address')
+_ENTERED: Final = re.compile(r'"[^"]*<\d+><\[U:1:(\d+)\]><[^>]*>" entered the game')
 _DISCONNECTED: Final = re.compile(r'"[^"]*<\d+><\[U:1:(\d+)\]><[^>]*>" disconnected \(reason')
 _SCORE: Final = re.compile(r' - MatchStatus: Score: (\d+):(\d+) on map "[^"]*" RoundsPlayed: (-?\d+)')
 _KILLED: Final = re.compile(
@@ -60,6 +61,8 @@ class Truth:
     def __init__(self) -> None:
         self.here: History[frozenset[str]] = History(frozenset())
         """Who is connected, by SteamID64."""
+        self.entered: History[frozenset[str]] = History(frozenset())
+        """Whose client has also loaded the map."""
         self.score: History[tuple[int, int]] = History((0, 0))
         """The rounds won by both teams, the smaller number first: lines at halftime name sides wrongly."""
         self.rounds_played: History[int] = History(-1)
@@ -97,8 +100,12 @@ class Truth:
     def _read_line(self, line: str, at_s: float) -> None:
         if found := _CONNECTED.search(line):
             self.here.set(self.here.now | {_id64(found[1])}, at_s)
+            self.entered.set(self.entered.now - {_id64(found[1])}, at_s)
+        elif found := _ENTERED.search(line):
+            self.entered.set(self.entered.now | {_id64(found[1])}, at_s)
         elif found := _DISCONNECTED.search(line):
             self.here.set(self.here.now - {_id64(found[1])}, at_s)
+            self.entered.set(self.entered.now - {_id64(found[1])}, at_s)
             if self.has_round.now:
                 self.events_s.setdefault("disconnect", at_s)
         elif found := _KILLED.search(line):

@@ -167,6 +167,15 @@ def test_import_of_our_code_in_a_package_that_stands_alone_is_a_fault(checkout: 
     ]
 
 
+def test_public_class_with_the_name_of_another_is_a_fault(checkout: Path) -> None:
+    write(checkout, "src/matchpod/app/first.py", GOOD + "class Pause:\n    pass\nclass _Own:\n    pass\n")
+    write(checkout, "src/matchpod/web/second.py", GOOD + "class _Own:\n    pass\nclass Pause:\n    pass\n")
+    write(checkout, "packages/cs2-simulator/src/cs2_simulator/third.py", GOOD + "class Pause:\n    pass\n")
+    assert check_layout.find_faults(checkout) == [
+        "src/matchpod/web/second.py:4 the class Pause has the name of one in src/matchpod/app/first.py"
+    ]
+
+
 def test_listed_exemptions_need_no_test_module(checkout: Path) -> None:
     for module in check_layout.WITHOUT_OWN_TESTS:
         write(checkout, f"src/matchpod/{module}", GOOD)

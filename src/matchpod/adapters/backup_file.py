@@ -1,7 +1,7 @@
 """Write an SQLite database and the secret key into one file, while a service uses them, and read it again.
 
 A backup is a tar file, so that it can be opened without Matchpod. Its database says that it is a copy: a service drives
-no matches on it, because they are the original's (see `app/copies.py`).
+no matches on it, because they are the original's (see `app/database_copies.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from matchpod.adapters.place_file import BACKUP, PLACE_FILE
+from matchpod.adapters.database_place import BACKUP, PLACE_FILE
 from matchpod.adapters.private_files import FILE_MODE, OWN_NAMES, SETTINGS_NAME, sync_folder
 from matchpod.ports import Statement
 

@@ -23,8 +23,8 @@ from matchpod.app.console import compose_console
 from matchpod.app.measurement import RegionMeter, measure
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.app.upkeep import Upkeep
-from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps
+from matchpod.console.page_updates import Broadcasts
 from matchpod.console.routes import endpoints as console_endpoints
 from matchpod.console.routes import error_page
 from matchpod.core.servers.server_loss import LossLimits
@@ -41,11 +41,11 @@ from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.fair_turns import OF_KEY, OF_KEY_SHARED, FairTurns, TurnLimits
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import BegunEntry, FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import BegunEntry, FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cs2_simulator.scenarios import Scenario
 from matchpod.app.first_run import LISTENER
 from matchpod.app.resources import Resources
-from matchpod.console.broadcasts import Broadcasts
 from matchpod.console.deps import ConsoleDeps, ScenarioChoice
-from matchpod.console.doors import Doors
+from matchpod.console.origins import OriginRules
+from matchpod.console.page_updates import Broadcasts
 from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.key_management import KeyManagement
 from matchpod.service.acknowledgements import Acknowledgements
@@ -50,7 +50,7 @@ def compose_console(
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
         scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
         sandbox_callback=LISTENER,
-        doors=Doors(deps.ingest.base),
+        origins=OriginRules(deps.ingest.base),
         broadcasts=Broadcasts(clock.now_ms),
         now_ms=clock.now_ms,
     )

@@ -29,7 +29,7 @@ from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.adapters.systemd_notify import SystemdNotifier
 from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
-from matchpod.app.copies import claim_place, renew_place
+from matchpod.app.database_copies import claim_place, renew_place
 from matchpod.app.first_run import (
     ORGANIZATION,
     FirstKeyError,

@@ -34,7 +34,7 @@ RETRY_S: Final = 10 * 60.0
 _log = logging.getLogger(__name__)
 
 
-class Intervals(msgspec.Struct, frozen=True, kw_only=True):
+class UpkeepIntervals(msgspec.Struct, frozen=True, kw_only=True):
     """Pauses of the jobs."""
 
     gauge_s: float = GAUGE_S
@@ -44,7 +44,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     retry_s: float = RETRY_S
 
 
-INTERVALS: Final = Intervals()
+UPKEEP_INTERVALS: Final = UpkeepIntervals()
 
 
 class Upkeep:
@@ -59,7 +59,7 @@ class Upkeep:
         retention: Retention,
         sessions: ConsoleSessions,
         give_back: Callable[[], Awaitable[int]] | None = None,
-        intervals: Intervals = INTERVALS,
+        intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
         """`give_back` returns free space of the database to the disk, and says how many bytes."""
         self._db = deps.db

@@ -26,7 +26,6 @@ from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.reading.history_views import SeriesDetailMap, map_view
-from matchpod.service.reading.match_head import phase_of
 from matchpod.service.row_views import view_of
 from matchpod.storage import history, outbox, servers, unfinished
 from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
@@ -195,7 +194,7 @@ def _page(
 
 
 def _server_line(row: ServerRow) -> ServerLine:
-    return view_of(ServerLine, row, server_id=row.id, match_phase=phase_of(row), held_by=row.lease_owner)
+    return view_of(ServerLine, row, server_id=row.id, match_phase=row.public_phase, held_by=row.lease_owner)
 
 
 def _outcome_line(outcome: OutcomeRow) -> OutcomeLine:

@@ -95,7 +95,7 @@ async def _run(
     work: Callable[[Resources], Awaitable[_T]], settings: Settings, *, needs_key: bool, needs_original: bool
 ) -> _T:
     from matchpod.app import ResourcesError, check_vault_key, open_resources
-    from matchpod.app.copies import find_copy
+    from matchpod.app.database_copies import find_copy
 
     resources = await open_resources(settings)
     try:

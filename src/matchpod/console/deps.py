@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.console.broadcasts import Broadcasts
-from matchpod.console.doors import Doors
+from matchpod.console.origins import OriginRules
+from matchpod.console.page_updates import Broadcasts
 from matchpod.core.requests.history_query import MAX_PAGE_SIZE
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
@@ -48,7 +48,7 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: tuple[ScenarioChoice, ...]
     sandbox_callback: str
     """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
-    doors: Doors
+    origins: OriginRules
     broadcasts: Broadcasts
     now_ms: Callable[[], int]
     max_csv_rows: int = MAX_CSV_ROWS

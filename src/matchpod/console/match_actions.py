@@ -1,21 +1,29 @@
-"""What people can do with a match: each action with its text, when it is allowed, and how it is done.
+"""What people can do with a match: each action with its texts, when it is allowed, and how it is done.
 
-To add one, add it to ACTIONS: it then appears on the page of every match whose phase allows it. The services record
-acts in the audit log; only what is merely shown is recorded here.
+To add one, add it to ACTIONS, and its notice to ACTION_NOTICES: it then appears on the page of every match whose phase
+allows it. The services record acts in the audit log; only what is merely shown is recorded here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
 
+from matchpod.console.notices import NOTICES
 from matchpod.console.visit import Visit
 from matchpod.core.errors import ServerNotRunningError
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.service.access.audit import Action
 from matchpod.service.reading.match_details import MatchDetail
+
+ACTION_NOTICES: Final[Mapping[str, str]] = {
+    **NOTICES,
+    "canceled": "The match is canceled. Its server is being destroyed.",
+    "overlay-ended": "The links to the overlay no longer work.",
+}
+"""What the page of a match says after an action, by the word of the notice."""
 
 
 class Revealed(msgspec.Struct, frozen=True):
@@ -78,7 +86,7 @@ async def _redeliver(visit: Visit, match: MatchDetail) -> Done:
 async def _overlay(visit: Visit, match: MatchDetail) -> Done:
     token = await visit.deps.overlays.create(visit.principal, match.server_id)
     return Done(
-        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.doors.public_url}/overlay/{token}")
+        revealed=Revealed("Overlay, for a browser source of OBS", f"{visit.deps.origins.public_url}/overlay/{token}")
     )
 
 

@@ -29,7 +29,7 @@ from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import TimelineItem
 from matchpod.service.reading.history_views import MapDetail
 from matchpod.service.reading.match_details import MatchDetail
-from matchpod.service.reading.match_head import MatchMap
+from matchpod.service.reading.match_lists import MatchMap
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ BOARD: Final = (
     Column("HS", "Share of kills by headshot, in percent", lambda player: player.hs_percent, 0),
     Column("FK", "First kills of a round", lambda player: player.first_kills),
     Column("FD", "First deaths of a round", lambda player: player.first_deaths),
-    Column("TK", "Kills that avenged a team mate within seconds", lambda player: player.trade_kills),
+    Column("TRD", "Trade kills, which avenged a team mate within seconds", lambda player: player.trade_kills),
     Column("CL", "Rounds won as the last of the team", lambda player: player.clutch_wins),
     Column("UD", "Damage by grenades and fire", lambda player: player.utility_damage),
     Column(

@@ -12,12 +12,12 @@ from markupsafe import Markup
 from msgspec.structs import replace
 
 from cs2_protocol.game import Side, Team
-from matchpod.console.broadcasts import added, swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.feed import feed_line, read_items
 from matchpod.console.lifecycle import LifeStage, placed, spans_of
 from matchpod.console.match_actions import allowed_actions
 from matchpod.console.match_wording import announced
+from matchpod.console.page_updates import added, swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
 from matchpod.core.stored.stored_json import StoredReader
@@ -37,8 +37,8 @@ from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_details import MatchDetail, MatchDetails
-from matchpod.service.reading.match_head import MatchMap
-from matchpod.service.reading.servers import ServerView
+from matchpod.service.reading.match_head import ServerView
+from matchpod.service.reading.match_lists import MatchMap
 
 PARTS: Final = "match_parts.html"
 MAX_LINES: Final = 300

@@ -12,7 +12,7 @@ from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.service.reading.callbacks import CallbackItem
-from matchpod.service.reading.match_head import MatchSummary
+from matchpod.service.reading.match_head import MatchHead
 from matchpod.service.reading.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
@@ -46,7 +46,7 @@ REASONS: Final[Mapping[CancelReason, str]] = {
 }
 
 
-def match_name(one: MatchSummary | CallbackItem) -> str:
+def match_name(one: MatchHead | CallbackItem) -> str:
     """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
     given = one.external_match_id
     return given if given is not None and has_visible(given) else one.server_id

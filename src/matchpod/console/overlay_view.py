@@ -8,9 +8,9 @@ import msgspec
 from markupsafe import Markup
 
 from cs2_protocol.game import Side
-from matchpod.console.broadcasts import swapped
 from matchpod.console.charts.round_strip import round_strip
 from matchpod.console.match_view import ROUNDS, MatchServices, current_map, score_of, team_names
+from matchpod.console.page_updates import swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.model import MatchType
 from matchpod.core.views.progress import PublicPhase

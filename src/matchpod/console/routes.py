@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import quote
 
 import msgspec
@@ -22,14 +22,14 @@ from matchpod.console.pages import (
     live,
     login,
     match,
-    matches,
+    match_list,
     operator,
     overlay,
     regions,
-    stream,
+    updates,
 )
+from matchpod.console.pages.updates import PAGES, SESSION
 from matchpod.console.rendering import page, redirect
-from matchpod.console.streams import PAGES, SESSION
 from matchpod.console.visit import (
     MANAGER_ONLY,
     MAX_FORM_BYTES,
@@ -43,6 +43,7 @@ from matchpod.console.visit import (
 from matchpod.core.errors import ForbiddenError, MatchpodError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.service.access.rate_limit import RateLimiter
+from matchpod.service.fair_turns import TurnKey
 from matchpod.service.identity.principals import Scope
 from matchpod.web.auth import note_proxy
 from matchpod.web.endpoint import Answer, Call, Endpoint, Site, Tag
@@ -67,39 +68,51 @@ PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
 
-class Route(msgspec.Struct, frozen=True):
-    """One address: `handler` gets a Visit, or without a session the dependencies and the request.
+class OpenRoute(msgspec.Struct, frozen=True):
+    """An address that needs no session."""
 
-    `is_read`: a POST that is answered by a process that serves reads only too. `query` are the parameters that it
-    reads; None if it checks them itself.
-    """
+    who: ClassVar[Who] = Who.ANYONE
+
+    method: str
+    path: str
+    handler: OpenHandler
+    is_read: bool = False
+    query: tuple[str, ...] = ()
+
+
+class Route(msgspec.Struct, frozen=True):
+    """An address for people who have logged in."""
 
     method: str
     path: str
     who: Who
-    handler: PageHandler | OpenHandler
+    handler: PageHandler
     is_read: bool = False
+    """True for a POST that a process that serves reads only answers too."""
     query: tuple[str, ...] | None = ()
+    """The parameters that it reads; None if it checks them itself."""
 
 
-ROUTES: Final = (
-    Route("GET", "/console/assets/{hash}/{file}", Who.ANYONE, files.asset),
-    Route("GET", "/console/login", Who.ANYONE, login.form, query=("next",)),
-    Route("POST", "/console/login", Who.ANYONE, login.by_key, is_read=True),
-    Route("GET", "/console/login/{token}", Who.ANYONE, login.link),
-    Route("POST", "/console/login/{token}", Who.ANYONE, login.by_link, is_read=True),
+AnyRoute = OpenRoute | Route
+
+ROUTES: Final[tuple[AnyRoute, ...]] = (
+    OpenRoute("GET", "/console/assets/{hash}/{file}", files.asset),
+    OpenRoute("GET", "/console/login", login.form, query=("next",)),
+    OpenRoute("POST", "/console/login", login.by_key, is_read=True),
+    OpenRoute("GET", "/console/login/{token}", login.link),
+    OpenRoute("POST", "/console/login/{token}", login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
     Route("GET", "/console", Who.PERSON, live.wall, query=("search",)),
     Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
-    Route("GET", "/console/stream", Who.PERSON, stream.follow, query=(PAGES, SESSION)),
+    Route("GET", "/console/stream", Who.PERSON, updates.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
-    Route("GET", "/overlay/{token}", Who.ANYONE, overlay.show),
-    Route("GET", "/overlay/{token}/stream", Who.ANYONE, overlay.stream, query=(PAGES,)),
-    Route("GET", "/console/matches", Who.MEMBER, matches.show_list, query=None),
-    Route("GET", "/console/matches.csv", Who.MEMBER, matches.download_csv, query=None),
+    OpenRoute("GET", "/overlay/{token}", overlay.show),
+    OpenRoute("GET", "/overlay/{token}/stream", overlay.stream, query=(PAGES,)),
+    Route("GET", "/console/matches", Who.MEMBER, match_list.show_list, query=None),
+    Route("GET", "/console/matches.csv", Who.MEMBER, match_list.download_csv, query=None),
     Route("GET", "/console/deliveries", Who.MEMBER, deliveries.show_list, query=None),
     Route("POST", "/console/deliveries/redeliver", Who.MANAGER, deliveries.redeliver_given_up),
     Route("GET", "/console/deliveries/{id}", Who.MEMBER, deliveries.show),
@@ -132,14 +145,18 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
             name=f"{route.method} {route.path}",
             tag=Tag.CONSOLE,
             summary="",
-            handler=partial(_handle, deps, route, limiter=limiter),
+            handler=(
+                partial(_handle_open, deps, route)
+                if isinstance(route, OpenRoute)
+                else partial(_handle, deps, route, limiter=limiter)
+            ),
             is_read=route.is_read,
             reads_query=True,
         )
         for route in ROUTES
     ]
     pages += _pages_of_forms(deps, pages)
-    return (*pages, *(_with_slash(deps, one) for one in pages))
+    return (*pages, *(_with_slash(deps, endpoint) for endpoint in pages))
 
 
 def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
@@ -155,21 +172,21 @@ def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoi
 
     Browsers show such an address if the answer to the form is a page, and open it if it is copied or typed again.
     """
-    readable = {one.path for one in pages if one.method == "GET"}
+    readable = {endpoint.path for endpoint in pages if endpoint.method == "GET"}
     found = []
-    for one in pages:
-        if one.path not in readable:
-            page_path = one.path
+    for endpoint in pages:
+        if endpoint.path not in readable:
+            page_path = endpoint.path
             while page_path not in readable:
                 page_path = page_path.rpartition("/")[0]
             handler = partial(_to_page_of_form, deps, page_path.count("/"))
-            found.append(msgspec.structs.replace(one, method="GET", name=f"GET {one.path}", handler=handler))
+            found.append(msgspec.structs.replace(endpoint, method="GET", name=f"GET {endpoint.path}", handler=handler))
     return found
 
 
 async def _to_page_of_form(deps: ConsoleDeps, depth: int, _: Site, call: Call) -> Response:
     """Redirect to the first `depth` segments of the path."""
-    deps.doors.check(call)
+    deps.origins.check(call)
     await call.take_turn(NO_KEY)
     _check_query(call, ())
     return redirect(quote(b"/".join(_raw_path(call).split(b"/")[: depth + 1]), safe=URL_CHARACTERS))
@@ -190,22 +207,22 @@ def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
 
 async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
     """Redirect with status 308: browsers send the form that they have sent here once more."""
-    deps.doors.check(call)
+    deps.origins.check(call)
     await call.take_turn(NO_KEY)
     path, query = _raw_path(call).removesuffix(b"/"), call.scope.get("query_string", b"")
     return redirect(quote(path + b"?" + query if query else path, safe=URL_CHARACTERS), status=308)
 
 
+async def _handle_open(deps: ConsoleDeps, route: OpenRoute, _: Site, call: Call) -> Answer:
+    deps.origins.check(call)
+    await _begin(route, call, NO_KEY)
+    return await route.handler(deps, call)
+
+
 async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limiter: RateLimiter) -> Answer:
-    deps.doors.check(call)
-    user = None if route.who is Who.ANYONE else await deps.sessions.find(deps.doors.read_cookie(call))
-    if route.method == "POST":  # the form arrives before the turn
-        await call.read_body(MAX_FORM_BYTES)
-    await call.take_turn(NO_KEY if user is None else queue_of(user.org_id or OPERATORS, call.method))
-    if route.query is not None:
-        _check_query(call, route.query)
-    if route.who is Who.ANYONE:
-        return await route.handler(deps, call)  # type: ignore[arg-type, call-arg]
+    deps.origins.check(call)
+    user = await deps.sessions.find(deps.origins.read_cookie(call))
+    await _begin(route, call, NO_KEY if user is None else queue_of(user.org_id or OPERATORS, call.method))
     if user is None:
         return _to_login(call)
     limiter.acquire(user.session_id)
@@ -214,7 +231,16 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
     fault = _fault(visit, route.who)
     if fault is not None:
         raise ForbiddenError(fault)
-    return await route.handler(visit)  # type: ignore[arg-type, call-arg]
+    return await route.handler(visit)
+
+
+async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
+    """Wait for the form, then for the turn, and check the query."""
+    if route.method == "POST":
+        await call.read_body(MAX_FORM_BYTES)
+    await call.take_turn(queue)
+    if route.query is not None:
+        _check_query(call, route.query)
 
 
 def _check_query(call: Call, known: tuple[str, ...]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from matchpod.console.deps import ConsoleDeps
-from matchpod.console.notices import notice_header, read_notice
+from matchpod.console.notices import NOTICES, notice_header, read_notice
 from matchpod.console.rendering import page, redirect
 from matchpod.core.errors import ForbiddenError, InvalidParamsError
 from matchpod.service.access.audit import Action
@@ -85,9 +86,17 @@ class Visit(msgspec.Struct, kw_only=True):
         """Return the fields of a form that was sent."""
         return await read_form(self.call)
 
-    def page(self, template: str, *, status: int = 200, headers: tuple[Header, ...] = (), **values: object) -> Response:
+    def page(
+        self,
+        template: str,
+        *,
+        status: int = 200,
+        headers: tuple[Header, ...] = (),
+        notices: Mapping[str, str] = NOTICES,
+        **values: object,
+    ) -> Response:
         """Return a page with menu and heading for this person."""
-        notice = read_notice(self.deps.doors, self.call)
+        notice = read_notice(self.deps.origins, self.call, notices)
         return page(
             template,
             status=status,
@@ -102,8 +111,8 @@ class Visit(msgspec.Struct, kw_only=True):
         )
 
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
-        """Return a redirect to a page that shows a notice once, one of NOTICES."""
-        return redirect(path, notice_header(self.deps.doors, path, notice, number), *headers)
+        """Return a redirect to a page that shows a notice once, by its word."""
+        return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
 
     async def record(self, action: Action, *, target: str = "", detail: str = "") -> None:
         """Record an act in the audit log."""

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from matchpod.console.broadcasts import added, inserted, removed, swapped
+from matchpod.console.page_updates import added, inserted, removed, swapped
 from matchpod.console.rendering import fragment
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.reading.wall import KEPT, EndedMatch, Overview, WallCard, WallCards, WallTotals

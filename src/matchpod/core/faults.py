@@ -79,8 +79,9 @@ class FaultCode(Enum):
     WITH_TEAMS = "must not be set together with teams"
     TOO_MANY_MAPS = "must list at most {maximum} maps"
     TOO_MANY_PLAYERS = "must list at most {maximum} players"
-    TOO_MANY_IN_TEAMS = "must list at most {maximum} players in both teams together"
+    TOO_MANY_PEOPLE = "must list at most {maximum} players, coaches and spectators together"
     LISTED_TWICE = "is already listed at {first}"
+    COACHES_WITHOUT_PLAYERS = "need listed players: the match plugin seats coaches, and runs only then"
     NOT_ONE_SIDE = "must have 1 entry, for the only map, not {found}"
     NOT_ONE_SIDE_PER_MAP = "must have {wanted} entries, one for each map of the series, not {found}"
     KNIFE_WITHOUT_PLAYERS = (

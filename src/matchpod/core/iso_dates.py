@@ -31,14 +31,14 @@ _ZONE: Final = r"(?:[Zz]|(?P<sign>[+\- ])(?P<zone_hour>[01][0-9]|2[0-3])(?::?(?P
 _PATTERN: Final = re.compile(rf"{_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?")
 
 
-class Span(msgspec.Struct, frozen=True):
+class DateRange(msgspec.Struct, frozen=True):
     """A half-open time range: `from_ms` is included, `before_ms` is not."""
 
     from_ms: int
     before_ms: int
 
 
-def read_date(text: str) -> Span | None:
+def read_date(text: str) -> DateRange | None:
     """Return the time range of a date or date-time; None if the text is not a valid one."""
     found = _PATTERN.fullmatch(text)
     if found is None:
@@ -49,9 +49,9 @@ def read_date(text: str) -> Span | None:
         return None
     midnight_ms = day * _DAY_MS
     if found["hour"] is None:
-        return Span(midnight_ms, midnight_ms + _DAY_MS)
+        return DateRange(midnight_ms, midnight_ms + _DAY_MS)
     at_ms = midnight_ms + _time_ms(found) - _zone_ms(found)
-    return Span(at_ms, at_ms + 1)
+    return DateRange(at_ms, at_ms + 1)
 
 
 def iso_time(ms: int) -> str:

@@ -20,7 +20,8 @@ DEFAULT_DEATHMATCH_MINUTES = 10.0
 """Length of a deathmatch if the caller sets none: the game's default. Without a limit it would never end."""
 
 MAX_LISTED_PLAYERS = 32
-"""Most players on the roster of a match. No mode supports as many, so a longer roster is a mistake."""
+"""Most people of a match: players, coaches and spectators. Servers have up to 64 slots, but no mode as many players, so
+a longer roster is a mistake."""
 
 
 class MatchType(StrEnum):
@@ -112,10 +113,11 @@ class CvarSetting(msgspec.Struct, frozen=True):
 
 
 class TeamRoster(msgspec.Struct, frozen=True):
-    """One of the caller's teams; without listed players anyone may play for it."""
+    """One of the caller's teams; without listed players anyone may play for it. Its coaches do not play."""
 
     name: str
     players: tuple[PlayerId, ...] = ()
+    coaches: tuple[PlayerId, ...] = ()
 
 
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,10 +141,11 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_rounds: int | None = None
     custom_cvars: tuple[CvarSetting, ...] = ()
     sides: tuple[StartSides, ...] = ()
+    spectators: tuple[PlayerId, ...] = ()
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:
-        """All listed players, team1 first; empty if anyone may join."""
+        """All players listed at creation, team1 first; empty if anyone may join."""
         listed = self.players
         for team in (self.team1, self.team2):
             if team is not None:

@@ -8,6 +8,8 @@ until the next freeze time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from cs2_protocol.game import PlayerId
@@ -83,10 +85,9 @@ class EconomyReader(msgspec.Struct):
         self.is_changed = True
         return True
 
-    def event(self, at_ms: int, round_number: int) -> EconomyCounted:
-        """Return all that is known so far."""
+    def event(self, at_ms: int, round_number: int, *, without: Mapping[PlayerId, None]) -> EconomyCounted:
+        """Return all that is known so far, without these people."""
         self.is_changed = False
+        money, spent = ({who: n for who, n in one.items() if who not in without} for one in (self.money, self.spent))
         equipment = {player_id: value for player_id, value in self.equipment.items() if value is not None}
-        return EconomyCounted(
-            at_ms, round_number, dict(self.money), dict(self.spent), equipment, has_money_lines=self.has_money_lines
-        )
+        return EconomyCounted(at_ms, round_number, money, spent, equipment, has_money_lines=self.has_money_lines)

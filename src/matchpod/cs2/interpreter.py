@@ -6,7 +6,7 @@ Presence and chat are handled here, rounds and scores in `map_flow`, fights in `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -57,6 +57,8 @@ class Interpreter(msgspec.Struct):
             return
         fight, flow = _COMBAT.get(kind), self.flow
         if fight is not None and (flow.phase is MapPhase.LIVE or self._is_live_now(at_ms, line, out)):
+            if flow.sides.guests and _has_guest(line, flow.sides.guests):
+                return
             event = fight(flow.combat, at_ms, line)
             if event is not None:
                 out.append(event)
@@ -151,7 +153,7 @@ class Interpreter(msgspec.Struct):
         self.absent[player_id] = None
         self._prove(at_ms, player_id, out)
         self.flow.set_side(at_ms, player_id, None, out)
-        if self.flow.phase is MapPhase.LIVE:
+        if self.flow.phase is MapPhase.LIVE and player_id not in self.flow.sides.guests:
             out.append(self.flow.combat.player_left(at_ms, player_id))
         if is_human(player_id):
             is_map_change = line.reason in _MAP_CHANGE_REASONS
@@ -178,7 +180,7 @@ class Interpreter(msgspec.Struct):
         With `is_proof`, the line is never printed of a player who has left: the lines of their return are missing.
         """
         side, player_id, sides = token.side, token.player_id, self.flow.sides
-        if side is None or not player_id or sides.seen.get(player_id) is side:
+        if side is None or not player_id or sides.seen.get(player_id) is side or player_id in sides.guests:
             return
         is_return = self._is_absent(token)
         if is_return:
@@ -220,13 +222,14 @@ class Interpreter(msgspec.Struct):
 
     def _add_economy(self, at_ms: int, round_number: int, out: list[GameEvent]) -> None:
         if self.economy.is_changed and self.flow.phase is MapPhase.LIVE:
-            out.append(self.economy.event(at_ms, round_number))
+            out.append(self.economy.event(at_ms, round_number, without=self.flow.sides.guests))
 
     def _left_buyzone(self, at_ms: int, line: player_lines.LeftBuyzone, out: list[GameEvent]) -> None:
         economy, flow = self.economy, self.flow
         if line.items:  # the dead and those who have left leave it with nothing
             self._observe_side(at_ms, line.player, out, is_proof=True)
-        is_new = economy.is_play and flow.phase is MapPhase.LIVE and economy.leave_buyzone(line)
+        is_counted = economy.is_play and flow.phase is MapPhase.LIVE and line.player.player_id not in flow.sides.guests
+        is_new = is_counted and economy.leave_buyzone(line)
         if is_new and len(economy.equipment) == len(flow.sides.player_sides):  # one event for all, which is faster
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
@@ -242,7 +245,9 @@ class Interpreter(msgspec.Struct):
         if self.block.read_mark(line):
             self.economy.set_money(self.block.money)
             if self.flow.phase is MapPhase.LIVE:
-                out.append(events.GameCounted(at_ms, self.block.round_number, tuple(self.block.rows)))
+                guests = self.flow.sides.guests
+                rows = tuple([row for row in self.block.rows if row.player_id not in guests])
+                out.append(events.GameCounted(at_ms, self.block.round_number, rows))
 
     def _stats_field(self, _at_ms: int, line: world_lines.StatsField, _out: list[GameEvent]) -> None:
         self.block.read_field(line)
@@ -252,6 +257,22 @@ class Interpreter(msgspec.Struct):
             self.block.read_player(line)
         else:
             self.block.read_money(line)
+
+
+def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
+    """True for a fight with a spectator or coach. The plugin kills coaches at the start of each round.
+
+    CS2 has no place for a coach: that is how the plugin takes them out of the game. It is in no statistics.
+    """
+    match line:
+        case player_lines.Killed() | player_lines.Attacked() | player_lines.Assisted():
+            return line.player.player_id in guests or line.victim.player_id in guests
+        case player_lines.BlindedBy():
+            return line.player.player_id in guests or line.thrower.player_id in guests
+        case player_lines.PlayerLogLine():
+            return line.player.player_id in guests
+        case _:
+            return False
 
 
 _PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))

@@ -21,7 +21,7 @@ from cs2_protocol.console_commands import (
     report_address,
     set_command,
 )
-from cs2_protocol.game import Team
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.model import GameSettings, MatchType, StartSides, TeamRoster
 from matchpod.core.requests.text_rules import map_fault, team_name_fault
 from matchpod.cs2.plugin_names import plugin_name, shown_name
@@ -178,6 +178,7 @@ def matchzy_match(
 ) -> dict[str, object]:
     """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
+    Coaches are listed with the players of their team, as the plugin requires; it does not count them as ready players.
     There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
     and all players are ready.
     """
@@ -201,7 +202,7 @@ def matchzy_match(
         "team1": _plugin_team(Team.TEAM1, settings.team1),
         "team2": _plugin_team(Team.TEAM2, settings.team2),
         # Some versions of the plugin fail if this object is missing.
-        "spectators": {"players": {}},
+        "spectators": {"players": _plugin_players(settings.spectators)},
         "cvars": _plugin_cvars(settings, (log_url, log_header_name, log_header_value)),
     }
 
@@ -210,8 +211,15 @@ def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
     # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than `quoted`.
     if team_name_fault(roster.name):
         raise ValueError("the team name is not safe to pass to the plugin")
+    return {
+        "name": plugin_name(team, roster.name),
+        "players": _plugin_players(roster.players + roster.coaches),
+    }
+
+
+def _plugin_players(players: tuple[PlayerId, ...]) -> dict[str, str]:
     # The plugin rejects an array of players; an empty name keeps the player's own name.
-    return {"name": plugin_name(team, roster.name), "players": {bare(player_id): "" for player_id in roster.players}}
+    return {bare(player_id): "" for player_id in players}
 
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:

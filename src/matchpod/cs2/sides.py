@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from cs2_protocol.game import PlayerId, Side, Team, is_human
+from matchpod.core.match.roster import Roster
 from matchpod.core.model import GameSettings
 from matchpod.cs2.plugin_names import plain_name, plugin_name, shown_name
 
@@ -27,6 +28,8 @@ class SideTracker(msgspec.Struct):
     """Players, sides and teams of one server."""
 
     listed: dict[PlayerId, Team] = {}
+    guests: dict[PlayerId, None] = {}
+    """Spectators and coaches."""
     names: dict[Team, str] = {}
     """The names of the teams for the match plugin."""
     members: dict[PlayerId, Team] = {}
@@ -43,10 +46,17 @@ class SideTracker(msgspec.Struct):
     def of(settings: GameSettings) -> SideTracker:
         """Return the sides of a match before any player joined: team1 starts as CT."""
         shown = {team: shown_name(settings, team) for team in Team}
-        return SideTracker(
-            listed={player: team for player in settings.roster if (team := settings.team_of(player))},
-            names={team: plugin_name(team, name) for team, name in shown.items() if name},
-        )
+        sides = SideTracker(names={team: plugin_name(team, name) for team, name in shown.items() if name})
+        sides.follow(Roster.of(settings))
+        return sides
+
+    def follow(self, roster: Roster) -> None:
+        """Follow a change of the roster. Who no longer plays is on no side from now on."""
+        self.listed = {player: team for player in roster.players if (team := roster.team_of(player))}
+        self.guests = dict.fromkeys(roster.guests())
+        for player_id in self.guests:
+            self.set_side(player_id, None)
+            self.members.pop(player_id, None)
 
     @property
     def has_humans(self) -> bool:
@@ -66,7 +76,7 @@ class SideTracker(msgspec.Struct):
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
         """Set the side of a player, who is there; None removes them from both sides."""
         self.unproven.pop(player_id, None)
-        if side is None:
+        if side is None or player_id in self.guests:
             self.player_sides.pop(player_id, None)
             self.seen.pop(player_id, None)
         elif player_id in self.player_sides or len(self.player_sides) < MAX_PLAYERS:

@@ -12,7 +12,7 @@ from matchpod.ports import Statement
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.streams import organization_events
+from matchpod.service.streams import organization_event_lines
 from matchpod.storage import history, history_counts, outbox, snapshots
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
@@ -54,7 +54,7 @@ def end_match(
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
-    lines = [*earlier_events, organization_events.match_ended(row, outcome, kind=kind, status=status)]
+    lines = [*earlier_events, organization_event_lines.match_ended(row, outcome, kind=kind, status=status)]
     events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)
     return [*statements, snapshots.delete(row.id), *closed, *history_counts.end_server(row.id), *ended, *events]
 

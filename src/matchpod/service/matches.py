@@ -56,19 +56,20 @@ from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
-from matchpod.service.reading.endings import IN_PROGRESS, build_ending, ending_of, endings_of
-from matchpod.service.reading.match_head import has_ended, visible_row
-from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
-from matchpod.service.reading.servers import (
+from matchpod.service.reading.endings import build_ending, ending_of, endings_of
+from matchpod.service.reading.match_head import (
+    IN_PROGRESS,
     MatchView,
     ServerView,
     connect_command,
     created_view,
     match_view,
     server_view,
+    visible_row,
 )
+from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
 from matchpod.service.regions.regions import Regions
-from matchpod.service.streams import organization_events
+from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, outbox, servers
@@ -224,7 +225,7 @@ class Matches:
         return server_view(
             visible_row(row, principal.audience),
             rcon_password=self._rcon_password(principal, row),
-            ending=await ending_of(self._db, row.id, row) if has_ended(row) else IN_PROGRESS,
+            ending=await ending_of(self._db, row.id, row) if row.has_ended else IN_PROGRESS,
             live=state,
             connect=self._connect(principal, row),
         )
@@ -242,7 +243,7 @@ class Matches:
     async def cancel(self, principal: Principal, server_id: str) -> None:
         """End a match without a result. Canceling it again changes nothing and sends no second callback."""
         row = await self._own_row(principal, server_id)
-        if not has_ended(row) and await self._cancel(principal, row):
+        if not row.has_ended and await self._cancel(principal, row):
             return
         outcome = await outbox.outcome_of(self._db, row.id)
         if outcome is None or outcome.reason != CancelReason.CANCELED_BY_USER:
@@ -258,7 +259,7 @@ class Matches:
             if await servers.external_id_exists(self._db, external_id):
                 raise ForbiddenError("The match with this externalMatchId belongs to another organization.")
             raise NotFoundError("There is no match with this externalMatchId.")
-        outcome = await outbox.outcome_of(self._db, row.id) if has_ended(row) else None
+        outcome = await outbox.outcome_of(self._db, row.id) if row.has_ended else None
         if outcome is None:
             return match_view(row, result=None)
         ending = build_ending(row, outcome.callback_body if outcome.result is None else None)
@@ -275,7 +276,7 @@ class Matches:
         row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
         statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
-        event = organization_events.match_created(row)
+        event = organization_event_lines.match_created(row)
         try:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
         except (DuplicateError, TooManyLiveError) as exc:
@@ -389,7 +390,7 @@ class Matches:
         return True
 
     def _rcon_password(self, principal: Principal, row: ServerSummary) -> str | None:
-        is_shown = principal.may_create and row.is_password_ours and not has_ended(row)
+        is_shown = principal.may_create and row.is_password_ours and not row.has_ended
         return self._vault.open(row.rcon_password) if is_shown and row.rcon_password is not None else None
 
     def _connect(self, principal: Principal, row: ServerSummary) -> str | None:

@@ -1,9 +1,9 @@
 """Store which installation this database belongs to: its id, and where the database is.
 
 The id is made with the database, the same for all replicas, and kept by a restored copy. Servers are labelled with it,
-so that an installation releases only servers that it started itself. The place tells the original from a copy: that of
-an SQLite database is written by the file in its data folder (`adapters/place_file.py`); that of a PostgreSQL database
-is what PostgreSQL calls it: a copy by dump or template has other numbers, a standby the same.
+so that an installation releases only servers that it started itself. The place tells the original from a copy. That of
+an SQLite database comes from a file in its data folder (`adapters/database_place.py`); that of a PostgreSQL database is
+how PostgreSQL identifies it: a copy by dump or template has other numbers, a standby the same.
 """
 
 from __future__ import annotations

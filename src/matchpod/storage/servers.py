@@ -14,7 +14,7 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
 from matchpod.storage import history_counts, organization_events, rows
@@ -79,6 +79,16 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     """When the match fails if it has no slot by then; None if it never waited for one."""
     created_by: str | None = None
     """The key that created the match, or the session if that was begun with a link; None for earlier versions."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the match has an outcome, even if its server is not released yet."""
+        return self.phase not in OPEN_PHASES
+
+    @property
+    def public_phase(self) -> PublicPhase:
+        """The phase of the match as stored: on its server, the match itself may be a few seconds ahead."""
+        return PublicPhase.ENDED if self.has_ended else self.match_phase
 
 
 class ServerRow(ServerSummary, frozen=True, kw_only=True):

@@ -23,8 +23,9 @@ from matchpod.core.errors import (
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
+from matchpod.service.matches import Matches
+from matchpod.service.reading.match_head import MatchView, ServerView
 from matchpod.service.reading.server_lists import ServersPage
-from matchpod.service.reading.servers import MatchView, ServerView
 from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag
@@ -148,7 +149,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
         errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
-        handler=matches.cancel,
+        handler=matches.act(Matches.cancel),
     ),
     Endpoint(
         method="GET",

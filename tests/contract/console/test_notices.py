@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from matchpod.console.match_actions import ACTION_NOTICES
 from matchpod.console.notices import NOTICES
-from matchpod.console.routes import ROUTES, Route
+from matchpod.console.routes import ROUTES, AnyRoute
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
 from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite, open_site
@@ -30,7 +31,7 @@ async def test_notice_is_shown_once_by_the_page_after_the_form(site: ConsoleSite
         response = await browser.post(f"/console/matches/{server_id}/cancel", data={})
         assert (response.status_code, response.headers["location"]) == (303, f"/console/matches/{server_id}")
         assert shown(await browser.get("/console/access")) == ""  # another tab
-        assert shown(await browser.get(response.headers["location"])) == NOTICES["canceled"]
+        assert shown(await browser.get(response.headers["location"])) == ACTION_NOTICES["canceled"]
         assert shown(await browser.get(response.headers["location"])) == ""  # a reload
         assert dict(browser.cookies) == {site.cookie_name: site.cookies[OWNER]}
 
@@ -42,26 +43,27 @@ async def test_copied_address_shows_no_notice(site: ConsoleSite) -> None:
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "GET"], ids=lambda one: one.path)
-async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: Route) -> None:
+async def test_address_cannot_ask_for_a_notice(site: ConsoleSite, route: AnyRoute) -> None:
     who = OPERATOR if route.who is Who.OPERATOR else OWNER
     response = await site.request("GET", re.sub(r"\{\w+\}", "0", route.path) + "?done=canceled", who=who)
     assert response.status_code == 400
     assert "is not a known parameter" in response.text
-    assert NOTICES["canceled"] not in response.text
+    assert ACTION_NOTICES["canceled"] not in response.text
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "canceled",
-        "canceled.0",
-        "canceled.0@",
-        "canceled.0@/console/matches",
+        "region-on",
+        "region-on.0",
+        "region-on.0@",
+        "region-on.0@/console/matches",
         "unknown.0@/console/regions",
-        "canceled.@/console/regions",
-        "canceled.9999999999@/console/regions",
+        "canceled.0@/console/regions",
+        "region-on.@/console/regions",
+        "region-on.9999999999@/console/regions",
         "<b>.0@/console/regions",
-        "canceled.0@/console/regions<script>",
+        "region-on.0@/console/regions<script>",
         "{0.__class__}.0@/console/regions",
         "\x7f",
         "é" * 2000,
@@ -91,7 +93,7 @@ async def test_cookie_of_a_notice_is_short_and_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if one.method == "POST"], ids=lambda one: one.path)
-async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite, route: Route) -> None:
+async def test_address_of_a_form_opens_the_page_of_the_form(site: ConsoleSite, route: AnyRoute) -> None:
     """Browsers show it if the answer to the form is a page: with faults, or with a secret."""
     path = re.sub(r"\{\w+\}", "0", route.path)
     before = site.stored()

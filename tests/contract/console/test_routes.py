@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from matchpod.console.rendering import POLICY
-from matchpod.console.routes import ROUTES, Route
+from matchpod.console.routes import ROUTES, AnyRoute
 from matchpod.console.visit import Who
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
@@ -42,7 +42,7 @@ FOREIGN: Sequence[Mapping[str, str]] = (
 """Headers of requests that pages of other sites send, and of programs that do not say where they come from."""
 
 
-def address(route: Route) -> str:
+def address(route: AnyRoute) -> str:
     """Return an address of the route, with made-up values."""
     return re.sub(r"\{\w+\}", "0", route.path)
 
@@ -53,7 +53,7 @@ GETS = [route for route in ROUTES if route.method == "GET" and not route.path.en
 INVALID_COOKIES = ("", "x", "A" * 43, "A" * 5000, '"', "\\", "' or 1=1 --")
 
 
-async def send(site: ConsoleSite, route: Route, who: str | None) -> httpx.Response:
+async def send(site: ConsoleSite, route: AnyRoute, who: str | None) -> httpx.Response:
     return await site.request(route.method, address(route), who=who, form={} if route.method == "POST" else None)
 
 

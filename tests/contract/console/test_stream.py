@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from matchpod.console.streams import MAX_PAGES
+from matchpod.console.pages.updates import MAX_PAGES
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite
 from tests.e2e.listening import listening

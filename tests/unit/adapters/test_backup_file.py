@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.adapters.backup_file import BackupError, BackupInputError, restore_backup, write_backup
-from matchpod.adapters.place_file import PLACE_FILE
+from matchpod.adapters.database_place import PLACE_FILE
 from matchpod.ports import Statement
 
 DATABASE, KEY = "matchpod.sqlite3", "secret.key"

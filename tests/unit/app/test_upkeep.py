@@ -18,7 +18,7 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KEY_BYTES, KeyFileVault
 from matchpod.app.composition import compose_regions
-from matchpod.app.upkeep import INTERVALS, Intervals, Upkeep
+from matchpod.app.upkeep import UPKEEP_INTERVALS, Upkeep, UpkeepIntervals
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Row, Statement, Value
@@ -26,10 +26,10 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import LINK_MS, ConsoleSessions
 from matchpod.service.access.organizations import Access
 from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Pruned, Retention
 from matchpod.service.regions.regions import Regions
@@ -87,10 +87,10 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     await db.close()
 
 
-AT_ONCE = Intervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
+AT_ONCE = UpkeepIntervals(gauge_s=0, clock_s=0, first_sweep_s=0, retry_s=0)
 
 
-def upkeep_of(deps: Deps, intervals: Intervals = INTERVALS, file: Path | None = None) -> Upkeep:
+def upkeep_of(deps: Deps, intervals: UpkeepIntervals = UPKEEP_INTERVALS, file: Path | None = None) -> Upkeep:
     return Upkeep(
         deps,
         readiness=new_readiness(deps.db, deps.clock),
@@ -259,7 +259,7 @@ async def _run_until(job: Callable[[], Coroutine[object, object, None]], is_enou
 
 
 async def test_jobs_run_until_cancelled(deps: Deps) -> None:
-    jobs = upkeep_of(deps, Intervals(first_sweep_s=0))
+    jobs = upkeep_of(deps, UpkeepIntervals(first_sweep_s=0))
     used = Idempotency(org_id="org_1", key="old", body_hash="x", created_at_ms=0)
     await servers.create(deps.db, server("srv_1", region="sandbox"), idempotency=used)
     running = [asyncio.create_task(jobs.run_gauges()), asyncio.create_task(jobs.run_sweeps())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matchpod.console.audit_words import WORDS, AuditLine, audit_lines
+from matchpod.console.audit_words import AuditLine, audit_lines
 from matchpod.service.access.audit import COMMAND_LINE, Action, AuditItem
 
 KEYS = {"key_1": "ci (mk_live_abcd…)"}
@@ -20,7 +20,9 @@ def line(**fields: str) -> AuditLine:
 
 @pytest.mark.parametrize("action", Action)
 def test_every_act_has_words(action: Action) -> None:
-    assert line(action=action).what == WORDS[action]
+    found = line(action=action, target="id").address
+    assert line(action=action).what == action.words
+    assert (found != "") == (action.target is not None)
 
 
 def test_act_of_a_newer_version_is_shown_too() -> None:

@@ -14,7 +14,7 @@ from matchpod.console.rendering import fragment
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.attention import Situation, attention_of
 from matchpod.core.views.progress import PublicPhase, RosterPlayer
-from matchpod.service.reading.servers import created_view
+from matchpod.service.reading.match_head import created_view
 from matchpod.storage.servers import ServerSummary
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchpod.core.iso_dates import Span, iso_time, read_date
+from matchpod.core.iso_dates import DateRange, iso_time, read_date
 
 NOON_MS = 1_789_992_000_000  # 2026-09-21T12:00:00Z
 DAY_MS = 86_400_000
@@ -41,13 +41,13 @@ def test_date_time_covers_one_millisecond() -> None:
         ("2024-02-29T00:00", 1_709_164_800_000),
         ("2000-02-29T23:59:59", 951_868_799_000),
     ]:
-        assert read_date(text) == Span(at_ms, at_ms + 1)
+        assert read_date(text) == DateRange(at_ms, at_ms + 1)
 
 
 @pytest.mark.parametrize("zone", ["02:00", "0200", "02"])
 def test_space_is_accepted_as_an_unencoded_plus(zone: str) -> None:
-    assert read_date(f"2026-09-21T14:00:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
-    assert read_date(f"2026-09-21 14:00 {zone}") == Span(NOON_MS, NOON_MS + 1)
+    assert read_date(f"2026-09-21T14:00:00 {zone}") == DateRange(NOON_MS, NOON_MS + 1)
+    assert read_date(f"2026-09-21 14:00 {zone}") == DateRange(NOON_MS, NOON_MS + 1)
 
 
 def test_date_covers_its_whole_day() -> None:
@@ -57,7 +57,7 @@ def test_date_covers_its_whole_day() -> None:
         ("2024-02-29", 1_709_164_800_000),
         ("2000-02-29", 951_782_400_000),
     ]:
-        assert read_date(text) == Span(from_ms, from_ms + DAY_MS)
+        assert read_date(text) == DateRange(from_ms, from_ms + DAY_MS)
 
 
 INVALID = [
@@ -92,7 +92,7 @@ def test_isoformat_output_is_read_to_the_millisecond(moment: datetime, zone_minu
     text = moment.replace(tzinfo=timezone(timedelta(minutes=zone_minutes))).isoformat(timespec=precision)
     since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
     at_ms = since // timedelta(milliseconds=1)
-    assert read_date(text) == read_date(text.replace("+", " ")) == Span(at_ms, at_ms + 1)
+    assert read_date(text) == read_date(text.replace("+", " ")) == DateRange(at_ms, at_ms + 1)
 
 
 @given(st.dates())
@@ -100,8 +100,8 @@ def test_every_calendar_day_has_24_hours(day: object) -> None:
     span = read_date(str(day))
     assert span is not None
     assert span.before_ms - span.from_ms == DAY_MS
-    assert read_date(f"{day}T00:00") == Span(span.from_ms, span.from_ms + 1)
-    assert read_date(f"{day}T23:59:59.999") == Span(span.before_ms - 1, span.before_ms)
+    assert read_date(f"{day}T00:00") == DateRange(span.from_ms, span.from_ms + 1)
+    assert read_date(f"{day}T23:59:59.999") == DateRange(span.before_ms - 1, span.before_ms)
 
 
 @given(st.text(max_size=30))

@@ -7,7 +7,7 @@ import pytest
 
 from cs2_protocol.game import RoundEndReason, Side, Team
 from matchpod.core import events as ev
-from matchpod.core.model import DmSubMode, GameSettings, MatchType
+from matchpod.core.model import DmSubMode, GameSettings, MatchType, TeamRoster
 from matchpod.cs2.interpreter import MAX_USERS, Interpreter
 from matchpod.cs2.map_flow import MapPhase
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive, id64
@@ -535,3 +535,32 @@ def test_number_of_known_users_is_bounded() -> None:
     log.interpreter.users = {f"7656119{number:010}": number for number in range(MAX_USERS)}
     log.write('"Ann<1><[U:1:1]><>" entered the game')
     assert list(log.interpreter.users) == [log.last(ev.PlayerEntered).player_id]
+
+
+def test_fights_of_coaches_and_spectators_are_in_nobodys_numbers() -> None:
+    """Dan coaches and Eve watches: a log with lines about them gives the same events as one without."""
+    one, two = TeamRoster("Reds", (id64(1), id64(2))), TeamRoster("Blues", (id64(3),), coaches=(id64(4),))
+    settings = msgspec.structs.replace(competitive(), team1=one, team2=two, spectators=(id64(5),))
+    log, without = ServerLog(settings), ServerLog(settings)
+    coach = log.token(4)
+    watcher = '"Eve<5><[U:1:5]><Spectator>"'
+    for one_log in (log, without):
+        one_log.load().join(1, 2, 3, *((4,) if one_log is log else ()))
+        one_log.match_start()
+        if one_log is log:
+            one_log.write(f'{coach} [0 0 0] committed suicide with "world"', f"{coach} left buyzone with [ weapon_c4 ]")
+        one_log.round_start()
+        if one_log is log:
+            one_log.write(
+                f'{coach} [0 0 0] committed suicide with "world"',
+                f'{one_log.token(1)} [0 0 0] attacked {coach} [3 4 0] with "ak47" (damage "30") (damage_armor "0")'
+                ' (health "70") (armor "0") (hitgroup "chest")',
+                f'{watcher} [0 0 0] killed other "chicken<145>" [1 1 1] with "knife"',
+            )
+            one_log.leave(4)
+        one_log.wait(5).kill(1, 3).round_end("CT")
+    people = (ev.PlayerConnected, ev.PlayerEntered, ev.PlayerJoinedSide, ev.PlayerDisconnected)
+    assert [event for event in log.events if not isinstance(event, people)] == [
+        event for event in without.events if not isinstance(event, people)
+    ]
+    assert log.last(ev.RoundStarted).team2 == (id64(3),)

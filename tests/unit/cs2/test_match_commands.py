@@ -26,6 +26,7 @@ from tests.effort import seeded_random, sized
 PLAYER_1 = "76561197990682262"
 PLAYER_2 = "76561198034202275"
 PLAYER_3 = "76561198034202276"
+PLAYER_4 = "76561198034202277"
 
 OUR_COMMANDS = {
     "bot_kick",
@@ -386,6 +387,13 @@ def test_match_file_contains_maps_sides_teams_and_log_address() -> None:
     assert cvars["matchzy_remote_log_header_key"] == "Authorization"
     assert cvars["matchzy_remote_log_header_value"] == "Bearer x"
     assert (cvars["mp_maxrounds"], cvars["mp_buytime"], cvars["sv_hibernate_when_empty"]) == ("16", "5", "0")
+
+
+def test_match_file_lists_coaches_with_their_team_and_spectators() -> None:
+    match = plugin_match(competitive(team1=TeamRoster("A", (PLAYER_1,), (PLAYER_3,)), spectators=(PLAYER_4,)))
+    assert match["team1"] == {"name": "A", "players": {PLAYER_1: "", PLAYER_3: ""}}
+    assert match["spectators"] == {"players": {PLAYER_4: ""}}
+    assert (match["players_per_team"], match["min_players_to_ready"]) == (5, 5)
 
 
 def test_match_file_has_no_variables_that_hold_warmup() -> None:

@@ -43,10 +43,10 @@ from matchpod.service.end_match import end_match
 from matchpod.service.identity.principals import Role, Scope
 from matchpod.service.ingest.posts import Ingest
 from matchpod.service.ingest.urls import IngestUrls
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness

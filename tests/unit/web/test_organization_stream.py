@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.views.organization_events import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
+from matchpod.core.views.organization_event_shapes import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
 from matchpod.service.identity.principals import Scope as AccessScope
 from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events

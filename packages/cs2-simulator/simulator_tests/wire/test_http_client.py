@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
-import threading
 import time
 from types import FrameType
 
 import pytest
 
 from cs2_simulator.outside import FetchResult
-from cs2_simulator.wire import http_client
-from cs2_simulator.wire.http_client import IDLE_S, HttpClient
+from cs2_simulator.wire.http_client import HttpClient
 from cs2_simulator.wire.http_response import MAX_HEAD_BYTES
 from simulator_tests.wire.log_receiver import OK, LogReceiver, Response, status
-from simulator_tests.wire.loop_thread import DrivenLoop, run_driven, turns
 
 
 def post(url: str, *, times: int = 1, timeout_s: float = 10.0) -> list[FetchResult]:
@@ -101,25 +98,6 @@ async def test_host_header_can_be_overridden() -> None:
         await client.get(url, [("host", "example.org")])
         await client.close()
         assert receiver.requests[0].headers == [("Host", "example.org")]
-
-
-def test_connection_is_closed_when_it_was_idle_and_stays_open_in_regular_use() -> None:
-    async def work(loop: DrivenLoop) -> None:
-        client = HttpClient()
-        for _ in range(5):
-            await client.get(receiver.url, [])
-            loop.advance(IDLE_S * 0.7)
-            await turns()
-        for _ in range(2):
-            loop.advance(IDLE_S)
-            await turns()
-        assert client.connections == 0
-        await client.get(receiver.url, [])
-        await client.close()
-
-    with LogReceiver() as receiver:
-        run_driven(work)
-        assert [request.connection for request in receiver.requests] == [1] * 5 + [2]
 
 
 @pytest.mark.parametrize("is_closed_at_once", [True, False])
@@ -217,24 +195,6 @@ def test_unknown_host_is_reported() -> None:
     (fetched,) = post("http://unknown.invalid/")
     assert fetched.status is None
     assert fetched.reason
-
-
-def test_hanging_resolver_does_not_block_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hang(*_: object, **__: object) -> list[object]:
-        lookups.append(1)
-        released.wait(120)
-        return []
-
-    lookups: list[int] = []
-    released = threading.Event()
-    monkeypatch.setattr(http_client, "getaddrinfo", hang)
-    before_s = time.monotonic()
-    results = post("http://slow.invalid/", times=3, timeout_s=0.2)
-    took_s = time.monotonic() - before_s  # includes the end of the event loop
-    released.set()
-    assert took_s < 60
-    assert [fetched.reason for fetched in results] == ["no response within 0.2 s"] * 3
-    assert lookups == [1]
 
 
 def test_refused_connection_is_reported() -> None:

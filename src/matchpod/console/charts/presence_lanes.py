@@ -11,7 +11,7 @@ from markupsafe import Markup
 from cs2_protocol.game import Team
 from matchpod.console.charts.parts import Cell, Mark, bar, label, line, render_drawing, render_empty
 from matchpod.console.charts.people import by_team, team_names
-from matchpod.console.charts.stays import Lane, Span, find_lanes, find_pauses, seconds
+from matchpod.console.charts.stays import Lane, TimeRange, find_lanes, find_pauses, seconds
 from matchpod.console.charts.wording import MISSING, shorten, team_class
 from matchpod.core.views.progress import RosterPlayer
 from matchpod.core.views.timeline_items import TimelineItem
@@ -72,11 +72,11 @@ def presence_lanes(
     )
 
 
-def _x(at: float, window: Span) -> float:
+def _x(at: float, window: TimeRange) -> float:
     return _LEFT + _REACH * (at - window[0]) / (window[1] - window[0])
 
 
-def _axis(window: Span, height: int) -> list[Mark]:
+def _axis(window: TimeRange, height: int) -> list[Mark]:
     minutes = (window[1] - window[0]) / 60
     step = next((one for one in _STEPS if minutes / one <= _MOST_TICKS), max(_STEPS[-1], round(minutes / _MOST_TICKS)))
     marks: list[Mark] = []
@@ -86,7 +86,7 @@ def _axis(window: Span, height: int) -> list[Mark]:
     return marks
 
 
-def _pause(pause: Span, window: Span, height: int) -> list[Mark]:
+def _pause(pause: TimeRange, window: TimeRange, height: int) -> list[Mark]:
     x, width = _place(pause, window)
     title = f"Paused {_range(pause)}"
     return [
@@ -95,7 +95,7 @@ def _pause(pause: Span, window: Span, height: int) -> list[Mark]:
     ]
 
 
-def _lane(lane: Lane, y: float, window: Span) -> list[Mark]:
+def _lane(lane: Lane, y: float, window: TimeRange) -> list[Mark]:
     name = lane.subject.name
     marks = [
         label("name", (0, y + 16), shorten(name), name),
@@ -110,7 +110,7 @@ def _lane(lane: Lane, y: float, window: Span) -> list[Mark]:
     return marks
 
 
-def _place(span: Span, window: Span) -> tuple[float, float]:
+def _place(span: TimeRange, window: TimeRange) -> tuple[float, float]:
     """Return where a bar begins, and its width: enough to be seen."""
     left, right = (_x(at, window) for at in span)
     return left, max(2.0, right - left)
@@ -128,7 +128,7 @@ def _words(lane: Lane) -> str:
     return "not here in this time" if lane.was_here else "never joined"
 
 
-def _range(span: Span) -> str:
+def _range(span: TimeRange) -> str:
     return f"{_clock(span[0])} to {_clock(span[1])} UTC, {_minutes(span[1] - span[0])}"
 
 
@@ -140,9 +140,9 @@ def _minutes(length: float) -> str:
     return f"{int(length) // 60}:{int(length) % 60:02} min"
 
 
-def _times(spans: Sequence[Span]) -> str:
+def _times(spans: Sequence[TimeRange]) -> str:
     return "; ".join(f"{_clock(first)} to {_clock(last)}" for first, last in spans)
 
 
-def _total(spans: Sequence[Span]) -> str:
+def _total(spans: Sequence[TimeRange]) -> str:
     return _minutes(sum(last - first for first, last in spans))

@@ -21,7 +21,7 @@ from matchpod.core.views.timeline_items import (
 MAX_LANES: Final = 64
 """Players in the chart: more than a server has places for. A match without a list may have more guests."""
 
-Span = tuple[float, float]
+TimeRange = tuple[float, float]
 """A time range, in seconds since 1970."""
 
 
@@ -29,12 +29,12 @@ class Lane(msgspec.Struct, frozen=True):
     """A player, and when they were on the server."""
 
     subject: Subject
-    spans: tuple[Span, ...]
+    spans: tuple[TimeRange, ...]
     was_here: bool
     """Whether the player ever joined, maybe before or after the times in the chart."""
 
 
-def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], window: Span) -> list[Lane]:
+def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], window: TimeRange) -> list[Lane]:
     """Return a lane per listed player; without a list, per player in the timeline."""
     changes: dict[str, list[tuple[bool, float]]] = {}
     guests: dict[str, RosterPlayer] = {}
@@ -50,7 +50,7 @@ def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], wi
     return [_lane(player, guests.get(player.steam_id), changes, window) for player in listed[:MAX_LANES]]
 
 
-def find_pauses(items: Iterable[TimelineItem], window: Span) -> list[Span]:
+def find_pauses(items: Iterable[TimelineItem], window: TimeRange) -> list[TimeRange]:
     """Return when the game was paused; the last pause may still last."""
     changes = [
         (isinstance(item, PausedItem), seconds(item.timestamp))
@@ -69,7 +69,7 @@ def _lane(
     player: RosterPlayer,
     guest: RosterPlayer | None,
     changes: dict[str, list[tuple[bool, float]]],
-    window: Span,
+    window: TimeRange,
 ) -> Lane:
     name = player.name or (guest.name if guest else None)
     subject = player_subject(player.steam_id, name, player.team)
@@ -81,10 +81,10 @@ def _lane(
     return Lane(subject, tuple(_spans(own, window)), bool(own))
 
 
-def _spans(changes: Sequence[tuple[bool, float]], window: Span) -> list[Span]:
+def _spans(changes: Sequence[tuple[bool, float]], window: TimeRange) -> list[TimeRange]:
     """Return the times between a start and the next end. An end without a start began before the window."""
     start, end = window
-    spans: list[Span] = []
+    spans: list[TimeRange] = []
     since = None if not changes or changes[0][0] else start
     for is_start, at in changes:
         if is_start and since is None:

@@ -151,7 +151,7 @@ async def end_session(visit: Visit) -> Response:
         raise ForbiddenError("Only owners end the sessions of other keys.")
     if session_id == user.session_id:
         await visit.deps.sessions.log_out(user)
-        return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
+        return visit.done("/console/login", "logged-out", visit.deps.origins.cookie_header("", max_age_s=0))
     await visit.deps.sessions.end(user, session_id)
     return visit.done(PATH, "session-ended")
 

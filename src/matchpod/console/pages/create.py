@@ -112,7 +112,7 @@ def _faults(values: Mapping[str, str], error: InvalidParamsError) -> FormFaults:
 
 
 def _curl(visit: Visit, body: Mapping[str, object]) -> str:
-    url = shlex.quote(f"{visit.deps.doors.public_url}/api/v1/matches")
+    url = shlex.quote(f"{visit.deps.origins.public_url}/api/v1/matches")
     data = shlex.quote(msgspec.json.encode(body).decode())
     return f"curl -s {url} -H \"Authorization: Bearer $KEY\" -H 'Content-Type: application/json' -d {data}"
 

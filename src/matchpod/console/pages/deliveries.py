@@ -130,7 +130,7 @@ async def _detail(visit: Visit, fault: MatchpodError | None = None) -> Response:
         body=msgspec.json.format(bytes(found.body), indent=2).decode(errors="replace"),
         check=check,
         verify_line="" if check is None else verify_line(check.message_id, check.timestamp),
-        curl_line=curl_line(f"{visit.deps.doors.public_url}/api/v1/callbacks/{found.id}"),
+        curl_line=curl_line(f"{visit.deps.origins.public_url}/api/v1/callbacks/{found.id}"),
         may_redeliver=visit.may_act and found.state is not CallbackState.WAITING,
     )
 

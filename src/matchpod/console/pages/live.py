@@ -7,8 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from matchpod.console.broadcasts import Broadcast
 from matchpod.console.filters import storable
+from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import redirect
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall

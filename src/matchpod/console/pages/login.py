@@ -24,9 +24,9 @@ KEY_INVALID = "This key is not valid. It may be mistyped, expired or revoked."
 
 async def form(deps: ConsoleDeps, call: Call) -> Response:
     given = dict(query_of(call))
-    if await deps.sessions.find(deps.doors.read_cookie(call)) is not None:
+    if await deps.sessions.find(deps.origins.read_cookie(call)) is not None:
         return redirect(_own_path(given.get("next", "")))
-    notice = read_notice(deps.doors, call)
+    notice = read_notice(deps.origins, call)
     return page("login.html", headers=notice.headers, next=_own_path(given.get("next", "")), notice=notice.text)
 
 
@@ -65,15 +65,15 @@ async def by_link(deps: ConsoleDeps, call: Call) -> Response:
 
 async def log_out(visit: Visit) -> Response:
     await visit.deps.sessions.log_out(visit.user)
-    return visit.done("/console/login", "logged-out", visit.deps.doors.cookie_header("", max_age_s=0))
+    return visit.done("/console/login", "logged-out", visit.deps.origins.cookie_header("", max_age_s=0))
 
 
 async def _begin(deps: ConsoleDeps, call: Call, session: NewSession, path: str) -> Response:
     """Answer with the new cookie; a session that this browser had before ends, so that none is left unnoticed."""
-    before = await deps.sessions.find(deps.doors.read_cookie(call))
+    before = await deps.sessions.find(deps.origins.read_cookie(call))
     if before is not None:
         await deps.sessions.log_out(before)
-    return redirect(path, deps.doors.cookie_header(session.cookie, max_age_s=MAX_MS // 1000))
+    return redirect(path, deps.origins.cookie_header(session.cookie, max_age_s=MAX_MS // 1000))
 
 
 def _too_often(error: RateLimitError, path: str) -> Response:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from matchpod.console.broadcasts import Broadcast
 from matchpod.console.feed import KINDS
-from matchpod.console.match_actions import ACTIONS, Revealed
+from matchpod.console.match_actions import ACTION_NOTICES, ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
 from matchpod.console.match_view import MatchScreen, MatchServices
 from matchpod.console.match_wording import REASONS
+from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import HEADERS, NOT_STORED
 from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
@@ -71,6 +71,7 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
     shown_round = int(asked) if _ROUND.fullmatch(asked) else 0
     return visit.page(
         "match.html",
+        notices=ACTION_NOTICES,
         m=match,
         view=view,
         position="" if match.has_ended else broadcast.position,

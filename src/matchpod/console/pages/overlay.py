@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.console.broadcasts import Broadcast
 from matchpod.console.deps import ConsoleDeps
 from matchpod.console.match_view import MatchServices
 from matchpod.console.overlay_view import OverlayView
+from matchpod.console.page_updates import Broadcast
+from matchpod.console.pages.updates import positions_of
 from matchpod.console.rendering import page
-from matchpod.console.streams import positions_of
 from matchpod.core.errors import NotFoundError
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.overlays import Overlay

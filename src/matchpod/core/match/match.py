@@ -47,6 +47,7 @@ from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
 from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unknown_maps
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
+from matchpod.core.match.roster import Roster
 from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
 from matchpod.core.outcome import Outcome
@@ -66,7 +67,7 @@ class Match(MatchAlarms, kw_only=True):
         return cls(
             settings=settings,
             created_at_ms=created_at_ms,
-            presence=Presence(roster=settings.roster),
+            presence=Presence(roster=Roster.of(settings)),
             maps=[PlayedMap.upcoming(settings, 1)],
             watch=Detectors.of(settings),
             reported=ReportedSeries(series_format=settings.series_format),
@@ -180,7 +181,7 @@ class Match(MatchAlarms, kw_only=True):
         if is_won or self._are_all_maps_over():
             self.reported.over_since_ms = now_ms  # the plugin reports the final score shortly after
             return []
-        must_wait = not is_known and bool(self.settings.roster) and self.reported.may_be_won(self.maps)
+        must_wait = not is_known and not self.roster.is_open and self.reported.may_be_won(self.maps)
         return [] if must_wait else self._request_next_step(now_ms)
 
     def _finish(self, now_ms: int) -> list[Effect]:
@@ -198,7 +199,7 @@ class Match(MatchAlarms, kw_only=True):
         is_between = self.phase is MatchPhase.BETWEEN_MAPS and self.presence.is_map_over
         if self.phase is not MatchPhase.LIVE and not is_between:
             return
-        if not (isinstance(event, NamedEvent) and self.presence.is_unlisted(event.player_id)):
+        if not (isinstance(event, NamedEvent) and self.presence.is_outsider(event.player_id)):
             self.current_map.apply(event)
 
     def _apply_late(self, event: GameEvent) -> None:
@@ -206,12 +207,12 @@ class Match(MatchAlarms, kw_only=True):
         if not isinstance(event, ShotsCounted):
             self.current_map.apply_after_end(event)
         elif event.map_number <= len(self.maps):
-            listed = {who: shots for who, shots in event.shots.items() if not self.presence.is_unlisted(who)}
+            listed = {who: shots for who, shots in event.shots.items() if not self.presence.is_outsider(who)}
             self.maps[event.map_number - 1].ledger.apply(msgspec.structs.replace(event, shots=listed))
 
     def _add_detection(self, event: CheatSuspected) -> None:
         player_id, current = event.player_id, self.current_map
-        if not is_human(player_id) or self.presence.is_unlisted(player_id):
+        if not is_human(player_id) or self.presence.is_outsider(player_id):
             return
         is_next_map = current.is_finished and not self.presence.is_map_over and not self._are_all_maps_over()
         connection = self.presence.connected.get(player_id)
@@ -313,12 +314,12 @@ class Match(MatchAlarms, kw_only=True):
             return self.cancel(CancelReason.NO_PLAYERS_JOINED, now_ms)
         if self.first_live_at_ms is not None and (ended := self.end_series(now_ms)):
             return ended
-        connected = self.presence.connected.items()
+        connected = {**self.presence.connected, **self.presence.guests}.items()
         kicks: list[Effect] = [Kick(player_id, found.user_id, ROSTER_INCOMPLETE) for player_id, found in connected]
         cancel = CancelMatch(
             CancelReason.INCOMPLETE_ROSTER,
-            missing_players=self.presence.missing(),
-            connected_players=self.presence.joined(),
+            missing_players=self.presence.missing_of_created(),
+            connected_players=self.presence.joined_of_created(),
             absent_players=self.presence.absent() or self.presence.loading(),
         )
         return kicks + self._cancel(cancel, now_ms)

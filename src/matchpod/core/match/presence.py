@@ -1,6 +1,7 @@
 """Track which human players are, were or may be on the server. Bots are ignored.
 
-With a roster only listed players count: others are kicked and not tracked as players. A client counts as connected
+With a roster only listed players count: others are kicked and not tracked as players. Spectators and coaches are let
+in as guests: nothing waits for them, and a server on which only they are is empty. A client counts as connected
 from its first log line, and is in the game once it has entered. A map change disconnects all players for a while, so
 the time of the change is recorded; the match, which has the timers, decides how long to wait for them.
 """
@@ -24,6 +25,7 @@ from matchpod.core.events import (
     RoundStarted,
     ServerRestarted,
 )
+from matchpod.core.match.roster import Roster
 
 MAX_SEEN_PLAYERS = 1024
 """Most players tracked per match: far more than join a server with 64 slots, but ids may be forged."""
@@ -53,10 +55,11 @@ class Presence(msgspec.Struct, kw_only=True):
     lines were lost before that load, so that some players were not seen to leave. `doubt_since_ms` is when lines were
     last lost; None once the console's list agrees. `seen` and `unseen`: since when that list has or lacks a player.
     `has_list` once that list has said who is there since the last loss, although clients may still be loading.
-    `left` has the players who left and were not just disconnected by a map change.
+    `left` has the players who left and were not just disconnected by a map change. `guests` has the spectators and
+    coaches who are on the server.
     """
 
-    roster: tuple[PlayerId, ...] = ()
+    roster: Roster = Roster()
     connected: dict[PlayerId, PlayerConnection] = msgspec.field(default_factory=dict)
     ever_connected: list[PlayerId] = msgspec.field(default_factory=list)
     teams: dict[PlayerId, Team] = msgspec.field(default_factory=dict)
@@ -71,6 +74,7 @@ class Presence(msgspec.Struct, kw_only=True):
     seen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     left: list[PlayerId] = msgspec.field(default_factory=list)
+    guests: dict[PlayerId, PlayerConnection] = msgspec.field(default_factory=dict)
 
     @property
     def is_doubtful(self) -> bool:
@@ -89,35 +93,46 @@ class Presence(msgspec.Struct, kw_only=True):
         self.unseen.clear()
 
     def is_unlisted(self, player_id: PlayerId) -> bool:
-        """True for a human player who is not on the roster; False for all players without a roster."""
-        return bool(self.roster) and is_human(player_id) and player_id not in self.roster
+        """True for a human who may not be on the server; False for all humans without a roster."""
+        return not self.roster.is_let_in(player_id) and is_human(player_id)
+
+    def is_outsider(self, player_id: PlayerId) -> bool:
+        """True for a human whose numbers are not those of a player: unlisted, a spectator or a coach."""
+        return not self.roster.is_counted(player_id) and is_human(player_id)
 
     def missing(self) -> tuple[PlayerId, ...]:
         """Return the listed players who never connected, in roster order."""
-        return tuple(player for player in self.roster if player not in self.ever_connected)
+        return tuple(player for player in self.roster.players if player not in self.ever_connected)
 
-    def joined(self) -> tuple[PlayerId, ...]:
-        """Return the listed players who connected at least once, in roster order."""
-        return tuple(player for player in self.roster if player in self.ever_connected)
+    def missing_of_created(self) -> tuple[PlayerId, ...]:
+        """Return the same of the players listed at creation, less those whom an action took out."""
+        return tuple(player for player in self.roster.created if player in self.missing())
+
+    def joined_of_created(self) -> tuple[PlayerId, ...]:
+        """Return the players listed at creation who connected at least once, less those whom an action took out."""
+        listed = self.roster.players
+        return tuple(who for who in self.roster.created if who in listed and who in self.ever_connected)
 
     def absent(self) -> tuple[PlayerId, ...]:
         """Return the listed players who are not connected, in roster order."""
-        return tuple(player for player in self.roster if player not in self.connected)
+        return tuple(player for player in self.roster.players if player not in self.connected)
 
     def loading(self) -> tuple[PlayerId, ...]:
         """Return the listed players whose clients load the map, in roster order."""
-        return tuple(player for player in self.roster if self._loading_ms(player) is not None)
+        return tuple(player for player in self.roster.players if self._loading_ms(player) is not None)
 
     def loading_since_ms(self) -> int | None:
         """Return since when the last of the listed players loads the map; None if none does."""
-        return max((at_ms for player in self.roster if (at_ms := self._loading_ms(player)) is not None), default=None)
+        return max(
+            (at_ms for player in self.roster.players if (at_ms := self._loading_ms(player)) is not None), default=None
+        )
 
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
         """Return until when to wait for players who load the map at `end_ms`; `end_ms` if any other player is awaited.
 
         Who connects after `end_ms` or has been loading for `load_ms` by then is not waited for.
         """
-        began = [at_ms for player in self.roster if (at_ms := self._loading_ms(player)) is not None]
+        began = [at_ms for player in self.roster.players if (at_ms := self._loading_ms(player)) is not None]
         is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
         return max(began) + load_ms if is_waiting and began else end_ms
 
@@ -127,13 +142,15 @@ class Presence(msgspec.Struct, kw_only=True):
 
     def complete_since_ms(self) -> int | None:
         """Return when the last listed player entered; None if one is not in the game or there is no roster."""
-        entered = [self.connected[player].entered_ms for player in self.roster if player in self.connected]
+        entered = [self.connected[player].entered_ms for player in self.roster.players if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
-        return max(known) if known and len(known) == len(self.roster) else None
+        return max(known) if known and len(known) == len(self.roster.players) else None
 
     def is_everyone_on_a_side(self) -> bool:
         """True if every listed player is on a side."""
-        return all(player in self.connected and self.connected[player].side is not None for player in self.roster)
+        return all(
+            player in self.connected and self.connected[player].side is not None for player in self.roster.players
+        )
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Kick]:
         """Apply an event; return kicks for players who are not on the roster."""
@@ -173,6 +190,10 @@ class Presence(msgspec.Struct, kw_only=True):
             return []
         if self.is_unlisted(event.player_id):
             return [self._kick_unlisted(event)]
+        if self.roster.is_guest(event.player_id):
+            user_id = UNKNOWN_USER_ID if isinstance(event, PlayerJoinedSide) else event.user_id
+            self._greet(event.player_id, event.name, user_id)
+            return []
         match event:
             case PlayerConnected():
                 self.seen.pop(event.player_id, None)  # the client loads from now on
@@ -223,7 +244,15 @@ class Presence(msgspec.Struct, kw_only=True):
             self.left.remove(player_id)
         self.empty_since_ms = None
 
+    def _greet(self, player_id: PlayerId, name: str, user_id: int) -> None:
+        known = self.guests.get(player_id)
+        if known is None:
+            self.guests[player_id] = PlayerConnection(user_id, name)
+        else:
+            known.name, known.user_id = name, known.user_id if user_id == UNKNOWN_USER_ID else user_id
+
     def _leave(self, event: PlayerDisconnected, now_ms: int) -> None:
+        self.guests.pop(event.player_id, None)
         self.turned_away.pop(event.player_id, None)
         self.seen.pop(event.player_id, None)
         if not event.is_map_change:
@@ -244,6 +273,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.connected.clear()
             self.empty_since_ms = now_ms
         self.turned_away.clear()
+        self.guests.clear()
         self.seen.clear()
         self.map_change_at_ms = now_ms
         self.is_map_over = False
@@ -254,8 +284,12 @@ class Presence(msgspec.Struct, kw_only=True):
         for player_id, name in event.names.items():
             if self.is_unlisted(player_id):
                 kicks.append(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
+            elif self.roster.is_guest(player_id):
+                self._greet(player_id, name, UNKNOWN_USER_ID)
             elif is_human(player_id):
                 self._update_listed(player_id, name, now_ms, load_ms=event.load_ms)
+        for player_id in [known for known in self.guests if known not in event.names]:
+            del self.guests[player_id]
         for player_id in [known for known in self.connected if known not in event.names]:
             self.seen.pop(player_id, None)
             if now_ms - self.unseen.setdefault(player_id, now_ms) >= event.load_ms:
@@ -288,5 +322,5 @@ class Presence(msgspec.Struct, kw_only=True):
     def _connect_line_ups(self, event: RoundStarted, now_ms: int) -> None:
         # If connect lines were lost, a match that is being played must not appear empty.
         for player_id in (*event.team1, *event.team2):
-            if is_human(player_id) and player_id not in self.connected and not self.is_unlisted(player_id):
+            if is_human(player_id) and player_id not in self.connected and not self.is_outsider(player_id):
                 self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, "", now_ms))

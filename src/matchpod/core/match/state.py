@@ -17,6 +17,7 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.played_map import PlayedMap, unknown_maps, winners_of
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import ReportedSeries
+from matchpod.core.match.roster import Roster
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, Winner
 from matchpod.core.outcome import Outcome
@@ -56,6 +57,11 @@ class MatchState(msgspec.Struct, kw_only=True):
         return self.maps[-1]
 
     @property
+    def roster(self) -> Roster:
+        """The people of the match and their roles, as of today."""
+        return self.presence.roster
+
+    @property
     def map_number(self) -> int:
         """The number of the current or next map; of the last map after the match is over."""
         has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER
@@ -81,7 +87,7 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
-        team = self.settings.team_of(player_id) or self.presence.teams.get(player_id)
+        team = self.roster.team_of(player_id) or self.presence.teams.get(player_id)
         return None if self.settings.is_free_for_all else team
 
     def _are_all_maps_over(self) -> bool:

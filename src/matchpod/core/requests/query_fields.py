@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from matchpod.core.faults import Fault, FaultCode, FaultParameter, FieldPath
-from matchpod.core.iso_dates import Span, read_date
+from matchpod.core.iso_dates import DateRange, read_date
 from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
@@ -76,7 +76,7 @@ class QueryFields:
             return None
         return text
 
-    def date(self, name: str) -> Span | None:
+    def date(self, name: str) -> DateRange | None:
         """Read the time range of a date or date-time."""
         text = self._values.get(name)
         span = None if text is None else read_date(text)

@@ -2,7 +2,7 @@
 
 Validation, the JSON Schemas in the API documentation and the form of the console are driven by these tables. A field is
 added here, read in `validation.py`, and placed on the page in `console/match_form.py`. Rules that need several fields
-are in `validation.py`: a player is in one team only, and `sides` has one entry for each map.
+are in `validation.py`: a person is listed once, and `sides` has one entry for each map.
 """
 
 from __future__ import annotations
@@ -64,7 +64,13 @@ TEAM_NAME: Final = RequestField(
     meaning='Trimmed, without " ; \\ % $ { } ` // and without control, format and line-separator characters.',
 )
 TEAM_PLAYERS: Final = RequestField(name="players", label="Players", rule=_PLAYERS, meaning="Its players.")
-TEAM: Final[tuple[AnyField, ...]] = (TEAM_NAME, TEAM_PLAYERS)
+TEAM_COACHES: Final = RequestField(
+    name="coaches",
+    label="Coaches",
+    rule=_PLAYERS,
+    meaning="Its coaches: let in, but not awaited and in no statistics.",
+)
+TEAM: Final[tuple[AnyField, ...]] = (TEAM_NAME, TEAM_PLAYERS, TEAM_COACHES)
 
 LISTED_TEAMS: Final = {
     team: RequestField(name=team.value, rule=rules.nested("ListedTeam", TEAM), is_required=True) for team in Team
@@ -111,6 +117,14 @@ TEAMS: Final = RequestField(
     label="Teams",
     rule=rules.nested("ListedTeams", tuple(LISTED_TEAMS.values())),
     meaning="The two teams. If any player is listed, only listed players may connect.",
+    match_types=SERIES_TYPES,
+)
+SPECTATORS: Final = RequestField(
+    name="spectators",
+    label="Spectators",
+    rule=_PLAYERS,
+    meaning="Casters and referees: let in, but not awaited and in no statistics. "
+    f"Players, coaches and spectators together: at most {MAX_LISTED_PLAYERS}, each listed once.",
     match_types=SERIES_TYPES,
 )
 PLAYERS: Final = RequestField(
@@ -166,6 +180,7 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     SERIES_FORMAT,
     SIDES,
     TEAMS,
+    SPECTATORS,
     PLAYERS,
     DM_SUB_MODE,
     DM_ROUND_MINUTES,

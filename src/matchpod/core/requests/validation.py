@@ -58,6 +58,15 @@ class CvarReader(Protocol):
         """Return the settings and faults of the text."""
 
 
+class _People(msgspec.Struct, frozen=True):
+    """The people listed in a request; a team is None if it is absent or invalid."""
+
+    team1: TeamRoster | None
+    team2: TeamRoster | None
+    players: tuple[PlayerId, ...]
+    spectators: tuple[PlayerId, ...]
+
+
 def read_match_request(
     body: object,
     *,
@@ -108,11 +117,9 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     pool = _read_map_pool(fields)
     given_format = fields.read(table.SERIES_FORMAT)
     series_format = given_format or SeriesFormat.BO1
-    team1, team2 = _read_teams(fields)
-    sides = _read_sides(fields, given_format, (team1, team2)) if match_type in (None, *table.SERIES_TYPES) else ()
-    players = _read_players(fields, table.PLAYERS, {})
-    if len(players) > MAX_LISTED_PLAYERS:
-        fields.fault(table.PLAYERS, FaultCode.TOO_MANY_PLAYERS, maximum=MAX_LISTED_PLAYERS)
+    people = _read_people(fields)
+    teams = (people.team1, people.team2)
+    sides = _read_sides(fields, given_format, teams) if match_type in (None, *table.SERIES_TYPES) else ()
     server_password = fields.read(table.SERVER_PASSWORD)
     dm_sub_mode = fields.read(table.DM_SUB_MODE)
     dm_round_minutes = fields.read(table.DM_ROUND_MINUTES)
@@ -125,9 +132,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
         match_type=match_type,
         maps=series_maps(first_map, pool, series_format.length),
         series_format=series_format,
-        team1=team1,
-        team2=team2,
-        players=players,
+        team1=people.team1,
+        team2=people.team2,
+        players=people.players,
+        spectators=people.spectators,
         server_password=server_password,
         dm_sub_mode=dm_sub_mode,
         dm_round_minutes=dm_round_minutes,
@@ -179,15 +187,37 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
     return table.side_fault(side)
 
 
-def _read_teams(settings: Fields) -> tuple[TeamRoster | None, TeamRoster | None]:
+def _read_people(settings: Fields) -> _People:
+    listed: dict[PlayerId, FieldPath] = {}
+    team1, team2 = _read_teams(settings, listed)
+    spectators = _read_spectators(settings, listed)
+    players = _read_players(settings, table.PLAYERS, {})
+    if len(players) > MAX_LISTED_PLAYERS:
+        settings.fault(table.PLAYERS, FaultCode.TOO_MANY_PLAYERS, maximum=MAX_LISTED_PLAYERS)
+    return _People(team1, team2, players, spectators)
+
+
+def _read_teams(settings: Fields, seen: dict[PlayerId, FieldPath]) -> tuple[TeamRoster | None, TeamRoster | None]:
     teams = settings.read(table.TEAMS)
     if teams is None:
         return None, None
-    seen: dict[PlayerId, FieldPath] = {}
     team1, team2 = (_read_team(teams, team, seen) for team in Team)
     if len(seen) > MAX_LISTED_PLAYERS:
-        settings.fault(table.TEAMS, FaultCode.TOO_MANY_IN_TEAMS, maximum=MAX_LISTED_PLAYERS)
+        settings.fault(table.TEAMS, FaultCode.TOO_MANY_PEOPLE, maximum=MAX_LISTED_PLAYERS)
+    rosters = [(team, roster) for team, roster in zip(Team, (team1, team2), strict=True) if roster is not None]
+    if len(rosters) == len(Team) and not any(roster.players for _, roster in rosters):
+        for team in [team for team, roster in rosters if roster.coaches]:
+            place = FieldPath(("gameSettings", table.TEAMS.name, team.value, table.TEAM_COACHES.name))
+            settings.faults.add(Fault(FaultCode.COACHES_WITHOUT_PLAYERS, path=place))
     return team1, team2
+
+
+def _read_spectators(settings: Fields, seen: dict[PlayerId, FieldPath]) -> tuple[PlayerId, ...]:
+    in_teams = len(seen)
+    spectators = _read_players(settings, table.SPECTATORS, seen)
+    if in_teams <= MAX_LISTED_PLAYERS < len(seen):
+        settings.fault(table.SPECTATORS, FaultCode.TOO_MANY_PEOPLE, maximum=MAX_LISTED_PLAYERS)
+    return spectators
 
 
 def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, FieldPath]) -> TeamRoster | None:
@@ -197,11 +227,12 @@ def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, FieldPath]) -> Te
         return None
     name = fields.read(table.TEAM_NAME) or DEFAULT_TEAM_NAMES[team]
     players = _read_players(fields, table.TEAM_PLAYERS, seen)
-    return TeamRoster(name, players) if len(players) == fields.length(table.TEAM_PLAYERS) else None
+    coaches = _read_players(fields, table.TEAM_COACHES, seen)
+    return TeamRoster(name, players, coaches) if len(players) == fields.length(table.TEAM_PLAYERS) else None
 
 
 def _read_players(fields: Fields, field: RequestField[Texts], seen: dict[PlayerId, FieldPath]) -> tuple[PlayerId, ...]:
-    """Return the listed players; `seen` maps each player of both teams to the path where they were listed first."""
+    """Return the listed players; `seen` maps each person to the path where they were listed first."""
     listed = fields.read(field) or ()
     for path, player_id in listed:
         first = seen.setdefault(player_id, path)

@@ -59,6 +59,16 @@ class LossLimits(msgspec.Struct, frozen=True):
     silence_ms: int = SILENCE_MS
 
     @property
+    def ask_ms(self) -> int:
+        """The longest time without a sign of life after which a server is asked."""
+        return self.silence_ms // 3
+
+    @property
+    def unanswered_ms(self) -> int:
+        """How long questions must stay unanswered: a server that was quiet may stall for this long at any time."""
+        return self.silence_ms - self.ask_ms
+
+    @property
     def together_ms(self) -> int:
         """The limit for servers that fell silent together."""
         return self.silence_ms * TOGETHER_FACTOR
@@ -82,8 +92,9 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     """Since its last log post."""
     console_silent_ms: int
     """Since the last answer of its console."""
-    is_unanswered: bool = False
-    """Its console was asked since then, and refused the connection, rejected the password or did not answer."""
+    unanswered_ms: int = 0
+    """Since its console was first asked after that, and refused the connection, rejected the password or did not
+    answer; 0 if it was not."""
     load_ms: int = 0
     """How long a map load may take, if a map may be loading; else 0."""
     together: int = 1
@@ -133,7 +144,7 @@ def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
     limit_ms = max(limits.together_ms if signs.together > 1 else limits.silence_ms, signs.load_ms)
     others = f", together with {_others(signs.together - 1)}" if signs.together > 1 else ""
     why = f"no sign of life for {silent_ms // 1000} s{others}"
-    is_lost = signs.is_unanswered and silent_ms >= limit_ms
+    is_lost = silent_ms >= limit_ms and signs.unanswered_ms >= limits.unanswered_ms
     return Judgment(ServerHealth.LOST if is_lost else ServerHealth.WAIT, why)
 
 

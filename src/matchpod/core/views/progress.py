@@ -134,7 +134,7 @@ class Stays(msgspec.Struct):
         presence = match.presence
         changed_ms = presence.map_change_at_ms
         is_loading = changed_ms is not None and match_ms - changed_ms < to_ms(match.timers.map_change_grace_s)
-        for player_id in presence.roster:
+        for player_id in presence.roster.players:
             stay, connection = self.by_player.get(player_id), presence.connected.get(player_id)
             if connection is not None:
                 if stay is None or stay.has_left:
@@ -171,11 +171,11 @@ def expected_roster(settings: GameSettings) -> tuple[RosterPlayer, ...]:
 
 def live_roster(match: Match, stays: Stays) -> tuple[RosterPlayer, ...]:
     """Return the listed players, and whether they are on the server."""
-    return tuple(_roster_player(match, player, stays.by_player.get(player)) for player in match.settings.roster)
+    return tuple(_roster_player(match, player, stays.by_player.get(player)) for player in match.roster.players)
 
 
 def _roster_player(match: Match, player_id: PlayerId, stay: Stay | None) -> RosterPlayer:
-    team = match.settings.team_of(player_id)
+    team = match.roster.team_of(player_id)
     if stay is None:
         return RosterPlayer(steam_id=player_id, team=team)
     return RosterPlayer(

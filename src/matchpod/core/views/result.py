@@ -189,7 +189,7 @@ def player_name(match: Match, player_id: PlayerId) -> str:
 
 def is_published(match: Match, player_id: PlayerId) -> bool:
     """True for players who appear in results: neither bots nor unlisted players."""
-    return is_human(player_id) and not match.presence.is_unlisted(player_id)
+    return is_human(player_id) and not match.presence.is_outsider(player_id)
 
 
 def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
@@ -218,7 +218,7 @@ def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> 
     numbers = _numbers(line, name or player_name(match, line.player_id))
     return OverallPlayer(
         **asdict(numbers),
-        team=match.settings.team_of(line.player_id) or line.team,
+        team=match.roster.team_of(line.player_id) or line.team,
         adr=derived.adr(line.damage, line.rounds_played),
         rounds_played=line.rounds_played,
         mvps=line.mvps or 0,

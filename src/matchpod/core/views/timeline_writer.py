@@ -150,10 +150,9 @@ def named_person(match: Match, player_id: PlayerId, name: str) -> Person:
 
 def _team(match: Match, player_id: PlayerId) -> Team | None:
     """Return the team from the roster, else from the line-up of the round, else from the game."""
-    settings = match.settings
-    if settings.is_free_for_all:
+    if match.settings.is_free_for_all:
         return None
-    listed = settings.team_of(player_id)
+    listed = match.roster.team_of(player_id)
     if listed is not None:
         return listed
     ledger = match.current_map.ledger

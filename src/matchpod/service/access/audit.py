@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import secrets
 from collections.abc import Callable, Collection
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Annotated, Final
 
 import msgspec
@@ -30,34 +30,51 @@ COMMAND_LINE: Final = "command line"
 """The actor of acts on the machine itself."""
 
 
-class Action(StrEnum):
-    """What was done."""
+class Target(Enum):
+    """What an act was done to, if that has a page of its own."""
 
-    LINK_CREATED = "link_created"
-    LOGGED_IN = "logged_in"
-    LOGGED_OUT = "logged_out"
-    LOG_IN_FAILED = "log_in_failed"
-    SESSION_ENDED = "session_ended"
-    MATCH_CREATED = "match_created"
-    MATCH_CANCELED = "match_canceled"
-    MATCH_ACKNOWLEDGED = "match_acknowledged"
-    PASSWORD_REVEALED = "password_revealed"
-    CALLBACK_REDELIVERED = "callback_redelivered"
-    KEY_CREATED = "key_created"
-    KEY_ROTATED = "key_rotated"
-    KEY_REVOKED = "key_revoked"
-    ORGANIZATION_CREATED = "organization_created"
-    SECRET_REVEALED = "webhook_secret_revealed"
-    SECRET_REPLACED = "webhook_secret_replaced"
-    OLD_SECRET_ENDED = "old_webhook_secret_ended"
-    SECRETS_REENCRYPTED = "secrets_reencrypted"
-    REGION_CHANGED = "region_changed"
-    SWEEP_CONFIRMED = "sweep_confirmed"
-    BACKUP_WRITTEN = "backup_written"
-    PRUNE_STARTED = "prune_started"
-    RECOMPUTE_STARTED = "recompute_started"
-    OVERLAY_CREATED = "overlay_created"
-    OVERLAYS_ENDED = "overlays_ended"
+    MATCH = auto()
+    CALLBACK = auto()
+    KEY = auto()
+    REGION = auto()
+
+
+class Action(StrEnum):
+    """What was done, in words for people, and to what."""
+
+    words: str
+    target: Target | None
+
+    def __new__(cls, value: str, words: str, target: Target | None = None) -> Action:
+        action = str.__new__(cls, value)
+        action._value_, action.words, action.target = value, words, target
+        return action
+
+    LINK_CREATED = "link_created", "printed a link to log in"
+    LOGGED_IN = "logged_in", "logged in"
+    LOGGED_OUT = "logged_out", "logged out"
+    LOG_IN_FAILED = "log_in_failed", "failed to log in", Target.KEY
+    SESSION_ENDED = "session_ended", "ended a session"
+    MATCH_CREATED = "match_created", "created a match", Target.MATCH
+    MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
+    MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
+    PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH
+    CALLBACK_REDELIVERED = "callback_redelivered", "sent a callback again", Target.CALLBACK
+    KEY_CREATED = "key_created", "created a key", Target.KEY
+    KEY_ROTATED = "key_rotated", "rotated a key", Target.KEY
+    KEY_REVOKED = "key_revoked", "revoked a key", Target.KEY
+    ORGANIZATION_CREATED = "organization_created", "created an organization"
+    SECRET_REVEALED = "webhook_secret_revealed", "revealed the webhook secret"
+    SECRET_REPLACED = "webhook_secret_replaced", "replaced the webhook secret"
+    OLD_SECRET_ENDED = "old_webhook_secret_ended", "ended the old webhook secret"
+    SECRETS_REENCRYPTED = "secrets_reencrypted", "encrypted the stored secrets with another key"
+    REGION_CHANGED = "region_changed", "switched a region", Target.REGION
+    SWEEP_CONFIRMED = "sweep_confirmed", "confirmed the release of servers without a match", Target.REGION
+    BACKUP_WRITTEN = "backup_written", "wrote a backup"
+    PRUNE_STARTED = "prune_started", "started to delete what is past its retention"
+    RECOMPUTE_STARTED = "recompute_started", "started to recompute statistics", Target.MATCH
+    OVERLAY_CREATED = "overlay_created", "created a link to the overlay", Target.MATCH
+    OVERLAYS_ENDED = "overlays_ended", "ended the links to the overlay", Target.MATCH
 
 
 def repeated_session(session_id: str, number: int) -> str:

@@ -16,8 +16,8 @@ from matchpod.service.history.recorder import TimelinePage, append_statements, n
 from matchpod.service.history.rows import history_of
 from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.replay import apply_after, replay
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.streams.channels import type_of
 from matchpod.service.streams.map_streams import Streams
 from matchpod.storage import history, map_events, outbox, servers

@@ -22,7 +22,7 @@ from matchpod.service.history.recorder import TimelinePage, append_statements
 from matchpod.service.history.rows import history_of
 from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import compaction, history, map_events, outbox, servers, stored_matches
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow

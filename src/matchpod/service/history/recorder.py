@@ -17,7 +17,7 @@ from matchpod.service.history.rows import history_of
 from matchpod.service.identity import identifiers
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.streams.map_streams import Streams
-from matchpod.service.streams.organization_events import map_events_of
+from matchpod.service.streams.organization_event_lines import map_events_of
 from matchpod.storage import history, map_events, servers
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory

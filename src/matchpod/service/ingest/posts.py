@@ -27,10 +27,9 @@ from matchpod.service.ingest.redaction import continues_line, redact_log, redact
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.entries import EntryKind, NewEntry
 from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
-from matchpod.service.match_log.turns import FoldTurns
-from matchpod.service.reading.match_head import has_ended
 from matchpod.service.regions.regions import Regions
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import raw_log, servers
@@ -152,7 +151,7 @@ class _Tokens:
             self._senders.pop(token, None)
             return None
         # The time counts from before the read: the match may have ended since.
-        open_until_ms = None if has_ended(row) else now_ms + OPEN_FOR_MS
+        open_until_ms = None if row.has_ended else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
         speed = region.speed if region else 1.0
         secrets = _secrets_of(row, self._vault)
@@ -294,7 +293,7 @@ class Ingest:
         if token is None or not _TOKEN.fullmatch(token):
             return None
         row = await servers.by_report_token(self._db, token)
-        if row is None or has_ended(row):
+        if row is None or row.has_ended:
             return None
         settings = settings_of(row)
         if not uses_plugin_match(settings):

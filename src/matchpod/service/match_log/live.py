@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.ports import DatabaseError
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage.raw_log import RawEntry
 
 MAX_INBOX: Final = 256

@@ -19,8 +19,8 @@ import msgspec
 
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, RowLockedError
 from matchpod.service.match_log.entries import EntryKind, NewEntry, stored_entry
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.storage.entry_groups import LOCK_ALONE_MS, LOCK_MS, append_group
 from matchpod.storage.raw_log import RawEntry
 

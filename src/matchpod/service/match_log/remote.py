@@ -15,8 +15,8 @@ from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import EntryFailedError, FoldTurns
 from matchpod.service.match_log.replay import PAGE_ENTRIES, as_lost, open_match, page_after
-from matchpod.service.match_log.turns import EntryFailedError, FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry

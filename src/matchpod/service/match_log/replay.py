@@ -12,7 +12,7 @@ import msgspec
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold, SnapshotVersionError
-from matchpod.service.match_log.turns import FoldTurns
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.storage import raw_log, snapshots
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow

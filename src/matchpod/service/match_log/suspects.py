@@ -20,8 +20,8 @@ from typing import Final
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError, Statement
 from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind
 from matchpod.service.match_log.fold import Fold
+from matchpod.service.match_log.fold_turns import SLOW_S, EntryFailedError, FoldTurns
 from matchpod.service.match_log.replay import as_lost, load_snapshot, page_after
-from matchpod.service.match_log.turns import SLOW_S, EntryFailedError, FoldTurns
 from matchpod.storage import unfinished
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow

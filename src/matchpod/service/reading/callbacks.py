@@ -12,7 +12,7 @@ from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.secrets import mask_url
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.result_shapes import IsoTime
-from matchpod.service.reading.servers import AsGiven, ServerId
+from matchpod.service.reading.match_head import AsGiven, ServerId
 from matchpod.service.row_views import time_text, view_of
 from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow

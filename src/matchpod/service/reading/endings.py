@@ -1,85 +1,20 @@
-"""Describe to callers how a match ended: why, when, and which listed players were missing."""
+"""Read how a match ended: why, when, and which listed players were missing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-import msgspec
-from msgspec import Meta
+from msgspec.structs import replace
 
-from cs2_protocol.game import PlayerId
-from matchpod.core.effects import CancelReason
 from matchpod.core.failures import sentence
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.ports import Database
-from matchpod.service.row_views import time_text
+from matchpod.service.reading.match_head import IN_PROGRESS, Ending
 from matchpod.storage import outbox
 from matchpod.storage.servers import EndColumns
 
-Reason = Annotated[
-    CancelReason | None,
-    Meta(description="Why the match was canceled, as in the callback; null while it is in progress and if finished."),
-]
-EndedAt = Annotated[
-    str | None, Meta(description="When the match ended, as in the callback; null while it is in progress.")
-]
-MissingPlayers = Annotated[
-    tuple[PlayerId, ...] | None,
-    Meta(description="For `incomplete_roster`: the listed players who never connected. Otherwise null."),
-]
-ConnectedPlayers = Annotated[
-    tuple[PlayerId, ...] | None,
-    Meta(description="For `incomplete_roster`: the listed players who connected at least once. Otherwise null."),
-]
-AbsentPlayers = Annotated[
-    tuple[PlayerId, ...] | None,
-    Meta(
-        description="For `incomplete_roster`: the listed players who were not on the server at the end: those who "
-        "never connected, and those who had left. Otherwise null, and for matches of older versions."
-    ),
-]
-LogComplete = Annotated[
-    bool | None,
-    Meta(
-        description="Whether the log of a match that was canceled during play is complete; if it is not, numbers of "
-        "its maps may be too low. Null for other matches, whose maps say it, and if it is not known."
-    ),
-]
-ErrorSentence = Annotated[
-    str | None, Meta(description="What went wrong, in one sentence, if the match failed; otherwise null.")
-]
-
-
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended; all None while it is in progress."""
-
-    reason: CancelReason | None = None
-    ended_at_ms: int | None = None
-    missing_players: tuple[PlayerId, ...] | None = None
-    connected_players: tuple[PlayerId, ...] | None = None
-    absent_players: tuple[PlayerId, ...] | None = None
-    log_complete: bool | None = None
-    error: str | None = None
-
-    @property
-    def ended_at(self) -> str | None:
-        return time_text(self.ended_at_ms)
-
-
-IN_PROGRESS = Ending()
-
-
-class _Stored(msgspec.Struct, frozen=True, rename="camel"):
-    """What the body of a callback says about a cancellation."""
-
-    missing_players: tuple[PlayerId, ...] | None = None
-    connected_players: tuple[PlayerId, ...] | None = None
-    absent_players: tuple[PlayerId, ...] | None = None
-    log_complete: bool | None = None
-
-
-_STORED = StoredReader[_Stored](_Stored)
+_STORED = StoredReader[Ending](Ending)
+"""Reads what the body of a callback says about a cancellation."""
 
 
 async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
@@ -98,13 +33,10 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
     """How a match ended. The body of the callback is needed for a cancellation only."""
     if columns.ended_at_ms is None:
         return IN_PROGRESS
-    stored = _Stored() if callback_body is None else _STORED.read(callback_body)
-    return Ending(
+    stored = IN_PROGRESS if callback_body is None else _STORED.read(callback_body)
+    return replace(
+        stored,
         reason=columns.reason,
         ended_at_ms=columns.ended_at_ms,
-        missing_players=stored.missing_players,
-        connected_players=stored.connected_players,
-        absent_players=stored.absent_players,
-        log_complete=stored.log_complete,
         error=sentence(columns.reason, columns.failure),
     )

@@ -24,7 +24,7 @@ from matchpod.core.views.result_shapes import (
     Team1StartSide,
     Team2Score,
 )
-from matchpod.service.reading.endings import (
+from matchpod.service.reading.match_head import (
     AbsentPlayers,
     ConnectedPlayers,
     EndedAt,
@@ -33,8 +33,8 @@ from matchpod.service.reading.endings import (
     LogComplete,
     MissingPlayers,
     Reason,
+    ServerId,
 )
-from matchpod.service.reading.servers import ServerId
 from matchpod.service.row_views import view_of
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import ListedSeries

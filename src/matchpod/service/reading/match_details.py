@@ -25,16 +25,10 @@ from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
 from matchpod.service.reading.endings import ending_of
-from matchpod.service.reading.match_head import (
-    MatchMap,
-    MatchSummary,
-    has_ended,
-    match_map,
-    phase_of,
-    summarize,
-    visible_row,
-)
+from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
+from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
+from matchpod.service.row_views import view_of
 from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
@@ -55,7 +49,7 @@ class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
     """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
 
 
-class MatchDetail(MatchSummary, frozen=True, kw_only=True):
+class MatchDetail(MatchHead, frozen=True, kw_only=True):
     """A match, from its creation to its callback."""
 
     is_fast: bool
@@ -112,10 +106,10 @@ class MatchDetails:
         region = self._regions.get(row.region)
         outcome: OutcomeRow | None = None
         callbacks: tuple[CallbackItem, ...] = ()
-        if has_ended(row):
+        if row.has_ended:
             outcome = await outbox.outcome_of(self._db, row.id)
             callbacks = await self._callbacks(row)
-        is_canceled = has_ended(row) and row.reason is not None
+        is_canceled = row.has_ended and row.reason is not None
         situation = situation_of(row, progress, self._clock.now_ms(), silent_ms=self._regions.silent.since_ms(row.id))
         has_given_up = any(one.state is CallbackState.GIVEN_UP for one in callbacks)
         summary = summarize(
@@ -128,7 +122,7 @@ class MatchDetails:
             pending_until_ms=row.pending_until_ms if row.phase is ServerPhase.PENDING else None,
             tries=row.tries,
             progress=progress,
-            maps=tuple(match_map(one) for one in maps),
+            maps=tuple(view_of(MatchMap, one) for one in maps),
             callbacks=callbacks,
             attention=attention_of(replace(situation, is_callback_given_up=has_given_up)),
             has_result=outcome is not None and outcome.result is not None,
@@ -219,7 +213,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if progress is None:
         return Situation(
-            now_ms=now_ms, phase=phase_of(row), silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
+            now_ms=now_ms, phase=row.public_phase, silent_ms=silent_ms, pending_ms=pending_ms, tries=row.tries
         )
     is_joining = progress.waiting_for is WaitingFor.PLAYERS_TO_JOIN
     return Situation(

@@ -1,28 +1,120 @@
-"""Summarize a match from its stored row and its ending: the fields that lists and views of matches share."""
+"""Build the head of a match, which everything that people see of it begins with, and the API's views of its server.
+
+They are built from a row, from how the match ended and, while it is played, from its state. What all lists, pages and
+commands show is a field of `MatchHead`; the views of the API list their fields in the order of their JSON. Secrets that
+were decrypted are passed in.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
+from cs2_protocol.console_commands import quoted
+from cs2_protocol.game import PlayerId
+from matchpod.core.effects import CancelReason
 from matchpod.core.iso_dates import iso_time
-from matchpod.core.match.played_map import MapStatus
+from matchpod.core.model import GAME_TYPE
 from matchpod.core.secrets import mask_url
-from matchpod.core.server_status import OPEN_PHASES, ServerStatus
-from matchpod.core.views.match_progress import MatchProgress
-from matchpod.core.views.progress import PublicPhase
+from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.match_progress import LiveState, MatchProgress
+from matchpod.core.views.progress import PlayerState, PublicPhase
+from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, SeriesScore, SeriesScoreOrNull
 from matchpod.service.identity.principals import Audience
-from matchpod.service.reading.endings import IN_PROGRESS, Ending
-from matchpod.service.row_views import view_of
-from matchpod.storage.history import MapRow
+from matchpod.service.reading.stored_progress import listed_players, stored_state
+from matchpod.service.row_views import time_text, view_of
 from matchpod.storage.servers import ServerSummary
 
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _Row = TypeVar("_Row", bound=ServerSummary)
 
+Reason = Annotated[
+    CancelReason | None,
+    Meta(description="Why the match was canceled, as in the callback; null while it is in progress and if finished."),
+]
+EndedAt = Annotated[
+    str | None, Meta(description="When the match ended, as in the callback; null while it is in progress.")
+]
+MissingPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(description="For `incomplete_roster`: the listed players who never connected. Otherwise null."),
+]
+ConnectedPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(description="For `incomplete_roster`: the listed players who connected at least once. Otherwise null."),
+]
+AbsentPlayers = Annotated[
+    tuple[PlayerId, ...] | None,
+    Meta(
+        description="For `incomplete_roster`: the listed players who were not on the server at the end: those who "
+        "never connected, and those who had left. Otherwise null, and for matches of older versions."
+    ),
+]
+LogComplete = Annotated[
+    bool | None,
+    Meta(
+        description="Whether the log of a match that was canceled during play is complete; if it is not, numbers of "
+        "its maps may be too low. Null for other matches, whose maps say it, and if it is not known."
+    ),
+]
+ErrorSentence = Annotated[
+    str | None, Meta(description="What went wrong, in one sentence, if the match failed; otherwise null.")
+]
+ServerId = Annotated[str, Meta(description="The id of the server, for get and cancel.")]
+RegionCode = Annotated[str, Meta(description="The code of the region.")]
+PublicStatus = Annotated[
+    ServerStatus, Meta(description="Players may connect while it is `running`; `stopped` and `failed` are final.")
+]
+AsGiven = Annotated[str | None, Meta(description="As given at creation, or null.")]
+CreatedBy = Annotated[
+    str | None,
+    Meta(
+        description="Who created the match: the id of a key (`key_…`), or of a session of the console (`ses_…`) that "
+        "was begun with a link. Null for keys of the role `member`, and for matches of earlier versions."
+    ),
+]
+CallbackUrl = Annotated[
+    str | None,
+    Meta(
+        description="As given at creation, or null. For keys of the role `member`, all values of its query are hidden "
+        "as `***`."
+    ),
+]
+Phase = Annotated[
+    PublicPhase,
+    Meta(
+        description="Where the match stands. `allocating` and `ended` follow from the status; the others are `running`."
+    ),
+]
+StoredPhase = Annotated[
+    PublicPhase, Meta(description="Where the match stands. Follows a running match within seconds.")
+]
 
-class MatchSummary(Ending, frozen=True, kw_only=True):
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a match ended; all None while it is in progress."""
+
+    reason: CancelReason | None = None
+    ended_at_ms: int | None = None
+    missing_players: tuple[PlayerId, ...] | None = None
+    connected_players: tuple[PlayerId, ...] | None = None
+    absent_players: tuple[PlayerId, ...] | None = None
+    log_complete: bool | None = None
+    error: str | None = None
+
+    @property
+    def ended_at(self) -> str | None:
+        return time_text(self.ended_at_ms)
+
+
+IN_PROGRESS = Ending()
+
+
+class MatchHead(Ending, frozen=True, kw_only=True):
     """A match on its server, and how it ended."""
 
     server_id: str
@@ -43,34 +135,139 @@ class MatchSummary(Ending, frozen=True, kw_only=True):
         return iso_time(self.created_at_ms)
 
 
-class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A map of a match, as requested and as played."""
+class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A server; `match` and the fields after it are omitted from the response to a creation."""
 
-    id: str
-    map_number: int
-    map_name: str
-    played_map_name: str | None
-    status: MapStatus
-    team1_score: int
-    team2_score: int
-    winner: str | None
-    started_at_ms: int | None
-    finished_at_ms: int | None
-    is_needed: bool
+    server_id: ServerId
+    game_id: Annotated[str, Meta(description="The UUID of this session; the `sessionId` of callbacks.")]
+    region: RegionCode
+    status: PublicStatus
+    phase: Phase
+    ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
+    port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
+    callback_url: CallbackUrl
+    external_match_id: AsGiven
+    game_type: Annotated[str, Meta(description="Always `cs2`.")]
+    created_at: IsoTime
+    rcon_password: Annotated[
+        str | None,
+        Meta(
+            description="The RCON password; null for keys that cannot create matches, for servers whose password "
+            "belongs to their operator, and after the server has ended."
+        ),
+    ]
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+    match: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(
+            description="The current state of the match; null unless the server is running. "
+            "Left out when a match is created."
+        ),
+    ] = msgspec.UNSET
+    deadline: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="What the match waits for, and until when; null if nothing."),
+    ] = msgspec.UNSET
+    round: Annotated[
+        int | msgspec.UnsetType | None,
+        Meta(description="The round that is being played or was started last; null unless a map with teams is live."),
+    ] = msgspec.UNSET
+    sides: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(
+            description="The sides that the teams play on; null unless a map with teams is live, and after log lines "
+            "were lost, until a round begins for which the log shows them again."
+        ),
+    ] = msgspec.UNSET
+    roster: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(
+            description="All listed players, and whether they are on the server. Null if that is unknown: after the "
+            "end, except for `no_players_joined` and `incomplete_roster`."
+        ),
+    ] = msgspec.UNSET
+    last_heard_at: Annotated[
+        str | msgspec.UnsetType | None,
+        Meta(description="When the server last sent something; null before, and unless it is running."),
+    ] = msgspec.UNSET
+    connect: Annotated[
+        str | msgspec.UnsetType | None,
+        Meta(
+            description="The console command with which players connect, including the `serverPassword`. Null for keys "
+            "that cannot create matches, and unless the server is running."
+        ),
+    ] = msgspec.UNSET
+    created_by: CreatedBy | msgspec.UnsetType = msgspec.UNSET
 
-    @property
-    def name(self) -> str:
-        """The name on the server, if it was played."""
-        return self.played_map_name or self.map_name
 
-    @property
-    def has_score(self) -> bool:
-        """True once it is or was played."""
-        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
+class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A match; its result equals that of the callback byte for byte."""
+
+    external_match_id: AsGiven
+    server_id: ServerId
+    status: PublicStatus
+    region: RegionCode
+    created_at: IsoTime
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+    result: Annotated[
+        msgspec.Raw | None,
+        Meta(
+            description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
+        ),
+    ]
 
 
-def match_map(row: MapRow) -> MatchMap:
-    return view_of(MatchMap, row)
+class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
+    """How the maps of a match stand, as stored; the same fields as in its live view."""
+
+    map_number: int | None = None
+    series_score: SeriesScore | None = None
+    maps: tuple[MapState, ...] = ()
+
+
+class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A server in a list; get the server for its live match, its roster and its password."""
+
+    server_id: ServerId
+    game_id: Annotated[str, Meta(description="The UUID of this session; the `sessionId` of callbacks.")]
+    region: RegionCode
+    status: PublicStatus
+    phase: StoredPhase
+    map_number: Annotated[
+        int | None,
+        Meta(
+            description="The number of the map that is loaded or loading, from 1; of an ended match, the last one. "
+            "Follows a running match within seconds. Null if unknown."
+        ),
+    ]
+    series_score: SeriesScoreOrNull
+    maps: MapStates
+    ip: Annotated[str | None, Meta(description="The address players connect to; null until the server is running.")]
+    port: Annotated[int | None, Meta(description="The game port; null until the server is running.")]
+    callback_url: CallbackUrl
+    external_match_id: AsGiven
+    game_type: Annotated[str, Meta(description="Always `cs2`.")]
+    created_at: IsoTime
+    reason: Reason
+    ended_at: EndedAt
+    missing_players: MissingPlayers
+    connected_players: ConnectedPlayers
+    absent_players: AbsentPlayers
+    log_complete: LogComplete
+    error: ErrorSentence
+    created_by: CreatedBy
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
@@ -80,41 +277,98 @@ def visible_row(row: _Row, audience: Audience) -> _Row:
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
 
-def summarize(
-    row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None
-) -> MatchSummary:
-    """The summary of a match, with the phase of its progress if that is known.
+def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
+    """The head of a match, with the phase of its progress if that is known.
 
     Its `error` is the one for callers, not that of the row.
     """
     was_running = row.running_at_ms is not None
-    return MatchSummary(
+    return view_of(
+        MatchHead,
+        ending,
+        row,
         server_id=row.id,
-        game_id=row.game_id,
-        external_match_id=row.external_match_id,
-        region=row.region,
-        status=row.status,
-        phase=phase_of(row) if progress is None else progress.phase,
+        phase=row.public_phase if progress is None else progress.phase,
         ip=row.ip if was_running else None,
         port=row.port if was_running else None,
-        callback_url=row.callback_url,
-        created_at_ms=row.created_at_ms,
-        running_at_ms=row.running_at_ms,
-        reason=ending.reason,
-        ended_at_ms=ending.ended_at_ms,
-        missing_players=ending.missing_players,
-        connected_players=ending.connected_players,
-        absent_players=ending.absent_players,
-        log_complete=ending.log_complete,
-        error=ending.error,
     )
 
 
-def has_ended(row: ServerSummary) -> bool:
-    """True once the match has an outcome, even if its server is not released yet."""
-    return row.phase not in OPEN_PHASES
+def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
+    return view_of(ServerView, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
 
 
-def phase_of(row: ServerSummary) -> PublicPhase:
-    """The phase of a match as stored: on its server, the match itself may be a few seconds ahead."""
-    return PublicPhase.ENDED if has_ended(row) else row.match_phase
+def server_view(
+    row: ServerSummary,
+    *,
+    rcon_password: str | None,
+    ending: Ending = IN_PROGRESS,
+    live: LiveState | None = None,
+    connect: str | None = None,
+) -> ServerView:
+    """The view of a server, with the live state of its match while it is running."""
+    found, state = summarize(row, ending), stored_state(row) if live is None else live
+    roster = final_roster(row.settings, ending) if live is None and row.has_ended else state.roster
+    # Field by field: this is the most frequent request, and `view_of` takes three times as long.
+    return ServerView(
+        server_id=found.server_id,
+        game_id=found.game_id,
+        region=found.region,
+        status=found.status,
+        phase=state.phase,
+        ip=found.ip,
+        port=found.port,
+        callback_url=found.callback_url,
+        external_match_id=found.external_match_id,
+        game_type=GAME_TYPE,
+        created_at=found.created_at,
+        rcon_password=rcon_password,
+        reason=found.reason,
+        ended_at=found.ended_at,
+        missing_players=found.missing_players,
+        connected_players=found.connected_players,
+        absent_players=found.absent_players,
+        log_complete=found.log_complete,
+        error=found.error,
+        match=msgspec.Raw(state.match),
+        deadline=msgspec.Raw(state.deadline),
+        round=state.round,
+        sides=msgspec.Raw(state.sides),
+        roster=msgspec.Raw(roster),
+        last_heard_at=state.last_heard_at,
+        connect=connect,
+        created_by=row.created_by,
+    )
+
+
+def connect_command(row: ServerSummary, password: str | None) -> str | None:
+    """The console command with which players connect to a running server; None if it is not running."""
+    if row.phase is not ServerPhase.RUNNING or row.ip is None or row.port is None:
+        return None
+    address = f"connect {f'[{row.ip}]' if ':' in row.ip else row.ip}:{row.port}"
+    if password is None:
+        return address
+    # Quoted if necessary: a console splits commands at spaces, and `//` begins a comment.
+    return f"{address}; password {password if _PLAIN.fullmatch(password) else quoted(password)}"
+
+
+def final_roster(settings: bytes, ending: Ending) -> bytes:
+    """The roster of an ended match as JSON; null unless its outcome says who joined."""
+    joined = ending.connected_players
+    if ending.reason is CancelReason.NO_PLAYERS_JOINED:
+        joined = ()
+    if joined is None:
+        return b"null"
+    players = listed_players(settings)
+    left = [replace(one, state=PlayerState.LEFT) if one.steam_id in joined else one for one in players]
+    return msgspec.json.encode(left)
+
+
+def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
+    """The view of a match with its stored result (JSON)."""
+    return view_of(MatchView, summarize(row, ending), result=None if result is None else msgspec.Raw(result))
+
+
+def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps) -> ServerItem:
+    """The view of a server in a list."""
+    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE, created_by=row.created_by)

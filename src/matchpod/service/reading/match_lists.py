@@ -9,11 +9,13 @@ import msgspec
 from msgspec.structs import asdict
 
 from matchpod.core.match import series as series_rules
+from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.ports import Database
-from matchpod.service.reading.endings import Ending, endings_of
-from matchpod.service.reading.match_head import MatchMap, MatchSummary, match_map, summarize
+from matchpod.service.reading.endings import endings_of
+from matchpod.service.reading.match_head import Ending, MatchHead, summarize
+from matchpod.service.row_views import view_of
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
 from matchpod.storage.list_positions import ListPositions
@@ -21,7 +23,33 @@ from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerSummary
 
 
-class MatchItem(MatchSummary, frozen=True, kw_only=True):
+class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A map of a match, as requested and as played."""
+
+    id: str
+    map_number: int
+    map_name: str
+    played_map_name: str | None
+    status: MapStatus
+    team1_score: int
+    team2_score: int
+    winner: str | None
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    is_needed: bool
+
+    @property
+    def name(self) -> str:
+        """The name on the server, if it was played."""
+        return self.played_map_name or self.map_name
+
+    @property
+    def has_score(self) -> bool:
+        """True once it is or was played."""
+        return self.status in (MapStatus.LIVE, MapStatus.FINISHED) or self.team1_score + self.team2_score > 0
+
+
+class MatchItem(MatchHead, frozen=True, kw_only=True):
     """A match in a list; the teams are None in a deathmatch."""
 
     game_mode: str
@@ -77,6 +105,6 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         game_mode="" if first is None else first.game_mode,
         team1=None if first is None else first.team1_name,
         team2=None if first is None else first.team2_name,
-        maps=tuple(match_map(one) for one in maps if one.is_needed),
+        maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
         played_s=sum(durations) if durations else None,
     )

@@ -10,7 +10,6 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, expected_roster
-from matchpod.service.reading.match_head import has_ended, phase_of
 from matchpod.storage.servers import ServerSummary
 
 MAX_STORED: Final = 2_000
@@ -30,8 +29,8 @@ def stored_state(row: ServerSummary) -> LiveState:
 def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
     """All of a row that says where its match stands; the settings are not needed once it has ended."""
     is_pending = row.phase is ServerPhase.PENDING
-    settings = b"" if has_ended(row) else row.settings
-    return settings, phase_of(row), is_pending, row.pending_until_ms if is_pending else None
+    settings = b"" if row.has_ended else row.settings
+    return settings, row.public_phase, is_pending, row.pending_until_ms if is_pending else None
 
 
 @lru_cache(MAX_STORED)

@@ -26,9 +26,9 @@ from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import MAX_MATCHES, RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
 from matchpod.service.reading.match_details import read_progress, situation_of
-from matchpod.service.reading.match_head import MatchSummary, summarize
+from matchpod.service.reading.match_head import MatchHead, StoredMaps, summarize
 from matchpod.service.reading.match_lists import MatchItem, read_items
-from matchpod.service.reading.server_lists import StoredMaps, stored_maps
+from matchpod.service.reading.server_lists import stored_maps
 from matchpod.service.reading.stored_progress import decoded_settings, listed_players, stored_progress
 from matchpod.service.regions.regions import Regions, RegionView
 from matchpod.storage import callback_lists
@@ -54,7 +54,7 @@ TURN: Final = 50
 """Matches that are summarized in one go, within a few milliseconds."""
 
 
-class WallMatch(MatchSummary, frozen=True, kw_only=True):
+class WallMatch(MatchHead, frozen=True, kw_only=True):
     """An open match: what was ordered, where it stands, and whether it needs attention."""
 
     is_fast: bool

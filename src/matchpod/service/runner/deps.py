@@ -12,10 +12,10 @@ from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_callback_
 from matchpod.service.ingest.tokens import IngestTokens, open_tokens
 from matchpod.service.ingest.urls import IngestUrls
 from matchpod.service.match_log.fold import settings_of
+from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.log_writer import LogWriter
 from matchpod.service.match_log.suspects import Suspects
-from matchpod.service.match_log.turns import FoldTurns
 from matchpod.service.regions.regions import Regions
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.machine_faults import MachineFaults

@@ -71,9 +71,9 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """How often a server is probed."""
     quiet_ms: int = QUIET_MS
     """A server that has posted nothing for this long is looked for in its fleet."""
-    freeze_ms: int = 20_000
-    """How long a real server may log nothing before it is asked: longer than a usual freeze time. It logs the question,
-    which would be a tenth of all posts if it were asked more often."""
+    log_gap_ms: int = 10_000
+    """How long a real server may log nothing before it is asked. In play some 40 gaps per hour are longer. It logs the
+    question, which would be a tenth of all posts if it were asked after `quiet_ms`."""
     ask_s: float = 3.0
     """Timeout of a question to the console."""
     last_posts_s: float = 1.0

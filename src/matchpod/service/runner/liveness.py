@@ -1,6 +1,6 @@
 """Liveness probe of the server of a running match: its process, its log posts and its console.
 
-While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than a freeze time, if
+While log posts arrive, nothing is asked. The console is asked if the log is silent for longer than most of its gaps, if
 the players are in doubt, or if a server of the same host or region is silent: if both have the same cause, they get
 more time. `core.servers.server_loss` decides what follows.
 """
@@ -84,11 +84,12 @@ class LivenessProbe:
         self._answered_ms = self._alive_ms
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
-        self._is_unanswered = False
+        self._asked_ms: int | None = None
+        """When its console was first asked without an answer since its last sign of life."""
         self._is_reported = False
         self._silent = deps.regions.silent
-        freeze_ms = min(round(self._intervals.freeze_ms / region.speed), self._silent.limits.silence_ms * 2 // 3)
-        self._ask_after_ms = max(self._intervals.quiet_ms, freeze_ms)
+        gap_ms = min(round(self._intervals.log_gap_ms / region.speed), self._silent.limits.ask_ms)
+        self._ask_after_ms = max(self._intervals.quiet_ms, gap_ms)
 
     def log_received(self, at_ms: int) -> None:
         """Record a log post; its time may be in the future, if our clock was set back since it was stored."""
@@ -138,6 +139,7 @@ class LivenessProbe:
             await self._record_presence()
         ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms
         if self._silent_ms() >= ask_after_ms:
+            self._asked_ms = self._clock.now_ms() if self._asked_ms is None else self._asked_ms
             warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
                 await self._ask()
@@ -146,7 +148,6 @@ class LivenessProbe:
             except ConsoleFaultError:
                 raise
             except (ConsoleError, TimeoutError) as exc:
-                self._is_unanswered = True
                 _log.debug("console of a silent server did not answer", extra={"server_id": row.id, "error": str(exc)})
             finally:
                 warning.cancel()
@@ -154,13 +155,13 @@ class LivenessProbe:
 
     def _judge(self, fleet: FleetReport) -> Judgment:
         now_ms = self._clock.now_ms()
-        together = self._report_silence() if self._is_unanswered else 1
+        together = 1 if self._asked_ms is None else self._report_silence()
         unposted_ms = None if self._reregistered_ms is None else self._alive_ms - self._reregistered_ms
         signs = Signs(
             fleet=fleet,
             log_silent_ms=now_ms - self._log_ms,
             console_silent_ms=now_ms - self._answered_ms,
-            is_unanswered=self._is_unanswered,
+            unanswered_ms=0 if self._asked_ms is None else now_ms - self._asked_ms,
             load_ms=self._load_ms(),
             together=together,
             no_posts_ms=unposted_ms,
@@ -232,7 +233,7 @@ class LivenessProbe:
 
     def _seen_alive(self, at_ms: int) -> None:
         self._alive_ms = max(self._alive_ms, at_ms)
-        self._is_unanswered = False
+        self._asked_ms = None
         if self._is_reported:
             self._is_reported = False
             self._silent.forget(self._lease.row.id)
@@ -256,6 +257,8 @@ class LivenessProbe:
         self._log_ms = min(self._log_ms + by_ms, now_ms)
         self._answered_ms = min(self._answered_ms + by_ms, now_ms)
         self._posted_ms = min(self._posted_ms + by_ms, now_ms)
+        if self._asked_ms is not None:
+            self._asked_ms = min(self._asked_ms + by_ms, now_ms)
         if self._reregistered_ms is not None:
             self._reregistered_ms = min(self._reregistered_ms + by_ms, now_ms)
 

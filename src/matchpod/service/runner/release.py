@@ -25,7 +25,7 @@ from matchpod.service.end_match import MATCH_OVER, end_match, final_status
 from matchpod.service.history.finalize import finalize, is_final
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.identity.identifiers import server_name
-from matchpod.service.match_log.turns import EntryFailedError
+from matchpod.service.match_log.fold_turns import EntryFailedError
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.configure import restore_cvars
 from matchpod.service.runner.console_line import ConsoleLine

@@ -39,7 +39,7 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease, readable_error
 from matchpod.service.runner.machine_faults import causes_of, is_machine_fault
 from matchpod.service.runner.release import end_leased_match, free_slot, leave_server
-from matchpod.service.streams import organization_events
+from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage import raw_log, resting_slots, slots, waiting_matches
 from matchpod.storage.servers import ServerRow
@@ -114,7 +114,7 @@ async def _start(lease: Lease, deps: Deps) -> bool:
 
 async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
     now_ms = deps.clock.now_ms()
-    event = organization_events.server_running(lease.row, ip=server.ip, port=server.port, at_ms=now_ms)
+    event = organization_event_lines.server_running(lease.row, ip=server.ip, port=server.port, at_ms=now_ms)
     events = stored_events.append(lease.row.org_id, [event], at_ms=now_ms)
     await lease.step(ServerStep.PROVEN, *events, ip=server.ip, port=server.port, running_at_ms=now_ms, error=None)
     deps.streams.organizations.wake()

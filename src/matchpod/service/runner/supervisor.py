@@ -19,9 +19,9 @@ from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.replica_shares import ReplicaLoad, share_of
 from matchpod.ports import DatabaseError, DatabaseUnavailableError, NothingChangedError
+from matchpod.service.match_log.fold_turns import EntryFailedError
 from matchpod.service.match_log.live import LogRewoundError
 from matchpod.service.match_log.suspects import DeadlyMatchError
-from matchpod.service.match_log.turns import EntryFailedError
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.heartbeat import Heartbeat

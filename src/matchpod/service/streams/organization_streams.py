@@ -16,7 +16,7 @@ from typing import Final
 from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.fair_turns import FairTurns, streams_of
-from matchpod.service.streams import organization_events as events
+from matchpod.service.streams import organization_event_lines
 from matchpod.service.streams.channels import PAGE, Channel, StreamItem
 from matchpod.service.streams.readers import OpenReaders, PollPace, StreamReader
 from matchpod.service.telemetry.metrics import Metrics
@@ -45,13 +45,13 @@ class OrganizationReader(StreamReader):
         """Set the position. Without a known one, begin after the newest event, and send its number first."""
         self._seq = newest if after is None else min(after, newest)
         if after is None or after > newest:
-            self._opening = StreamItem(newest, events.POSITION).frame()
+            self._opening = StreamItem(newest, organization_event_lines.POSITION).frame()
 
     def rewind(self, _: Channel, seq: int) -> None:
         """Go back to this number, and send it first: what came after it was lost."""
         if self._seq > seq:
             self._seq = seq
-            self._opening = StreamItem(seq, events.POSITION).frame()
+            self._opening = StreamItem(seq, organization_event_lines.POSITION).frame()
 
     async def next(self, within_s: float) -> bytes | None:
         """The next frames; empty if there are none after `within_s`, None once the reader is closed."""
@@ -89,7 +89,7 @@ class OrganizationReader(StreamReader):
         frames = [item.frame() for item in items]
         first = items[0].seq
         if first > after + 1:  # deleted after their retention
-            frames.insert(0, StreamItem(first - 1, events.gap(after + 1, first - 1)).frame())
+            frames.insert(0, StreamItem(first - 1, organization_event_lines.gap(after + 1, first - 1)).frame())
         self._seq = items[-1].seq
         return b"".join(frames)
 

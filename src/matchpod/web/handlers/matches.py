@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import msgspec
@@ -9,7 +10,9 @@ from msgspec import Meta
 
 from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
-from matchpod.web.endpoint import Call, Site
+from matchpod.service.identity.principals import Principal
+from matchpod.service.matches import Matches
+from matchpod.web.endpoint import Call, Handler, Site
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
@@ -43,10 +46,14 @@ async def list_servers(site: Site, call: Call) -> Response:
     return private_json(await site.services.matches.server_list(call.caller, query))
 
 
-async def cancel(site: Site, call: Call) -> Response:
-    """Cancel a match; a request body is ignored."""
-    await site.services.matches.cancel(call.caller, call.params[0])
-    return Response(OK_BODY, headers=NO_STORE)
+def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handler:
+    """Return a handler that does something to the match on a server; a request body is ignored."""
+
+    async def handle(site: Site, call: Call) -> Response:
+        await perform(site.services.matches, call.caller, call.params[0])
+        return Response(OK_BODY, headers=NO_STORE)
+
+    return handle
 
 
 async def by_external_id(site: Site, call: Call) -> Response:

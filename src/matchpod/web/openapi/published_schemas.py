@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.model import MatchType
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
-from matchpod.core.views.organization_events import OrganizationEvent
+from matchpod.core.views.organization_event_shapes import OrganizationEvent
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
 from matchpod.core.views.round_shapes import RoundEntry

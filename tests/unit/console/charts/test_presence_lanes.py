@@ -6,7 +6,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.presence_lanes import presence_lanes
-from matchpod.console.charts.stays import Span, find_lanes, find_pauses
+from matchpod.console.charts.stays import TimeRange, find_lanes, find_pauses
 from matchpod.core.views.progress import PlayerState, RosterPlayer
 from matchpod.core.views.timeline_items import (
     PausedItem,
@@ -49,7 +49,7 @@ def listed(
     return RosterPlayer(steam_id=person.steam_id or "", name=person.name, team=person.team, state=state, since=since)
 
 
-def minutes(spans: tuple[Span, ...] | list[Span]) -> list[tuple[float, float]]:
+def minutes(spans: tuple[TimeRange, ...] | list[TimeRange]) -> list[tuple[float, float]]:
     return [((first - START_S) / 60, (last - START_S) / 60) for first, last in spans]
 
 

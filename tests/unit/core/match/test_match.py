@@ -290,3 +290,35 @@ def test_match_with_one_listed_team_starts_when_that_team_is_complete() -> None:
 
 def test_no_transition_leaves_the_final_phase() -> None:
     assert all(phase is not MatchPhase.OVER for phase, _ in TRANSITIONS)
+
+
+# --- spectators and coaches ---------------------------------------------------------------------------------------
+
+
+def test_play_starts_without_waiting_for_guests() -> None:
+    assert MatchDriver(watched_duel()).join(ANN, BEN).effects == [StartPlay(1)]
+
+
+def test_guest_alone_is_nobody_who_joined() -> None:
+    driver = MatchDriver(watched_duel()).enter(EVE).enter(CAT)
+    assert driver.wait(300) == [CancelMatch(CancelReason.NO_PLAYERS_JOINED)]
+
+
+def test_guests_are_kicked_with_the_others_and_in_no_list_of_the_outcome() -> None:
+    driver = MatchDriver(watched_duel()).join(ANN).connect(EVE, 9)
+    kick_ann, kick_eve, cancel = driver.wait(300)
+    assert isinstance(kick_ann, Kick)
+    assert isinstance(kick_eve, Kick)
+    assert (kick_ann.player_id, kick_eve.player_id, kick_eve.user_id) == (ANN, EVE, 9)
+    assert isinstance(cancel, CancelMatch)
+    assert (cancel.missing_players, cancel.connected_players, cancel.absent_players) == ((BEN,), (ANN,), (BEN,))
+
+
+def test_match_ends_when_only_guests_are_left() -> None:
+    driver = MatchDriver(watched_duel()).enter(EVE).join(ANN, BEN).live().leave(ANN).leave(BEN)
+    assert driver.wait(30) == [CancelMatch(CancelReason.ALL_PLAYERS_LEFT)]
+
+
+def watched_duel() -> GameSettings:
+    """Ann, coached by Cat, against Ben; Eve watches."""
+    return msgspec.structs.replace(duel(), team1=TeamRoster("Reds", (ANN,), (CAT,)), spectators=(EVE,))

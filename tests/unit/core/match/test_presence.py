@@ -8,6 +8,8 @@ from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
 from matchpod.core.match.presence import MAX_SEEN_PLAYERS, NOT_LISTED, PlayerConnection, Presence
+from matchpod.core.match.roster import Role, Roster
+from tests.unit.core.match.test_roster import roster_settings
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
 
 
@@ -29,7 +31,7 @@ def gone(player: str, *, is_map_change: bool = False) -> ev.PlayerDisconnected:
 
 def presence(*events: ev.GameEvent, roster: tuple[str, ...] = (ANN, BEN)) -> Presence:
     """The presence after these events, one per second."""
-    tracked = Presence(roster=roster)
+    tracked = Presence(roster=Roster.of(roster_settings(*roster)))
     for second, event in enumerate(events, start=1):
         tracked.apply(event, second * 1000)
     return tracked
@@ -85,7 +87,7 @@ def test_rename_of_an_unknown_player_is_ignored() -> None:
 def test_missing_and_joined_players_are_in_roster_order() -> None:
     tracked = presence(connected(CAT), connected(ANN), gone(ANN), roster=(ANN, BEN, CAT))
     assert tracked.ever_connected == [CAT, ANN]
-    assert tracked.joined() == (ANN, CAT)
+    assert tracked.joined_of_created() == (ANN, CAT)
     assert tracked.missing() == (BEN,)
 
 
@@ -371,3 +373,39 @@ def test_player_enters_by_the_console_list_even_if_more_lines_are_lost() -> None
         tracked.apply(listed(ANN), 10_000 + turn * LOAD_MS // 2)
         tracked.apply(GAP, 10_001 + turn * LOAD_MS // 2)
     assert tracked.connected[ANN].entered_ms == 10_000 + LOAD_MS
+
+
+def test_guest_is_let_in_and_is_no_player() -> None:
+    tracked = presence()
+    tracked.roster = tracked.roster.add(EVE, Role.SPECTATOR)
+    for event in (connected(EVE, 7), entered(EVE, 7), on_side(EVE, None)):
+        assert tracked.apply(event, 1_000) == []
+    assert tracked.guests == {EVE: PlayerConnection(7, EVE[-1])}
+    assert (tracked.connected, tracked.ever_connected, tracked.teams) == ({}, [], {})
+    tracked.apply(gone(EVE), 2_000)
+    assert tracked.guests == {}
+
+
+def test_server_with_a_guest_only_is_empty() -> None:
+    tracked = presence()
+    tracked.roster = tracked.roster.add(EVE, Role.COACH1)
+    for event in (connected(EVE, 7), entered(ANN), gone(ANN)):
+        tracked.apply(event, 3_000)
+    assert tracked.empty_since_ms == 3_000
+
+
+def test_console_lists_guests_too() -> None:
+    tracked = presence(connected(ANN))
+    tracked.roster = tracked.roster.add(EVE, Role.SPECTATOR)
+    tracked.mark_doubtful(2_000)
+    assert tracked.apply(ev.PlayersSeen(0, {ANN: "a", EVE: "e"}, 9_000), 3_000) == []
+    assert list(tracked.guests) == [EVE]
+    tracked.apply(ev.PlayersSeen(0, {ANN: "a"}, 9_000), 4_000)
+    assert tracked.guests == {}
+
+
+def test_substitute_is_awaited_but_was_not_listed_at_creation() -> None:
+    tracked = presence(connected(ANN))
+    tracked.roster = tracked.roster.replace(BEN, EVE)
+    assert tracked.missing() == (EVE,)
+    assert (tracked.missing_of_created(), tracked.joined_of_created()) == ((), (ANN,))

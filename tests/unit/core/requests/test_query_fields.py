@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.faults import Fault, FaultCode
-from matchpod.core.iso_dates import Span
+from matchpod.core.iso_dates import DateRange
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.query_fields import MAX_HINTS, QueryFields
@@ -43,7 +43,7 @@ def test_valid_values_are_read() -> None:
     assert read.integer("page", at_least=1, at_most=7) == 7
     assert read.choice("status", MapStatus) is MapStatus.LIVE
     assert read.text("name", lambda _: None) == "x"
-    assert read.date("from") == Span(86_400_000, 172_800_000)
+    assert read.date("from") == DateRange(86_400_000, 172_800_000)
     read.check()
 
 

@@ -362,7 +362,43 @@ def test_both_teams_together_list_at_most_32_players() -> None:
         len(read(body(teams=teams({"players": PLAYERS[:16]}, {"players": PLAYERS[16:32]}))).game_settings.roster) == 32
     )
     value = body(teams=teams({"players": PLAYERS[:16]}, {"players": PLAYERS[16:33]}))
-    assert faults_of(value) == [("gameSettings.teams", "must list at most 32 players in both teams together")]
+    assert faults_of(value) == [("gameSettings.teams", "must list at most 32 players, coaches and spectators together")]
+
+
+def test_coaches_and_spectators_are_listed_beside_the_players() -> None:
+    value = body(teams=teams({"players": PLAYERS[:2], "coaches": [PLAYERS[2]]}), spectators=PLAYERS[3:5])
+    settings = read(value).game_settings
+    assert settings.team1 == TeamRoster("Team 1", tuple(PLAYERS[:2]), (PLAYERS[2],))
+    assert (settings.spectators, settings.roster) == (tuple(PLAYERS[3:5]), tuple(PLAYERS[:2]))
+
+
+def test_person_is_listed_once_over_players_coaches_and_spectators() -> None:
+    value = body(teams=teams({"players": PLAYERS[:1]}, {"coaches": [PLAYERS[0]]}), spectators=[PLAYERS[0], "x"])
+    assert faults_of(value) == [
+        ("gameSettings.teams.team2.coaches[0]", "is already listed at gameSettings.teams.team1.players[0]"),
+        ("gameSettings.spectators[1]", "must be a 64-bit player ID: 17 digits starting with 7656119"),
+        ("gameSettings.spectators[0]", "is already listed at gameSettings.teams.team1.players[0]"),
+    ]
+
+
+def test_at_most_32_people_are_listed() -> None:
+    listed = teams({"players": PLAYERS[:30], "coaches": [PLAYERS[30]]})
+    assert len(read(body(teams=listed, spectators=[PLAYERS[31]])).game_settings.spectators) == 1
+    assert faults_of(body(teams=listed, spectators=PLAYERS[31:33])) == [
+        ("gameSettings.spectators", "must list at most 32 players, coaches and spectators together")
+    ]
+
+
+def test_coaches_need_a_listed_player() -> None:
+    assert faults_of(body(teams=teams({"coaches": [PLAYERS[0]]}))) == [
+        ("gameSettings.teams.team1.coaches", "need listed players: the match plugin seats coaches, and runs only then")
+    ]
+
+
+def test_deathmatch_has_no_spectators() -> None:
+    assert faults_of(deathmatch(spectators=[PLAYERS[0]])) == [
+        ("gameSettings.spectators", "is only for matchType competitive or wingman, not deathmatch")
+    ]
 
 
 def test_simulator_variables_are_allowed_in_simulated_regions_only() -> None:

@@ -23,32 +23,38 @@ ALIVE, WAIT, LOST = ServerHealth.ALIVE, ServerHealth.WAIT, ServerHealth.LOST
 UNKNOWN = Signs(fleet=FleetReport.UNKNOWN, log_silent_ms=0, console_silent_ms=0)
 
 
-def signs(log_s: float, console_s: float, fleet: FleetReport = FleetReport.UNKNOWN, **more: object) -> Signs:
-    silent = replace(UNKNOWN, fleet=fleet, log_silent_ms=round(log_s * 1000), console_silent_ms=round(console_s * 1000))
-    return replace(silent, **more)
+def signs(
+    log_s: float, console_s: float, fleet: FleetReport = FleetReport.UNKNOWN, *, asked_s: float = 0, **more: object
+) -> Signs:
+    """What is observed of a server whose log and console are silent, and which was asked that long ago."""
+    seconds = {"log_silent_ms": log_s, "console_silent_ms": console_s, "unanswered_ms": asked_s}
+    times = {name: round(value * 1000) for name, value in seconds.items()}
+    return replace(UNKNOWN, fleet=fleet, **times, **more)
 
 
 CASES: list[tuple[str, Signs, ServerHealth]] = [
     ("log arrives, console answers", signs(1, 1), ALIVE),
-    ("log arrives, console refused for an hour", signs(1, 3600, is_unanswered=True), ALIVE),
+    ("log arrives, console refused for an hour", signs(1, 3600, asked_s=20), ALIVE),
     ("log silent for two minutes, console answers", signs(120, 1), ALIVE),
     ("quiet, not asked yet", signs(5, 5), WAIT),
     ("silent for an hour, not asked yet", signs(3600, 3600), WAIT),
-    ("both silent for 12 s", signs(12, 12, is_unanswered=True), WAIT),
-    ("both silent for 29.9 s", signs(29.9, 29.9, is_unanswered=True), WAIT),
-    ("both silent for 30 s", signs(30, 30, is_unanswered=True), LOST),
-    ("log silent for 30 s, console for 20 s", signs(30, 20, is_unanswered=True), WAIT),
-    ("log silent for 20 s, console for 30 s", signs(20, 30, is_unanswered=True), WAIT),
-    ("process runs, both silent for 29 s", signs(29, 29, FleetReport.ALIVE, is_unanswered=True), WAIT),
-    ("process runs, both silent for 30 s", signs(30, 30, FleetReport.ALIVE, is_unanswered=True), LOST),
-    ("map loads, both silent for 119 s", signs(119, 119, is_unanswered=True, load_ms=120_000), WAIT),
-    ("map loads, both silent for 120 s", signs(120, 120, is_unanswered=True, load_ms=120_000), LOST),
-    ("map loads fast, both silent for 29 s", signs(29, 29, is_unanswered=True, load_ms=15_000), WAIT),
-    ("two silent for 31 s", signs(31, 31, is_unanswered=True, together=2), WAIT),
-    ("twenty silent for 60 s", signs(60, 60, is_unanswered=True, together=20), WAIT),
-    ("twenty silent for 90 s", signs(90, 90, is_unanswered=True, together=20), LOST),
-    ("twenty silent for 90 s, map loads", signs(90, 90, is_unanswered=True, together=20, load_ms=120_000), WAIT),
-    ("one of twenty posts again", signs(1, 60, is_unanswered=True, together=20), ALIVE),
+    ("both silent for 12 s", signs(12, 12, asked_s=12), WAIT),
+    ("both silent for 29.9 s", signs(29.9, 29.9, asked_s=20), WAIT),
+    ("both silent for 30 s", signs(30, 30, asked_s=20), LOST),
+    ("both silent for 30 s, asked 19.9 s ago", signs(30, 30, asked_s=19.9), WAIT),
+    ("both silent for an hour, asked a moment ago", signs(3600, 3600, asked_s=3), WAIT),
+    ("log silent for 30 s, console for 20 s", signs(30, 20, asked_s=20), WAIT),
+    ("log silent for 20 s, console for 30 s", signs(20, 30, asked_s=20), WAIT),
+    ("process runs, both silent for 29 s", signs(29, 29, FleetReport.ALIVE, asked_s=20), WAIT),
+    ("process runs, both silent for 30 s", signs(30, 30, FleetReport.ALIVE, asked_s=20), LOST),
+    ("map loads, both silent for 119 s", signs(119, 119, asked_s=20, load_ms=120_000), WAIT),
+    ("map loads, both silent for 120 s", signs(120, 120, asked_s=20, load_ms=120_000), LOST),
+    ("map loads fast, both silent for 29 s", signs(29, 29, asked_s=20, load_ms=15_000), WAIT),
+    ("two silent for 31 s", signs(31, 31, asked_s=20, together=2), WAIT),
+    ("twenty silent for 60 s", signs(60, 60, asked_s=20, together=20), WAIT),
+    ("twenty silent for 90 s", signs(90, 90, asked_s=20, together=20), LOST),
+    ("twenty silent for 90 s, map loads", signs(90, 90, asked_s=20, together=20, load_ms=120_000), WAIT),
+    ("one of twenty posts again", signs(1, 60, asked_s=20, together=20), ALIVE),
     ("process gone, log arrives", signs(0, 0, FleetReport.GONE), LOST),
     ("pod deleted while twenty are silent", signs(9, 9, FleetReport.GONE, together=20), LOST),
     ("process gone while a map loads", signs(9, 9, FleetReport.GONE, load_ms=120_000), LOST),
@@ -66,14 +72,15 @@ def test_server_is_judged_by_the_table(seen: Signs, expected: ServerHealth) -> N
 
 def test_limits_follow_the_setting() -> None:
     quick = LossLimits(silence_ms=12_000)
-    assert judge_server(signs(12, 12, is_unanswered=True), quick).health is LOST
-    assert judge_server(signs(35, 35, is_unanswered=True, together=2), quick).health is WAIT
-    assert judge_server(signs(36, 36, is_unanswered=True, together=2), quick).health is LOST
+    assert judge_server(signs(12, 12, asked_s=7), quick).health is WAIT
+    assert judge_server(signs(12, 12, asked_s=8), quick).health is LOST
+    assert judge_server(signs(35, 35, asked_s=20, together=2), quick).health is WAIT
+    assert judge_server(signs(36, 36, asked_s=20, together=2), quick).health is LOST
 
 
 def test_reason_says_how_many_are_silent() -> None:
-    assert judge_server(signs(30, 31, is_unanswered=True), LIMITS).why == "no sign of life for 30 s"
-    together = judge_server(signs(90, 91, is_unanswered=True, together=3), LIMITS)
+    assert judge_server(signs(30, 31, asked_s=20), LIMITS).why == "no sign of life for 30 s"
+    together = judge_server(signs(90, 91, asked_s=20, together=3), LIMITS)
     assert together.why == "no sign of life for 90 s, together with 2 others"
 
 

@@ -8,7 +8,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.service.reading import history_views as views
-from matchpod.service.reading.endings import Ending
+from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.history_lists import HistoryMap, ListedSeries
 from matchpod.storage.servers import EndColumns

@@ -10,8 +10,7 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
-from matchpod.service.reading.endings import Ending
-from matchpod.service.reading.match_head import summarize
+from matchpod.service.reading.match_head import Ending, summarize
 from matchpod.service.reading.stored_progress import stored_progress
 from matchpod.storage.servers import ServerRow
 from tests.vaults import stored_tokens

@@ -11,9 +11,8 @@ from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase, RosterPlayer, Sides, WaitingFor
-from matchpod.service.reading.endings import Ending
-from matchpod.service.reading.match_head import has_ended, phase_of
-from matchpod.service.reading.servers import (
+from matchpod.service.reading.match_head import (
+    Ending,
     ServerView,
     connect_command,
     created_view,
@@ -188,10 +187,10 @@ def test_server_that_is_not_running_has_no_connect_command(phase: ServerPhase) -
 )
 def test_phase_follows_from_the_row_of_the_server(phase: ServerPhase, expected: str) -> None:
     stored = PublicPhase.PAUSED if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING
-    assert phase_of(msgspec.structs.replace(ROW, phase=phase, match_phase=stored)) == expected
+    assert msgspec.structs.replace(ROW, phase=phase, match_phase=stored).public_phase == expected
 
 
 @pytest.mark.parametrize("phase", ServerPhase)
 def test_match_has_ended_in_the_phases_ending_and_released(phase: ServerPhase) -> None:
     row = msgspec.structs.replace(ROW, phase=phase)
-    assert has_ended(row) is (phase in (ServerPhase.ENDING, ServerPhase.RELEASED))
+    assert row.has_ended is (phase in (ServerPhase.ENDING, ServerPhase.RELEASED))

@@ -1,18 +1,15 @@
 """HTTP client for GET and POST with connection reuse and a timeout. Never raises.
 
 A reused connection that turns out to be closed is replaced; all other errors are returned as the result. Redirects are
-not followed, as in the game's client.
+not followed, as in the game's client. Peers close idle connections.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from functools import partial
-from socket import SOCK_STREAM, getaddrinfo
 from ssl import SSLContext, create_default_context
 from urllib.parse import urlsplit
 
@@ -28,15 +25,7 @@ TIMEOUT_S = 10.0
 MAX_IDLE = 64
 """Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
 
-IDLE_S = 30.0
-"""An unused connection is closed after one to two times this interval."""
-
 Headers = Iterable[tuple[str, str]]
-
-LookupResult = Sequence[str] | OSError | UnicodeError
-"""The addresses of a host, or why they could not be resolved."""
-
-_IP = re.compile(r"[0-9.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%.*)?")
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _RESERVED = ("content-length", "transfer-encoding")
@@ -55,8 +44,6 @@ class _Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.reader = ResponseReader()
         self.response: asyncio.Future[None] | None = None
-        self.is_stale = False
-        """True if the connection was not used since the last sweep."""
         self._on_lost = on_lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -125,8 +112,6 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._idle: dict[Address, list[_Connection]] = {}
         self._in_use: set[_Connection] = set()
-        self._sweep: asyncio.TimerHandle | None = None
-        self._lookups: dict[str, asyncio.Future[LookupResult]] = {}
         self._ssl_context: SSLContext | None = None
         self._is_closed = False
 
@@ -151,8 +136,6 @@ class HttpClient:
     async def close(self) -> None:
         """Close all connections. Pending and later requests end without a response."""
         self._is_closed = True
-        if self._sweep is not None:
-            self._sweep.cancel()
         for connections in tuple(self._idle.values()):
             for connection in connections:
                 connection.abort()
@@ -199,26 +182,10 @@ class HttpClient:
             self._in_use.discard(connection)
         idle = self._idle.get(address, ())
         if reader.is_reusable and connection.is_open and len(idle) < MAX_IDLE and not self._is_closed:
-            self._keep(connection, address)
+            self._idle.setdefault(address, []).append(connection)
         else:
             connection.abort()
         return reader
-
-    def _keep(self, connection: _Connection, address: Address) -> None:
-        connection.is_stale = False
-        self._idle.setdefault(address, []).append(connection)
-        if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._close_stale)
-
-    def _close_stale(self) -> None:
-        self._sweep = None
-        for connections in tuple(self._idle.values()):
-            for connection in connections:
-                if connection.is_stale:
-                    connection.abort()
-                connection.is_stale = True
-        if self._idle:
-            self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._close_stale)
 
     def _pop_idle(self, address: Address) -> _Connection | None:
         idle = self._idle.get(address)
@@ -242,51 +209,15 @@ class HttpClient:
             raise ConnectionAbortedError("HTTP client is closed")
         if address.is_secure and self._ssl_context is None:
             self._ssl_context = create_default_context()
-        fault: OSError | None = None
-        for ip in await self._resolve(address.host):
-            try:
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(partial(self._remove_idle, address)),
-                    ip,
-                    address.port,
-                    ssl=self._ssl_context if address.is_secure else None,
-                    server_hostname=address.host if address.is_secure else None,
-                )
-            except OSError as exc:
-                fault = exc
-            else:
-                if self._is_closed:
-                    connection.abort()
-                return connection
-        try:
-            raise fault or OSError("host has no address")
-        finally:
-            fault = None  # it refers to this frame: avoid a cycle that keeps the request alive
-
-    async def _resolve(self, host: str) -> Sequence[str]:
-        """Resolve a host in a daemon thread: the process cannot exit before the threads of the loop's executor end."""
-        if _IP.fullmatch(host):
-            return (host,)
-        lookup = self._lookups.get(host)
-        if lookup is None:
-            loop = asyncio.get_running_loop()
-            self._lookups[host] = lookup = loop.create_future()
-            lookup.add_done_callback(lambda _: self._lookups.pop(host, None))
-            threading.Thread(target=_look_up, args=(host, loop, lookup), daemon=True).start()
-        found = await asyncio.shield(lookup)
-        if isinstance(found, Exception):
-            raise OSError(str(found))
-        return found
-
-
-def _look_up(host: str, loop: asyncio.AbstractEventLoop, lookup: asyncio.Future[LookupResult]) -> None:
-    found: LookupResult
-    try:
-        found = list(dict.fromkeys(str(entry[4][0]) for entry in getaddrinfo(host, None, type=SOCK_STREAM)))
-    except (OSError, UnicodeError) as fault:
-        found = fault
-    with suppress(RuntimeError):  # the loop may be closed by now
-        loop.call_soon_threadsafe(lookup.set_result, found)
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: _Connection(partial(self._remove_idle, address)),
+            address.host,
+            address.port,
+            ssl=self._ssl_context if address.is_secure else None,
+        )
+        if self._is_closed:
+            connection.abort()
+        return connection
 
 
 def _split(url: str) -> tuple[Address, bytes]:

@@ -10,7 +10,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
-from matchpod.core.views.organization_events import (
+from matchpod.core.views.organization_event_shapes import (
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,

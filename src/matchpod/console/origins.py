@@ -27,7 +27,7 @@ _HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.
 """A host with or without a port, and nothing that a URL may have beside it."""
 
 
-class Doors(msgspec.Struct, frozen=True):
+class OriginRules(msgspec.Struct, frozen=True):
     """The rules for an installation with this public URL."""
 
     public_url: str

@@ -12,7 +12,7 @@ import pytest
 from matchpod.ports import Database, DatabaseUnavailableError
 from matchpod.service.match_log.entries import NO_HEADERS, EntryKind
 from matchpod.service.match_log.fold import Fold
-from matchpod.service.match_log.turns import MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
+from matchpod.service.match_log.fold_turns import MAX_TURN_S, SLOW_S, TURN_S, FoldTurns
 from matchpod.service.runner.heartbeat import CONFIRMED_MS
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry

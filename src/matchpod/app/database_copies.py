@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import Final
 
-from matchpod.adapters.place_file import BACKUP, PLACE_FILE, PlaceFile, new_token
+from matchpod.adapters.database_place import BACKUP, PLACE_FILE, PlaceFile, new_token
 from matchpod.app.resources import Resources, ResourcesError
 from matchpod.ports import DatabaseError, DatabaseUnavailableError
 from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from matchpod.adapters.backup_file import restore_backup, write_backup
-from matchpod.adapters.place_file import PLACE_FILE, PlaceFile
+from matchpod.adapters.database_place import PLACE_FILE, PlaceFile
 from matchpod.adapters.sqlite import SqliteDatabase
-from matchpod.app import copies
-from matchpod.app.copies import claim_place, find_copy, settle
+from matchpod.app import database_copies
+from matchpod.app.database_copies import claim_place, find_copy, settle
 from matchpod.app.resources import Resources, ResourcesError, open_resources
 from matchpod.ports import Database, Row, Statement
 from matchpod.settings import load_settings
@@ -188,7 +188,7 @@ async def test_backup_of_an_older_version_is_a_copy_too(
 async def test_running_service_changes_its_token(original: Path) -> None:
     assert await claimed(original) is None
     resources, token = await opened(original), PlaceFile(original).read()
-    renewing = asyncio.create_task(copies.renew_place(resources, pause_s=0.01))
+    renewing = asyncio.create_task(database_copies.renew_place(resources, pause_s=0.01))
     async with asyncio.timeout(60):
         while PlaceFile(original).read() == token:
             await asyncio.sleep(0.01)

@@ -1,15 +1,26 @@
-"""The stream of a browser: what changes on all pages that it shows."""
+"""Send a browser what changes on all pages that it shows, in one stream."""
 
 from __future__ import annotations
 
-from matchpod.console.broadcasts import Broadcast
+import re
+from typing import Final
+
+from matchpod.console.page_updates import Broadcast
 from matchpod.console.pages import live, match
 from matchpod.console.rendering import HEADERS
-from matchpod.console.streams import SESSION, positions_of
 from matchpod.console.visit import READER_ONLY, Visit
-from matchpod.core.errors import ForbiddenError, NotFoundError, UnauthorizedError
+from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError, UnauthorizedError
 from matchpod.service.identity.principals import Scope
-from matchpod.web.endpoint import Credential, EventStream
+from matchpod.web.endpoint import Call, Credential, EventStream
+from matchpod.web.query_strings import query_of
+
+PAGES: Final = "pages"
+"""The parameter with the pages of a stream: `wall:POSITION,match/SERVER_ID:POSITION`, each once."""
+SESSION: Final = "session"
+"""The parameter with the session that the pages were loaded with."""
+MAX_PAGES: Final = 40
+
+_PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_-]{1,64})?):([0-9a-f.]{0,32})")
 
 
 async def follow(visit: Visit) -> EventStream:
@@ -32,6 +43,17 @@ async def follow(visit: Visit) -> EventStream:
         credential=Credential(id=visit.user.session_id, still_valid=visit.deps.sessions.active_sessions),
         headers=HEADERS,
     )
+
+
+def positions_of(call: Call) -> dict[str, str]:
+    """Return the names of the pages, each with the position after which changes are sent; "" for everything."""
+    listed = [page for page in dict(query_of(call)).get(PAGES, "").split(",") if page]
+    if len(listed) > MAX_PAGES:
+        raise InvalidParamsError(f"{PAGES} has {len(listed)} pages. A stream has at most {MAX_PAGES}.")
+    found = [_PAGE.fullmatch(page) for page in listed]
+    if None in found:
+        raise InvalidParamsError(f"{PAGES} must be names with positions: `wall:POSITION,match/SERVER_ID:POSITION`.")
+    return {page[1]: page[2] for page in found if page}
 
 
 async def _broadcast(visit: Visit, name: str) -> Broadcast:

@@ -12,7 +12,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
-from matchpod.core.views.organization_events import (
+from matchpod.core.views.organization_event_shapes import (
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,

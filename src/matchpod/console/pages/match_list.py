@@ -77,7 +77,7 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
 
 def _page(visit: Visit, filters: Filters[MatchListQuery], *, found: object, status: int) -> Response:
     query = urlencode(filters.given)
-    address = f"{visit.deps.doors.public_url}/api/v1/servers"
+    address = f"{visit.deps.origins.public_url}/api/v1/servers"
     return visit.page(
         "matches.html",
         status=status,

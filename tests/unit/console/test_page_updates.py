@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from matchpod.console.broadcasts import MAX_OF_OWNER, Broadcast, Broadcasts, Pace, Viewer, frame, swapped
+from matchpod.console.page_updates import MAX_OF_OWNER, Broadcast, Broadcasts, Pace, Viewer, frame, swapped
 from matchpod.core.errors import RateLimitError, UnavailableError
 
 

@@ -43,7 +43,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_PACE: Final = Pace()
 
 
-class Topic(Protocol):
+class PageSubject(Protocol):
     """What a page shows."""
 
     async def changes(self) -> bytes:
@@ -132,7 +132,7 @@ class Viewer(StreamReader):
 class Broadcast:
     """A subject and its viewers."""
 
-    def __init__(self, broadcasts: Broadcasts, name: str, key: str, subject: Topic) -> None:
+    def __init__(self, broadcasts: Broadcasts, name: str, key: str, subject: PageSubject) -> None:
         self._broadcasts = broadcasts
         self.name = name
         self.key = key
@@ -229,7 +229,7 @@ class Broadcasts:
         self.readers = OpenReaders(max_readers=MAX_VIEWERS, max_of_org=MAX_OF_OWNER)
         self._broadcasts: dict[str, Broadcast] = {}
 
-    async def find(self, name: str, owner: str, create: Callable[[], Topic]) -> Broadcast:
+    async def find(self, name: str, owner: str, create: Callable[[], PageSubject]) -> Broadcast:
         """Return the broadcast of a subject, which is up to date within a second; begin it if there is none.
 
         Subjects of different owners may have the same name.

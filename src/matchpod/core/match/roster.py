@@ -1,0 +1,121 @@
+"""List the people of a match and their roles: who may be on its server today, who plays, and who only watches.
+
+A match begins with the people in its settings; an action changes them later. Only players are awaited and counted:
+spectators and coaches are let in, and are in no number of the match. Every change returns a new roster.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.game import PlayerId, Team
+from matchpod.core.model import GameSettings
+
+
+class Role(StrEnum):
+    """What a listed person does in a match."""
+
+    TEAM1 = "team1"
+    """Plays for the first team."""
+    TEAM2 = "team2"
+    """Plays for the second team."""
+    PLAYER = "player"
+    """Plays in a match without teams."""
+    SPECTATOR = "spectator"
+    """Watches: a caster or a referee."""
+    COACH1 = "coach1"
+    """Coaches the first team, on its side but without playing."""
+    COACH2 = "coach2"
+    """Coaches the second team."""
+
+    @property
+    def plays(self) -> bool:
+        """True for players, who are awaited and counted."""
+        return self in (Role.TEAM1, Role.TEAM2, Role.PLAYER)
+
+
+_TEAMS: Final = {Role.TEAM1: Team.TEAM1, Role.TEAM2: Team.TEAM2}
+
+
+class Roster(msgspec.Struct, frozen=True, kw_only=True):
+    """The people of a match.
+
+    If it `is_open`, no player was listed at creation: anyone may join and play. `created` are the players listed then.
+    """
+
+    roles: dict[PlayerId, Role] = {}
+    is_open: bool = True
+    created: tuple[PlayerId, ...] = ()
+    players: tuple[PlayerId, ...] = ()
+    """The players of today, in order. It follows from `roles`, and is kept because it is read with every event."""
+    former: dict[PlayerId, Role] = {}
+    """Players whom an action took out, with their last role as a player: what they did still counts."""
+
+    @staticmethod
+    def of(settings: GameSettings) -> Roster:
+        """Return the people whom the settings list."""
+        roles = dict.fromkeys(settings.players, Role.PLAYER)
+        for team, plays, coaches in (
+            (settings.team1, Role.TEAM1, Role.COACH1),
+            (settings.team2, Role.TEAM2, Role.COACH2),
+        ):
+            if team is not None:
+                roles |= dict.fromkeys(team.players, plays) | dict.fromkeys(team.coaches, coaches)
+        roles |= dict.fromkeys(settings.spectators, Role.SPECTATOR)
+        players = _players_of(roles)
+        return Roster(roles=roles, is_open=not players, created=players, players=players)
+
+    def role_of(self, player_id: PlayerId) -> Role | None:
+        """Return what a person does in the match; None if they are not listed."""
+        return self.roles.get(player_id)
+
+    def team_of(self, player_id: PlayerId) -> Team | None:
+        """Return the team for which a person plays or has played; None if they do not play or no team lists them."""
+        team = _TEAMS.get(self.roles.get(player_id, Role.SPECTATOR))
+        return team or _TEAMS.get(self.former.get(player_id, Role.SPECTATOR))
+
+    def is_let_in(self, player_id: PlayerId) -> bool:
+        """True if a person may be on the server."""
+        return self.is_open or player_id in self.roles
+
+    def is_guest(self, player_id: PlayerId) -> bool:
+        """True for spectators and coaches."""
+        role = self.roles.get(player_id)
+        return role is not None and not role.plays
+
+    def is_counted(self, player_id: PlayerId) -> bool:
+        """True if the numbers of a person belong to the match: players of today and former ones."""
+        role = self.roles.get(player_id)
+        return player_id in self.former or (self.is_open if role is None else role.plays)
+
+    def guests(self) -> tuple[PlayerId, ...]:
+        """Return the spectators and coaches."""
+        return tuple(player_id for player_id, role in self.roles.items() if not role.plays)
+
+    def add(self, player_id: PlayerId, role: Role) -> Roster:
+        """Add a person, or give them another role."""
+        return self._with({**self.roles, player_id: role})
+
+    def remove(self, player_id: PlayerId) -> Roster:
+        """Take a person out. Removing one who is not listed changes nothing."""
+        return self._with({listed: role for listed, role in self.roles.items() if listed != player_id})
+
+    def replace(self, out: PlayerId, in_: PlayerId) -> Roster:
+        """Let a person take the role of another one; ValueError if `out` is not listed."""
+        role = self.roles.get(out)
+        if role is None:
+            raise ValueError(f"{out} is not on the roster")
+        return self.remove(out).add(in_, role)
+
+    def _with(self, roles: dict[PlayerId, Role]) -> Roster:
+        players = _players_of(roles)
+        gone = {player_id: self.roles[player_id] for player_id in self.players if player_id not in players}
+        former = {player_id: role for player_id, role in {**self.former, **gone}.items() if player_id not in players}
+        return msgspec.structs.replace(self, roles=roles, players=players, former=former)
+
+
+def _players_of(roles: dict[PlayerId, Role]) -> tuple[PlayerId, ...]:
+    return tuple(player_id for player_id, role in roles.items() if role.plays)

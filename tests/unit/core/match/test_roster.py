@@ -1,0 +1,95 @@
+"""The people of a match: who plays, who watches, and what an action changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cs2_protocol.game import Team
+from matchpod.core.match.roster import Role, Roster
+from matchpod.core.model import GameSettings, MatchType, TeamRoster
+from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
+
+DAN = "76561198000000009"
+
+
+def roster_settings(*players: str) -> GameSettings:
+    """The settings of a deathmatch with these players."""
+    return GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2",), players=players)
+
+
+def roster() -> Roster:
+    """Ann, coached by Cat, plays against Ben; Eve watches."""
+    return Roster.of(
+        GameSettings(
+            match_type=MatchType.COMPETITIVE,
+            maps=("de_dust2",),
+            team1=TeamRoster("One", (ANN,), coaches=(CAT,)),
+            team2=TeamRoster("Two", (BEN,)),
+            spectators=(EVE,),
+        )
+    )
+
+
+def test_roster_has_the_roles_of_the_settings() -> None:
+    roles = {ANN: Role.TEAM1, BEN: Role.TEAM2, CAT: Role.COACH1, EVE: Role.SPECTATOR, DAN: None}
+    assert {who: roster().role_of(who) for who in roles} == roles
+
+
+def test_only_players_are_awaited_and_counted() -> None:
+    assert roster().players == roster().created == (ANN, BEN)
+    assert [who for who in (ANN, BEN, CAT, EVE, DAN) if roster().is_counted(who)] == [ANN, BEN]
+    assert roster().guests() == (CAT, EVE)
+
+
+def test_listed_people_are_let_in_and_nobody_else() -> None:
+    assert [who for who in (ANN, BEN, CAT, EVE, DAN) if roster().is_let_in(who)] == [ANN, BEN, CAT, EVE]
+
+
+def test_teams_are_those_of_players() -> None:
+    teams = {ANN: Team.TEAM1, BEN: Team.TEAM2, CAT: None, EVE: None, DAN: None}
+    assert {who: roster().team_of(who) for who in teams} == teams
+
+
+def test_players_of_a_deathmatch_have_no_team() -> None:
+    listed = Roster.of(roster_settings(ANN))
+    assert (listed.role_of(ANN), listed.team_of(ANN), listed.players) == (Role.PLAYER, None, (ANN,))
+
+
+def test_without_listed_players_anyone_plays_but_spectators() -> None:
+    is_open = Roster.of(GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_dust2",), spectators=(EVE,)))
+    assert is_open.is_open
+    assert [is_open.is_let_in(who) for who in (ANN, EVE)] == [True, True]
+    assert [is_open.is_counted(who) for who in (ANN, EVE)] == [True, False]
+
+
+def test_substitute_takes_the_role_of_the_player_who_goes() -> None:
+    changed = roster().replace(ANN, DAN)
+    assert (changed.role_of(DAN), changed.role_of(ANN), changed.is_let_in(ANN)) == (Role.TEAM1, None, False)
+    assert (changed.players, changed.created) == ((BEN, DAN), (ANN, BEN))
+
+
+def test_numbers_of_a_player_who_was_taken_out_stay_with_their_team() -> None:
+    changed = roster().remove(ANN)
+    assert (changed.is_counted(ANN), changed.team_of(ANN)) == (True, Team.TEAM1)
+    watching = changed.add(ANN, Role.SPECTATOR)
+    assert (watching.is_counted(ANN), watching.is_guest(ANN), watching.team_of(ANN)) == (True, True, Team.TEAM1)
+
+
+def test_player_who_comes_back_is_a_player_of_today() -> None:
+    changed = roster().remove(ANN).add(ANN, Role.TEAM2)
+    assert (changed.players, changed.former, changed.team_of(ANN)) == ((BEN, ANN), {}, Team.TEAM2)
+
+
+def test_removing_a_stranger_changes_nothing() -> None:
+    assert roster().remove(DAN) == roster()
+
+
+def test_stranger_cannot_be_replaced() -> None:
+    with pytest.raises(ValueError, match=DAN):
+        roster().replace(DAN, CAT)
+
+
+def test_changes_leave_the_roster_before_as_it_was() -> None:
+    before = roster()
+    before.replace(ANN, DAN)
+    assert before == roster()
