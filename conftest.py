@@ -43,7 +43,6 @@ SLOWEST = tuple(
         "e2e/service/test_replicas.py",
         "e2e/service/test_database_copies.py",
         "contract/test_agones_fleet.py",
-        "e2e/service/test_cancellations.py",
         "e2e/service/test_results.py",
         "packages/matchpod-gameserver/gameserver_tests/process",
         "contract/test_runner_entries.py",

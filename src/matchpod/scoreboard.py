@@ -58,8 +58,8 @@ def scoreboard(reader: MatchReader) -> RenderableType:
     match = reader.match
     played = [played for played in match.maps if played.status is not MapStatus.UPCOMING]
     parts: list[RenderableType] = [_headline(match, played)]
-    for one in played:
-        parts += [Text(), _map_headline(match, one), _players(match, one.ledger.lines())]
+    for played_map in played:
+        parts += [Text(), _map_headline(match, played_map), _players(match, played_map.ledger.lines())]
     if len(played) > 1:
         total = overall_lines(played)
         parts += [Text(), Text("All maps", style="bold"), _players(match, total)]
@@ -139,17 +139,17 @@ def _notes(reader: MatchReader, played: Sequence[PlayedMap]) -> list[RenderableT
     is_deathmatch = reader.match.settings.match_type is MatchType.DEATHMATCH
     notes = [] if is_deathmatch else [_LEGEND]
     notes += [f"{reader.lines_read} lines read, {reader.lines_unknown} unknown."]
-    for one in played:
-        checked = sum(record.has_game_counts for record in one.ledger.rounds)
-        if not one.is_complete:
-            where = f" in rounds {', '.join(map(str, one.missing_rounds))}" if one.missing_rounds else ""
-            notes.append(f"Map {one.number}: parts of the log are missing{where}.")
-        if checked and not one.ledger.discrepancies:
-            notes.append(f"Map {one.number}: matches the game's own statistics after each of {checked} rounds.")
-        for found in one.ledger.discrepancies:
+    for played_map in played:
+        checked = sum(record.has_game_counts for record in played_map.ledger.rounds)
+        if not played_map.is_complete:
+            where = f" in rounds {', '.join(map(str, played_map.missing_rounds))}" if played_map.missing_rounds else ""
+            notes.append(f"Map {played_map.number}: parts of the log are missing{where}.")
+        if checked and not played_map.ledger.discrepancies:
+            notes.append(f"Map {played_map.number}: matches the game's own statistics after each of {checked} rounds.")
+        for found in played_map.ledger.discrepancies:
             name = printable_name(player_name(reader.match, found.player_id)) or found.player_id
             notes.append(
-                f"Map {one.number}, after round {found.round_number}: {found.field} of {name} is {found.ours:g}"
+                f"Map {played_map.number}, after round {found.round_number}: {found.field} of {name} is {found.ours:g}"
                 f" according to the log, {found.game:g} according to the game."
             )
     return [Text("\n".join(notes), style="dim")]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from matchpod.storage.history_counts import DAY_MS
-from matchpod.storage.schema import MIGRATIONS
+from matchpod.storage.schema import LAST_RELEASE, MIGRATIONS
 
 FIRST_MS: Final = 20_000 * DAY_MS
 SPAN_MS: Final = 730 * DAY_MS
@@ -40,11 +41,15 @@ _LIVE: Final = 5
 _ID_ZEROS: Final = "0" * 16
 _ID_START: Final = 1_000_000_000
 
+_DROPPED: Final = frozenset(
+    statement.split()[2] for statement in chain(*MIGRATIONS[LAST_RELEASE:]) if statement.startswith("DROP INDEX")
+)
 INDEXES: Final = {
     statement.split()[2]: statement
-    for migration in MIGRATIONS
-    for statement in migration
-    if statement.startswith("CREATE INDEX") and statement.split()[4] in ("maps", "series", "map_events")
+    for statement in chain(*MIGRATIONS)
+    if statement.startswith("CREATE INDEX")
+    and statement.split()[4] in ("maps", "series", "map_events")
+    and statement.split()[2] not in _DROPPED
 }
 """The indexes of the history tables, by name."""
 

@@ -21,6 +21,7 @@ from matchpod.storage import organizations, outbox
 from matchpod.storage.organizations import Organization
 from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
+from tests.clocks import ManualClock
 from tests.contract import databases
 
 BEGAN_MS = 1_800_000_000_000
@@ -31,14 +32,6 @@ SLOW = "https://slow.example/over"
 LATER = "https://later.example/over"
 """A receiver whose callback shows that a dispatcher has polled."""
 TIMEOUT_S = 120.0
-
-
-class ManualClock:
-    def __init__(self) -> None:
-        self.ms = BEGAN_MS
-
-    def now_ms(self) -> int:
-        return self.ms
 
 
 class Receivers:
@@ -100,7 +93,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.clock = ManualClock()
+        self.clock = ManualClock(BEGAN_MS)
         self.receivers = Receivers()
         self.metrics = Metrics(Registry())
         self.private_callbacks = PrivateCallbacks(db=db, by_settings=False, is_explicit=False)
@@ -112,7 +105,7 @@ class World:
             db=db or self.db, clock=self.clock, vault=VAULT, sender=self.receivers, metrics=self.metrics,
             private_callbacks=self.private_callbacks,
             owner=owner, version="1.2",
-            wall_s=lambda: self.clock.ms / 1000 if self.wall_s is None else self.wall_s,
+            wall_s=lambda: self.clock.at_ms / 1000 if self.wall_s is None else self.wall_s,
             limits=msgspec.convert(limits, DispatchLimits),
         )  # fmt: skip
 
@@ -129,7 +122,7 @@ class World:
             row = CallbackRow(
                 id=name, server_id=f"srv_{name}", org_id=org_id, host=outbox.host_of(url), url=url,
                 auth=VAULT.seal(auth) if auth else None, body=b'{"of":"%b"}' % name.encode(),
-                created_at_ms=self.clock.ms, next_at_ms=self.clock.ms + due_in_ms,
+                created_at_ms=self.clock.at_ms, next_at_ms=self.clock.at_ms + due_in_ms,
             )  # fmt: skip
             await self.db.write([insert("callbacks", row)])
 
@@ -139,7 +132,7 @@ class World:
 
     def retry(self, dispatcher: CallbackDispatcher) -> None:
         """Let the time pass after which a failed attempt is repeated."""
-        self.clock.ms += RETRY_AFTER_MS
+        self.clock.at_ms += RETRY_AFTER_MS
         dispatcher.wake()
 
     async def poll(self, dispatcher: CallbackDispatcher) -> None:

@@ -1,7 +1,7 @@
 """Write and read a database with running matches of a released version, which newer versions must be able to open.
 
 `python -m tests.contract.live_database FOLDER`, run in a checkout of the released version, writes
-`live-database.sqlite.xz` and what that version published about each match.
+`live-database.sqlite.xz` and `live-database.json.xz`, what that version published about each match.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.contract.driven_matches import PLAYERS, SETTINGS, World, open_world
 from tests.vaults import VAULT
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
-DATABASE, PUBLISHED = "live-database.sqlite.xz", "live-database.json"
+DATABASE, PUBLISHED = "live-database.sqlite.xz", "live-database.json.xz"
 
 LIVE, SERIES, DEATHMATCH, PLAYED = "srv_live", "srv_series", "srv_deathmatch", "srv_played"
 
@@ -79,7 +79,7 @@ def unpack(folder: Path) -> Path:
 
 def published() -> dict[str, object]:
     """What the old version published: the current numbers of each match, and the result of the one that was over."""
-    return msgspec.json.decode((FOLDER / PUBLISHED).read_bytes(), type=dict[str, object])
+    return msgspec.json.decode(lzma.decompress((FOLDER / PUBLISHED).read_bytes()), type=dict[str, object])
 
 
 async def _write(path: Path) -> dict[str, object]:
@@ -149,7 +149,7 @@ def main(folder: Path) -> None:
             connection.execute("VACUUM")
         connection.close()
         (folder / DATABASE).write_bytes(lzma.compress(path.read_bytes(), preset=9))
-    (folder / PUBLISHED).write_bytes(msgspec.json.format(msgspec.json.encode(views), indent=1) + b"\n")
+    (folder / PUBLISHED).write_bytes(lzma.compress(msgspec.json.encode(views), preset=9))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.lease import Lease
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
+from tests.clocks import ManualClock
 from tests.contract.driven_matches import open_world
 
 NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0)
@@ -83,14 +84,6 @@ class FakeLine:
             rows = [f"{number} 00:40 9 0 active 0 192.0.2.1:1 '{name}'\n" for number, name in numbered]
             return f"---------players--------\n{''.join(rows)}#end\n"
         return ""
-
-
-class ManualClock:
-    def __init__(self, now_ms: int) -> None:
-        self.at_ms = now_ms
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 class FakeFleet:

@@ -15,20 +15,13 @@ from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, V
 from matchpod.service.access import organizations as rules
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.identity.principals import KeyState, NewKey, Role, Scope
+from tests.clocks import ManualClock
 from tests.contract import databases
 
 harness = databases.sqlite_harness
 
 BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 START_MS = 1_700_000_000_000
-
-
-class ManualClock:
-    def __init__(self) -> None:
-        self.at_ms = START_MS
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 class CountingDatabase(databases.DelegatingDatabase):
@@ -59,7 +52,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = CountingDatabase(db)
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.vault = KeyFileVault(bytes(32))
         self.access = self.another_process()
 

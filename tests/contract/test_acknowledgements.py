@@ -16,8 +16,9 @@ from matchpod.storage import acknowledgements, api_keys
 from matchpod.storage.api_keys import ApiKey
 from matchpod.storage.schema import MIGRATIONS
 from matchpod.storage.servers import ServerRow
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_audited_acts import PERSON, PROGRAM
 from tests.contract.test_storage_open_matches import end
 from tests.contract.test_storage_servers import create, server
@@ -33,7 +34,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.audit = Audit(db=db, clock=self.clock)
         self.acknowledgements = Acknowledgements(db=db, clock=self.clock, audit=self.audit)
 

@@ -11,6 +11,7 @@ from matchpod.adapters.rcon_client import RconConsoles
 from matchpod.app.measurement import RegionMeter
 from matchpod.service.telemetry.metrics import AgonesMetrics
 from matchpod.service.telemetry.prometheus import Registry
+from tests.clocks import ManualClock
 from tests.contract import agones_cluster
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import OPTIONS, AgonesCluster, following, order
@@ -18,18 +19,8 @@ from tests.contract.agones_cluster import OPTIONS, AgonesCluster, following, ord
 cluster = agones_cluster.two_servers
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.s = 100.0
-
-    def __call__(self) -> float:
-        return self.s
-
-
 async def test_calls_to_a_cluster_are_counted_by_region(cluster: AgonesCluster) -> None:
-    registry, clock = Registry(), Clock()
+    registry, clock = Registry(), ManualClock(100_000)
     metrics = AgonesMetrics(registry)
     meter = RegionMeter(metrics, "eu", clock)
     assert metrics.watch_age_s.value("eu") == 0
@@ -37,7 +28,7 @@ async def test_calls_to_a_cluster_are_counted_by_region(cluster: AgonesCluster) 
     client = KubernetesClient(ClusterSource(kubeconfig=cluster.kubeconfig), meter=meter)
     fleet = AgonesFleet(OPTIONS, client, RconConsoles())
     try:
-        clock.s = 130.0
+        clock.at_ms = 130_000
         meter.update()
         assert metrics.watch_age_s.value("eu") == 30, "the watch has never worked"
         async with following(fleet):

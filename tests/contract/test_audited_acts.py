@@ -26,8 +26,9 @@ from matchpod.service.regions.switch import RegionSwitch
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import outbox, region_flags, servers, withheld_servers
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_matches import UnusedFleet, body
 from tests.operations import free_disk
 from tests.vaults import VAULT
@@ -45,7 +46,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.audit = Audit(db=db, clock=self.clock)
         self.access = Access(db=db, clock=self.clock, vault=VAULT)
         self.callbacks = CallbackDeliveries(db=db, clock=self.clock, wake=lambda: None, audit=self.audit)

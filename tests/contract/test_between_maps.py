@@ -32,8 +32,9 @@ from matchpod.service.telemetry.metrics import Metrics
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import history, servers
 from matchpod.storage import organization_events as stored_events
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_matches import OWNER, World
 from tests.contract.test_remote_matches import remote_matches, store
 from tests.unit.service.match_log.test_fold import recorded, row_of
@@ -102,7 +103,7 @@ class Series:
         ]
 
     async def wall(self, *, max_remote: int = 1) -> WallMatch:
-        clock = ManualClock()
+        clock = ManualClock(START_MS)
         clock.at_ms = recorded().entries[-1].received_ms
         overview = Overview(
             db=self.db,
@@ -186,7 +187,7 @@ async def test_wall_does_not_wait_for_players_who_are_all_here(db: Database) -> 
 async def test_page_and_overlay_show_the_next_map(db: Database) -> None:
     series, live = Series(db), LocalMatches()
     await series.play(entries_until(PublicPhase.BETWEEN_MAPS))
-    regions, remote, clock = Regions([], db), remote_matches(db), ManualClock()
+    regions, remote, clock = Regions([], db), remote_matches(db), ManualClock(START_MS)
     services = MatchServices(
         details=MatchDetails(db=db, clock=clock, regions=regions, live=live, remote=remote),
         matches=World(db).matches,

@@ -183,7 +183,7 @@ async def test_redelivered_callback_is_sent_once_more_with_the_same_id_and_bytes
         assert given_up.state is CallbackState.GIVEN_UP
         assert (await service.redeliver(OURS, "cb_1")).id == "cb_1"
         await world.until_attempts(3)
-        world.clock.ms += 3_600_000
+        world.clock.at_ms += 3_600_000
         await world.poll(dispatcher)
         detail = await service.get(OURS, "cb_1")
     first, _, third = world.receivers.requests

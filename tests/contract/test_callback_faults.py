@@ -15,6 +15,7 @@ from matchpod.ports import CallbackRequest, Database, DatabaseError, Delivery, R
 from matchpod.service.access.webhook_signature import SIGNATURE_HEADER, TIMESTAMP_HEADER, new_secret, verify
 from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import CALLBACK_LEASE_MS
+from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.callback_world import (
     BEGAN_MS,
@@ -24,7 +25,6 @@ from tests.contract.callback_world import (
     TIMEOUT_S,
     VAULT,
     FlakyDatabase,
-    ManualClock,
     Receivers,
     World,
     running,
@@ -54,16 +54,21 @@ async def test_undecryptable_secret_uses_no_attempt_and_delivery_follows_once_it
     else:
         await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": OTHER_KEY})])
     dispatcher = world.dispatcher()
+
+    async def is_left() -> bool:
+        return (await world.row("cb_bad")).unrecorded == 0
+
     async with running(dispatcher):
         for count in range(1, 4):  # more often than there are attempts
+            world.clock.at_ms += CALLBACK_LEASE_MS
+            dispatcher.wake()
             await until(lambda count=count: len(errors(caplog)) == count)
+            await until(is_left)
+            await world.poll(dispatcher)  # while an attempt goes on, its lease is extended
             assert (await world.row("cb_bad")).attempts == 0
-            if count < 3:
-                world.clock.ms += CALLBACK_LEASE_MS
-                dispatcher.wake()
         await organizations.set_webhook_secret(db, "org_1", VAULT.seal(SECRET))
         await db.write([Statement("UPDATE callbacks SET auth = :auth", {"auth": right})])
-        world.clock.ms += CALLBACK_LEASE_MS
+        world.clock.at_ms += CALLBACK_LEASE_MS
         dispatcher.wake()
         await world.until_attempts(1, "cb_bad")
     (request,) = world.receivers.requests
@@ -103,7 +108,7 @@ async def test_callbacks_are_signed_with_an_old_secret_too_until_its_time(db: Da
     await organizations.set_webhook_secret(db, "org_1", sealed, old_until_ms=now_ms + 1)
     async with running(world.dispatcher()):
         await world.until_attempts(1, "cb_1")
-    world.clock.ms += 1
+    world.clock.at_ms += 1
     await world.add("cb_2")
     async with running(world.dispatcher()):
         await world.until_attempts(1, "cb_2")
@@ -145,7 +150,7 @@ async def test_database_outage_neither_loses_nor_repeats_a_callback(
         gate.set()
         dispatcher.wake()
         await until(lambda: flaky.failures > 4)
-        world.clock.ms += 2 * CALLBACK_LEASE_MS  # longer than the lease
+        world.clock.at_ms += 2 * CALLBACK_LEASE_MS  # longer than the lease
         flaky.is_unavailable = False
         await world.until_attempts(1)
         await world.poll(dispatcher)
@@ -171,11 +176,11 @@ async def test_attempt_that_would_outlive_its_lease_is_left_to_the_next_claim(db
 
     async with running(world.dispatcher(db=flaky, database_retry_s=0.02)):
         await until(lambda: flaky.failures > 1)
-        world.clock.ms += CALLBACK_LEASE_MS - 1_000
+        world.clock.at_ms += CALLBACK_LEASE_MS - 1_000
         flaky.is_unavailable = False
         await until(is_left)
         assert world.receivers.requests == []
-        world.clock.ms += 1_000
+        world.clock.at_ms += 1_000
         await world.until_attempts(1)
     assert world.receivers.attempts == ["1"]
 
@@ -212,7 +217,7 @@ async def test_dispatcher_survives_unexpected_errors(db: Database) -> None:
 
     world = World(db)
     await world.add("cb_1")
-    world.clock = FailingClock()
+    world.clock = FailingClock(BEGAN_MS)
     async with running(world.dispatcher(database_retry_s=0.02)):
         await world.until_attempts(1)
     assert world.metrics.crashes.value("callbacks") == 2

@@ -61,17 +61,17 @@ async def test_failed_attempt_is_repeated_after_5_s_with_the_same_id_and_bytes(d
     async with running(dispatcher):
         await world.until_attempts(1)
         assert (await world.row()).next_at_ms == BEGAN_MS + RETRY_AFTER_MS
-        world.clock.ms += RETRY_AFTER_MS - 1
+        world.clock.at_ms += RETRY_AFTER_MS - 1
         await world.poll(dispatcher)
         assert world.receivers.attempts == ["1"]
-        world.clock.ms += 1
+        world.clock.at_ms += 1
         dispatcher.wake()
         await world.until_attempts(2)
     first, second = world.receivers.requests
     assert world.receivers.attempts == ["1", "2"]
     assert (first.body, first.headers["webhook-id"]) == (second.body, second.headers["webhook-id"])
     assert second.headers["Authorization"] == "Bearer t"
-    assert verify([SECRET], second.headers, second.body, now_s=world.clock.ms // 1000, tolerance_s=0)
+    assert verify([SECRET], second.headers, second.body, now_s=world.clock.at_ms // 1000, tolerance_s=0)
     assert await world.state() is CallbackState.DELIVERED
 
 
@@ -87,7 +87,7 @@ async def test_callback_is_given_up_after_the_second_failure_also_across_a_resta
     world.retry(dispatcher)
     async with running(dispatcher):
         await world.until_attempts(2)
-        world.clock.ms += 3_600_000
+        world.clock.at_ms += 3_600_000
         await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "2"]
     assert await world.state() is CallbackState.GIVEN_UP
@@ -117,7 +117,7 @@ async def test_number_of_attempts_in_flight_is_limited(db: Database) -> None:
         await world.poll(dispatcher)
         assert {request.headers["webhook-id"] for request in world.receivers.requests} == {"a", "b", "d", "e"}
         # The others are available to other processes.
-        others = await outbox.due_callbacks(db, now_ms=world.clock.ms, limit=9)
+        others = await outbox.due_callbacks(db, now_ms=world.clock.at_ms, limit=9)
         assert [one.id for one in others] == ["c", "f"]
         gate.set()
         await until(lambda: len(world.receivers.requests) == 6)
@@ -182,7 +182,7 @@ async def test_receiver_that_answered_is_before_unknown_ones_and_those_that_did_
         await world.add("slow_2", url=SLOW, due_in_ms=1)
         await world.add("new_1", url="https://new.example/", due_in_ms=1)
         await world.add("cb_2", due_in_ms=1)
-        world.clock.ms += 1
+        world.clock.at_ms += 1
         dispatcher.wake()
         await world.until_attempts(1, "slow_2")
     assert claimed == ["cb_2", "new_1", "slow_2"]
@@ -200,13 +200,13 @@ async def test_attempt_interrupted_by_crashes_is_not_counted_and_postponed_if_it
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert (await world.row()).attempts == 0
-        world.clock.ms += CALLBACK_LEASE_MS
+        world.clock.at_ms += CALLBACK_LEASE_MS
     world.receivers.gates.clear()
     dispatcher = world.dispatcher("last process")
     async with running(dispatcher):
         await world.poll(dispatcher)
         assert len(world.receivers.requests) == 2
-        world.clock.ms += REPEAT_AFTER_MS[1] - CALLBACK_LEASE_MS
+        world.clock.at_ms += REPEAT_AFTER_MS[1] - CALLBACK_LEASE_MS
         dispatcher.wake()
         await world.until_attempts(1)
     assert world.receivers.attempts == ["1", "1", "1"]
@@ -255,7 +255,7 @@ async def test_attempt_that_outlives_its_lease_is_not_repeated(db: Database) -> 
     dispatcher = world.dispatcher()
     async with running(dispatcher):
         await until(lambda: len(world.receivers.requests) == 1)
-        world.clock.ms += CALLBACK_LEASE_MS
+        world.clock.at_ms += CALLBACK_LEASE_MS
         await world.poll(dispatcher)
         gate.set()
         await world.until_attempts(1)
@@ -277,15 +277,15 @@ async def test_redelivery_requested_during_the_last_attempt_follows_it_once(
     async with running(*dispatchers):
         await world.until_attempts(1)
         gate = world.receivers.block(GOOD)
-        world.clock.ms += RETRY_AFTER_MS
+        world.clock.at_ms += RETRY_AFTER_MS
         for dispatcher in dispatchers:
             dispatcher.wake()
         await until(lambda: len(world.receivers.requests) == 2)
         for _ in range(2):  # a second request during the same attempt asks for nothing more
-            assert await outbox.redeliver(db, "cb_1", world.clock.ms)
+            assert await outbox.redeliver(db, "cb_1", world.clock.at_ms)
         gate.set()
         await world.until_attempts(3)
-        world.clock.ms += 2 * CALLBACK_LEASE_MS
+        world.clock.at_ms += 2 * CALLBACK_LEASE_MS
         for dispatcher in dispatchers:
             await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "2", "3"]
@@ -309,10 +309,10 @@ async def test_redelivery_requested_while_an_attempt_waits_to_be_recorded_is_not
     dispatcher = world.dispatcher(db=late, database_retry_s=0.02)
     async with running(dispatcher):
         await until(lambda: late.failures > 0)
-        await outbox.redeliver(db, "cb_1", world.clock.ms)
-        world.clock.ms += CALLBACK_LEASE_MS
+        await outbox.redeliver(db, "cb_1", world.clock.at_ms)
+        world.clock.at_ms += CALLBACK_LEASE_MS
         await world.poll(dispatcher)  # the lease has expired, so the dispatcher finds its own callback due
-        assert await outbox.due_callbacks(db, now_ms=world.clock.ms, limit=9) == []
+        assert await outbox.due_callbacks(db, now_ms=world.clock.at_ms, limit=9) == []
         late.may_record = True
         await world.until_attempts(2)
         await world.poll(dispatcher)
@@ -325,15 +325,15 @@ async def test_redelivery_requested_before_a_process_died_is_the_repeated_attemp
     await world.add("cb_1")
     task = asyncio.create_task(world.dispatcher("dead").run())
     await until(lambda: len(world.receivers.requests) == 1)
-    await outbox.redeliver(db, "cb_1", world.clock.ms)
+    await outbox.redeliver(db, "cb_1", world.clock.at_ms)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     gate.set()
-    world.clock.ms += CALLBACK_LEASE_MS
+    world.clock.at_ms += CALLBACK_LEASE_MS
     dispatcher = world.dispatcher("next")
     async with running(dispatcher):
         await world.until_attempts(1)
-        world.clock.ms += CALLBACK_LEASE_MS
+        world.clock.at_ms += CALLBACK_LEASE_MS
         await world.poll(dispatcher)
     assert world.receivers.attempts == ["1", "1"]
     assert await world.state() is CallbackState.DELIVERED
@@ -345,7 +345,7 @@ async def test_retry_does_not_wait_for_the_next_poll(db: Database) -> None:
     await world.add("cb_1")
     async with running(world.dispatcher(poll_s=3600.0, retry_after_ms=100)):
         await world.until_attempts(1)
-        world.clock.ms += 100
+        world.clock.at_ms += 100
         await world.until_attempts(2)
 
 

@@ -22,8 +22,9 @@ from matchpod.service.access.console_sessions import (
 )
 from matchpod.service.access.organizations import Access
 from matchpod.service.identity.principals import NewKey, Role, Scope
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.vaults import VAULT
 
 harness = databases.mostly_sqlite_harness
@@ -34,7 +35,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         numbers = itertools.count(1)
 
         def random_bytes(length: int) -> bytes:

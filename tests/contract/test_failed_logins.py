@@ -15,8 +15,9 @@ from matchpod.service.access.failed_logins import FORGET_S, MAX_ADDRESSES, REPOR
 from matchpod.service.access.organizations import CACHE_MS, Access
 from matchpod.service.identity.principals import NewKey, Role, Scope
 from matchpod.service.telemetry.prometheus import Registry
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import CountingDatabase, ManualClock
+from tests.contract.test_access import START_MS, CountingDatabase
 from tests.vaults import VAULT
 
 harness = databases.sqlite_harness
@@ -30,7 +31,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = CountingDatabase(db)
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.now_s = 0.0
         self.audit = Audit(db=self.db, clock=self.clock)
         self.registry = Registry()

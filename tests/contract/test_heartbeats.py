@@ -20,6 +20,7 @@ from matchpod.service.runner.lease import Lease, LeaseLostError
 from matchpod.storage import database_checks, heartbeats, servers
 from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
+from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase
 from tests.contract.driven_matches import Process, open_world
@@ -27,16 +28,6 @@ from tests.contract.test_storage_servers import create, server
 
 harness = databases.mostly_sqlite_harness
 on_postgres = pytest.mark.parametrize("harness", ["postgres"], indirect=True)
-
-
-class SetClock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.ms = 1_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
 
 
 async def age(db: Database, owner: str, by_ms: int) -> None:
@@ -54,11 +45,11 @@ async def check_nothing() -> None:
     pass
 
 
-async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, SetClock]:
+async def steady(db: Database, owner: str = "me") -> tuple[Heartbeat, ManualClock]:
     """A heartbeat that has been regular for long enough to judge others."""
-    clock = SetClock()
+    clock = ManualClock(1_000_000)
     heartbeat = Heartbeat(
-        db, clock, owner, silent=SilentServers(), monotonic_s=lambda: time.monotonic() + clock.ms / 1000
+        db, clock, owner, silent=SilentServers(), monotonic_s=lambda: time.monotonic() + clock.at_ms / 1000
     )
     await heartbeat.beat(check_nothing)
     heartbeat._steady_since_ms -= STEADY_MS
@@ -76,7 +67,7 @@ async def test_leases_of_a_dead_process_are_ended_and_its_matches_are_due(db: Da
     assert await heartbeat.end_dead_leases()
     row = await servers.get(db, mine.id)
     assert row is not None
-    assert (row.lease_owner, row.fence, row.next_at_ms) == (None, mine.fence + 1, clock.ms)
+    assert (row.lease_owner, row.fence, row.next_at_ms) == (None, mine.fence + 1, clock.at_ms)
     assert not await heartbeat.end_dead_leases(), "once"
 
 
@@ -98,13 +89,13 @@ async def test_process_judges_no_other_until_its_own_heartbeat_is_regular(db: Da
     await servers.claim_due(db, owner="other", now_ms=1_000, limit=1)
     await heartbeats.beat(db, "other")
     heartbeat, clock = await steady(db)
-    clock.ms += 60_000  # its own is late
+    clock.at_ms += 60_000  # its own is late
     await age(db, "other", 60_000)
     assert not await heartbeat.end_dead_leases(), "its own heartbeat is not confirmed"
     await heartbeat.beat(check_nothing)
     assert not await heartbeat.end_dead_leases(), "the other one must have the chance to write one"
     for _ in range(STEADY_MS // 1_000 + 1):
-        clock.ms += 1_000
+        clock.at_ms += 1_000
         heartbeat._ahead_ms -= 1_000  # the clock of the database is real
         await heartbeat.beat(check_nothing)
     assert await heartbeat.end_dead_leases()
@@ -115,7 +106,7 @@ async def test_clock_of_the_database_that_was_set_ends_no_lease(db: Database) ->
     heartbeat, clock = await steady(db)
     await heartbeats.beat(db, "other")
     await age(db, "other", 3_600_000)
-    clock.ms += 1_000
+    clock.at_ms += 1_000
     heartbeat._ahead_ms -= 3_600_000  # as if it had been set by an hour since the last heartbeat
     await heartbeat.beat(check_nothing)
     await heartbeat.end_dead_leases()
@@ -153,7 +144,7 @@ async def test_no_lease_is_ended_while_the_database_does_not_answer_the_own_hear
     heartbeat, clock = await steady(db)
     await heartbeats.beat(db, "other")
     await age(db, "other", DEAD_MS + 1)
-    clock.ms += FRESH_MS
+    clock.at_ms += FRESH_MS
     heartbeat._ahead_ms -= FRESH_MS
     assert heartbeat.is_confirmed()
     await heartbeat.end_dead_leases()
@@ -163,10 +154,10 @@ async def test_no_lease_is_ended_while_the_database_does_not_answer_the_own_hear
 @on_postgres
 async def test_unconfirmed_process_acts_no_longer_and_checks_its_leases_before_it_acts_again(db: Database) -> None:
     heartbeat, clock = await steady(db)
-    held = msgspec.structs.replace(server("srv_1"), lease_until_ms=clock.ms + 3_600_000)
+    held = msgspec.structs.replace(server("srv_1"), lease_until_ms=clock.at_ms + 3_600_000)
     lease = Lease(held, db, clock, heartbeat)
     lease.check()
-    clock.ms += CONFIRMED_MS
+    clock.at_ms += CONFIRMED_MS
     with pytest.raises(LeaseLostError):
         lease.check()
     checks: list[bool] = []
@@ -233,7 +224,7 @@ async def test_check_that_hangs_neither_stops_heartbeats_nor_confirms_them(db: D
         await asyncio.Event().wait()
 
     heartbeat, clock = await steady(db)
-    clock.ms += CONFIRMED_MS
+    clock.at_ms += CONFIRMED_MS
     for _ in range(2):
         with pytest.raises(DatabaseUnavailableError):
             async with asyncio.timeout(60):
@@ -308,22 +299,22 @@ async def test_commands_learn_which_servers_are_silent_while_their_process_lives
         await age(db, "one", 60_000 + DEAD_MS + 1)
         assert await heartbeats.silences(db, now_ms) == {}
         return
-    clock, silent = SetClock(), SilentServers()
+    clock, silent = ManualClock(1_000_000), SilentServers()
     heartbeat = Heartbeat(db, clock, "one", silent=silent)
-    await heartbeats.store_silences(db, "killed", {"srv_2": silence}, clock.ms)
-    silent.report("srv_1", silence.shifted(clock.ms))
+    await heartbeats.store_silences(db, "killed", {"srv_2": silence}, clock.at_ms)
+    silent.report("srv_1", silence.shifted(clock.at_ms))
     await heartbeat.store_silences()
-    assert await heartbeats.silences(db, clock.ms + 1_000) == {"srv_1": silence.shifted(-1_000)}
-    assert await heartbeats.silences(db, clock.ms + DEAD_MS + 1) == {}
+    assert await heartbeats.silences(db, clock.at_ms + 1_000) == {"srv_1": silence.shifted(-1_000)}
+    assert await heartbeats.silences(db, clock.at_ms + DEAD_MS + 1) == {}
     silent.forget("srv_1")
     await heartbeat.store_silences()
-    assert await heartbeats.silences(db, clock.ms) == {}
+    assert await heartbeats.silences(db, clock.at_ms) == {}
 
 
 async def test_process_without_silent_servers_writes_nothing(db: Database) -> None:
     if db.is_postgres:
         pytest.skip("it writes heartbeats")
-    await Heartbeat(db, SetClock(), "one", silent=SilentServers()).store_silences()
+    await Heartbeat(db, ManualClock(1_000_000), "one", silent=SilentServers()).store_silences()
     assert await db.read("SELECT * FROM heartbeats") == []
 
 
@@ -338,20 +329,20 @@ async def test_silences_of_unknown_form_do_not_stop_heartbeats(db: Database) -> 
 @on_postgres
 async def test_silences_have_the_right_times_although_clocks_of_processes_differ(db: Database) -> None:
     ours, theirs = SilentServers(), SilentServers()
-    clock, other_clock = SetClock(), SetClock()
-    other_clock.ms += 3_600_000
+    clock, other_clock = ManualClock(1_000_000), ManualClock(1_000_000)
+    other_clock.at_ms += 3_600_000
     heartbeat = Heartbeat(db, clock, "me", silent=ours)
     other = Heartbeat(db, other_clock, "other", silent=theirs)
     await heartbeat.beat(check_nothing)
-    ours.report("srv_1", Silence(region="eu", host="10.0.0.1", since_ms=clock.ms - 15_000))
-    theirs.report("srv_2", Silence(region="eu", host="10.0.0.1", since_ms=other_clock.ms - 12_000))
+    ours.report("srv_1", Silence(region="eu", host="10.0.0.1", since_ms=clock.at_ms - 15_000))
+    theirs.report("srv_2", Silence(region="eu", host="10.0.0.1", since_ms=other_clock.at_ms - 12_000))
     async with asyncio.timeout(60):
         while "together" not in (ours.notice("eu") or ""):  # at once, unless the machine is busy
             await other.beat(check_nothing)
             await age(db, "other", 1_000)
             await heartbeat.beat(check_nothing)
     (found,) = ours._remote.values()
-    assert 13_000 <= clock.ms - found.since_ms <= 12_000 + DEAD_MS
+    assert 13_000 <= clock.at_ms - found.since_ms <= 12_000 + DEAD_MS
 
 
 @on_postgres
@@ -372,7 +363,7 @@ async def test_heartbeats_go_on_while_all_connections_are_in_use(db: Database) -
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no boot time clock")
 async def test_process_is_not_confirmed_after_a_suspend(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The monotonic clock stands still meanwhile."""
-    heartbeat, read_clock = Heartbeat(db, SetClock(), "me", silent=SilentServers()), time.clock_gettime
+    heartbeat, read_clock = Heartbeat(db, ManualClock(1_000_000), "me", silent=SilentServers()), time.clock_gettime
     await heartbeat.beat(check_nothing)
     assert heartbeat.is_confirmed()
     monkeypatch.setattr(time, "clock_gettime", lambda clock: read_clock(clock) + 60 * (clock == time.CLOCK_BOOTTIME))
@@ -385,7 +376,7 @@ async def test_heartbeat_that_cannot_be_stored_does_not_count(db: Database) -> N
         async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
             raise DatabaseUnavailableError("gone")
 
-    heartbeat = Heartbeat(BrokenDatabase(db), SetClock(), "me", silent=SilentServers())
+    heartbeat = Heartbeat(BrokenDatabase(db), ManualClock(1_000_000), "me", silent=SilentServers())
     with pytest.raises(DatabaseUnavailableError):
         await heartbeat.beat(check_nothing)
     assert not heartbeat.is_confirmed()

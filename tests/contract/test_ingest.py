@@ -40,6 +40,7 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.storage import raw_log, servers
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
+from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.vaults import VAULT, stored_tokens
 
@@ -63,16 +64,6 @@ TEAMS = GameSettings(
     team2=TeamRoster("Blues", ("76561198000000002",)),
 )
 OPEN_TO_ALL = GameSettings(match_type=MatchType.COMPETITIVE, maps=("de_mirage",))
-
-
-class ManualClock:
-    """A clock that tests advance."""
-
-    def __init__(self) -> None:
-        self.at_ms = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 class CountingDatabase(databases.DelegatingDatabase):
@@ -107,7 +98,7 @@ class World:
         tick_s: float = 0.0,
     ) -> None:
         self.db = CountingDatabase(db)
-        self.clock = ManualClock()
+        self.clock = ManualClock(NOW_MS)
         self.metrics = Metrics(Registry())
         self.matches = matches = LocalMatches()
         self.live = LocalMatch("srv_1", Fold.begin(server(), 1.0), 0)

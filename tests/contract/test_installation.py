@@ -15,8 +15,9 @@ from matchpod.service.operations.installation import Installation
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.regions.switch import RegionSwitch
 from matchpod.storage import servers
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_storage_servers import create, server
 from tests.operations import new_readiness
 from tests.vaults import VAULT
@@ -29,7 +30,7 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.audit = Audit(db=db, clock=self.clock)
         self.access = Access(db=db, clock=self.clock, vault=VAULT)
         self.keys = KeyManagement(self.access)

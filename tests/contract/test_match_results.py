@@ -8,11 +8,7 @@ import logging
 import msgspec
 import pytest
 
-from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
-    ForbiddenError,
-    InvalidParamsError,
-    NotFoundError,
     ServerNotRunningError,
     UnavailableError,
 )
@@ -22,14 +18,12 @@ from matchpod.storage import outbox
 from tests.contract import databases
 from tests.contract.test_matches import (
     NOW_MS,
-    OTHER_OWNER,
     OWNER,
     READER,
     InterleavingDatabase,
     InterruptedDatabase,
     UnavailableDatabase,
     World,
-    as_json,
     body,
 )
 from tests.vaults import VAULT
@@ -87,17 +81,6 @@ async def test_repeated_cancellation_succeeds_and_sends_one_callback(world: Worl
     assert world.notified == [server_id] * 2
 
 
-@pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_LOST])
-async def test_match_that_ended_for_another_reason_cannot_be_canceled(
-    world: World, reason: CancelReason | None
-) -> None:
-    server_id = (await world.create()).server_id
-    await world.end(server_id, reason=reason, result=None if reason else b"{}")
-    with pytest.raises(ServerNotRunningError):
-        await world.matches.cancel(OWNER, server_id)
-    assert world.notified == [server_id]
-
-
 async def test_match_that_ends_during_a_cancellation_keeps_its_result(world: World) -> None:
     server_id = (await world.create(callbackUrl="https://a.example/cb")).server_id
     late = World(InterleavingDatabase(world.db, lambda: world.end(server_id, result=b'{"winner":"team1"}')))
@@ -123,30 +106,6 @@ async def test_concurrent_cancellations_succeed_and_end_the_match_once(replicas:
 # --- by external id -----------------------------------------------------------------------------------------------
 
 
-async def test_match_is_found_by_its_external_id_without_a_result_until_it_is_over(world: World) -> None:
-    server_id = (await world.create(externalMatchId="Cup / 7 ü")).server_id
-    view = await world.matches.by_external_id(READER, "Cup / 7 ü")
-    assert list(as_json(view).items()) == [
-        ("externalMatchId", "Cup / 7 ü"),
-        ("serverId", server_id),
-        ("status", "allocating"),
-        ("region", "eu"),
-        ("createdAt", "2026-09-21T14:13:20.123Z"),
-        *dict.fromkeys(
-            (
-                "reason",
-                "endedAt",
-                "missingPlayers",
-                "connectedPlayers",
-                "absentPlayers",
-                "logComplete",
-                "error",
-                "result",
-            )
-        ).items(),
-    ]
-
-
 async def test_result_equals_that_of_the_callback_byte_for_byte(world: World) -> None:
     server_id = (await world.create(externalMatchId="cup", callbackUrl="https://a.example/cb")).server_id
     result = b'{"winner": "team1",  "adr": 81.20}'
@@ -158,37 +117,6 @@ async def test_result_equals_that_of_the_callback_byte_for_byte(world: World) ->
     (callback,) = await outbox.list_callbacks(world.db, org_id=None, state=None, limit=10)
     assert result in callback.body
     assert result in msgspec.json.encode(view)
-
-
-async def test_canceled_match_has_no_result(world: World) -> None:
-    server_id = (await world.create(externalMatchId="cup")).server_id
-    await world.matches.cancel(OWNER, server_id)
-    view = await world.matches.by_external_id(READER, "cup")
-    assert (view.status, view.result) == (ServerStatus.STOPPED, None)
-
-
-async def test_external_id_finds_the_newest_match_of_the_organization(world: World) -> None:
-    await world.create(externalMatchId="cup")
-    world.clock.at_ms += 1
-    newest = await world.create(externalMatchId="cup")
-    world.clock.at_ms += 1
-    await world.matches.create(OTHER_OWNER, body(externalMatchId="cup"), None)
-    assert (await world.matches.by_external_id(READER, "cup")).server_id == newest.server_id
-
-
-async def test_external_id_of_another_organization_is_forbidden_and_an_unknown_one_not_found(world: World) -> None:
-    await world.create(externalMatchId="cup")
-    with pytest.raises(ForbiddenError):
-        await world.matches.by_external_id(OTHER_OWNER, "cup")
-    with pytest.raises(NotFoundError):
-        await world.matches.by_external_id(OTHER_OWNER, "Cup")
-
-
-@pytest.mark.parametrize("external_id", ["", "x" * 256, "a\x00b", "a\nb", "\ud800"])
-async def test_malformed_external_id_is_rejected(world: World, external_id: str) -> None:
-    with pytest.raises(InvalidParamsError) as caught:
-        await world.matches.by_external_id(READER, external_id)
-    assert [str(fault.path) for fault in caught.value.faults] == ["externalMatchId"]
 
 
 # --- database outage ----------------------------------------------------------------------------------------------

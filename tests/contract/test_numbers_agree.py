@@ -9,7 +9,7 @@ import pytest
 
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import CancelReason
-from matchpod.core.match.roster import Role, Roster
+from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.history_query import LeaderboardQuery, ListQuery
@@ -249,7 +249,7 @@ async def test_players_who_are_not_in_the_result_are_in_no_view(game: str, db: D
     played = play(game, 1)
     all_players = {line.player_id for line in played.reader.match.current_map.ledger.lines()}
     listed_players = sorted(all_players)[::2]
-    everyone = dict.fromkeys(listed_players, Role.PLAYER)
+    everyone = dict.fromkeys(listed_players, RosterRole.PLAYER)
     played.reader.match.presence.roster = Roster(roles=everyone, players=tuple(listed_players), is_open=False)
     reader = Reader(db, await store_finished(db, played, 1))
     (detail,), _ = await check_stored(reader, played.settings)

@@ -9,8 +9,9 @@ from matchpod.ports import Database
 from matchpod.service.access.audit import Audit
 from matchpod.service.identity.principals import Principal, Role, Scope
 from matchpod.service.overlays import Overlay, Overlays
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_storage_servers import create, server
 
 harness = databases.mostly_sqlite_harness
@@ -26,8 +27,8 @@ class World:
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.audit = Audit(db=db, clock=ManualClock())
-        self.overlays = Overlays(db=db, clock=ManualClock(), audit=self.audit)
+        self.audit = Audit(db=db, clock=ManualClock(START_MS))
+        self.overlays = Overlays(db=db, clock=ManualClock(START_MS), audit=self.audit)
 
     async def acts(self) -> list[tuple[str, str, str]]:
         return sorted((item.action, item.actor, item.target) for item in await self.audit.page("org_1"))

@@ -23,8 +23,9 @@ from matchpod.service.reading.wall import FINISHED_MS, EndedMatch, Overview, Wal
 from matchpod.service.regions.regions import Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.storage.servers import ServerRow
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_audited_acts import PERSON
 from tests.contract.test_remote_matches import create_match, expected_state, middle, remote_matches, store
 from tests.unit.service.match_log.test_fold import recorded
@@ -40,7 +41,7 @@ class World:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.live = LocalMatches()
-        self.clock = ManualClock()
+        self.clock = ManualClock(START_MS)
         self.silent = SilentServers()
         self.number = 0
         self.limits: dict[str, int] = {}

@@ -71,6 +71,7 @@ MAPS_OF_MATCH = 2
 DAYS = 40
 FIRST_DAY = 20_000
 MAPS_OF_DAY = MATCHES * MAPS_OF_MATCH // DAYS
+LIVE_MAPS = MATCHES * MAPS_OF_MATCH // 10
 PAGE = 20
 IDLE_MAPS = 3_000
 """Maps of another organization that never started."""
@@ -273,13 +274,13 @@ class QueryCost:
 
     def add_sqlite_plan(self, steps: list[str]) -> None:
         self.plans.append(steps)
-        for step in steps:
+        for before, step in itertools.pairwise(["", *steps]):
             words = step.lstrip(".").split()
             if words[0] == "SCAN":
                 assert words[1] in ("page", "edge", "wanted") or "CONSTANT" in words, steps
             if "TEMP B-TREE" in step:
-                # Only the rows of the page may be sorted, not the rows it is selected from.
-                assert not step.startswith("."), steps
+                # Only the rows of the page may be sorted, not the rows it is selected from, unless these are few.
+                assert not step.startswith(".") or "servers_live" in before, steps
             if "INDEX" in words:
                 self.indexes.add(words[words.index("INDEX") + 1])
 
@@ -326,8 +327,8 @@ TIMES: tuple[tuple[int | None, int | None], ...] = ((None, None), (FROM_MS, BEFO
 MAP_INDEXES = {
     (False, False): "maps_newest",
     (False, True): "maps_by_status",
-    (True, False): "maps_by_name",
-    (True, True): "maps_by_name_and_status",
+    (True, False): "maps_of_name",
+    (True, True): "maps_of_name",
 }
 
 
@@ -335,10 +336,14 @@ async def test_page_of_maps_reads_only_its_index_and_rows(cost_of: CostOf) -> No
     for status, name, (from_ms, before_ms), page in itertools.product(STATUSES, (None, "de_1"), TIMES, (1, 5)):
         query = ListQuery(status=status, map_name=name, from_ms=from_ms, before_ms=before_ms, page=page)
         cost = await cost_of(partial(list_maps, org_id=ORG, query=query))
-        assert MAP_INDEXES[name is not None, status is not None] in cost.indexes, cost.plans
+        is_rare = name is not None and status is MapStatus.LIVE
+        index = "maps_by_status" if is_rare else MAP_INDEXES[name is not None, status is not None]
+        assert index in cost.indexes, cost.plans
         assert cost.queries == 2
         edges = 2 * MAPS_OF_DAY + DAYS if from_ms is not None else 1
-        assert cost.rows <= edges + page * PAGE + PAGE, (query, cost.rows, cost.plans)
+        # Most maps of a name are finished. The live ones may all be read: usually they are few.
+        skipped = LIVE_MAPS if is_rare else page * PAGE * 0.2 if status is not None and name is not None else 0
+        assert cost.rows <= edges + page * PAGE + skipped + PAGE, (query, cost.rows, cost.plans)
 
 
 async def test_page_of_series_reads_only_its_index_rows_and_maps(cost_of: CostOf) -> None:
@@ -354,14 +359,15 @@ async def test_page_of_series_reads_only_its_index_rows_and_maps(cost_of: CostOf
 
 
 SERVER_INDEXES = {
-    (False, None, None): "servers_newest",
-    (False, ServerStatus.STOPPED, None): "servers_by_status",
-    (False, ServerStatus.RUNNING, None): "servers_by_status",
-    (False, None, PublicPhase.ENDED): "servers_by_phase",
-    (False, None, PublicPhase.LIVE): "servers_by_phase",
-    (True, None, None): "servers_by_region",
-    (True, ServerStatus.STOPPED, None): "servers_by_region_and_status",
-    (True, None, PublicPhase.ENDED): "servers_by_region_and_phase",
+    (False, None, None): "servers_listed",
+    (False, ServerStatus.STOPPED, None): "servers_listed",
+    (False, ServerStatus.RUNNING, None): "servers_live",
+    (False, None, PublicPhase.ENDED): "servers_listed",
+    (False, None, PublicPhase.LIVE): "servers_live",
+    (True, None, None): "servers_of_region",
+    (True, ServerStatus.STOPPED, None): "servers_of_region",
+    (True, ServerStatus.RUNNING, None): "servers_live",
+    (True, None, PublicPhase.ENDED): "servers_of_region",
 }
 OPEN_SERVERS = MATCHES // LIVE_OF_MATCHES
 
@@ -380,9 +386,12 @@ async def test_page_of_servers_reads_only_its_index_and_rows(cost_of: CostOf) ->
         )
         cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
         is_open = status is ServerStatus.RUNNING or phase is PublicPhase.LIVE
-        assert index in cost.indexes, (query, cost.plans)
+        # PostgreSQL may prefer the index of all servers that are not released.
+        assert index in cost.indexes or (is_open and "servers_due" in cost.indexes), (query, cost.plans)
         assert cost.queries <= 2
-        counted = OPEN_SERVERS if is_open else 2 * MATCHES // DAYS + DAYS if from_ms is not None else 1
+        counted = (
+            2 * (OPEN_SERVERS + MATCHES // 10) if is_open else 2 * MATCHES // DAYS + DAYS if from_ms is not None else 1
+        )
         assert cost.rows <= counted + page * PAGE + PAGE, (query, cost.rows, cost.plans)
 
 
@@ -397,7 +406,7 @@ async def test_maps_of_listed_servers_are_found_by_their_index(cost_of: CostOf) 
 async def test_deep_page_of_servers_skips_whole_days(cost_of: CostOf) -> None:
     read = partial(list_matches, org_id=ORG, query=MatchListQuery(page=110), deep_offset=1_000)
     cost = await cost_of(read)
-    assert "servers_newest" in cost.indexes
+    assert "servers_listed" in cost.indexes
     assert cost.queries == 3
     assert cost.rows <= 2 * DAYS + 3 * MATCHES // DAYS + 2 * PAGE, cost.plans
 
@@ -559,7 +568,7 @@ async def test_matches_to_acknowledge_are_found_without_reading_others(
 
 async def test_matches_of_a_day_are_found_by_an_index(cost_of: CostOf, db: Database, harness: Harness) -> None:
     since_ms = (FIRST_DAY + DAYS - 1) * DAY_MS
-    for org_id, condition in ((ORG, "servers_newest (org_id=? AND created_at_ms>?)"), (None, "(id>?)")):
+    for org_id, condition in ((ORG, "servers_listed (org_id=? AND created_at_ms>?)"), (None, "(id>?)")):
         recording = RecordingDatabase(db)
         read = partial(region_statistics.newest_matches, since_ms=since_ms, since_id="srv_4")
         assert await read(recording, org_id)

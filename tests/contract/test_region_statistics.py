@@ -14,8 +14,9 @@ from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.statistics import DAY_MS, RegionDay, RegionStatistics, percentile
 from matchpod.storage.region_statistics import newest_matches
 from matchpod.storage.servers import ServerRow
+from tests.clocks import ManualClock
 from tests.contract import databases
-from tests.contract.test_access import START_MS, ManualClock
+from tests.contract.test_access import START_MS
 from tests.contract.test_matches import UnusedFleet
 from tests.contract.test_storage_servers import create, server
 
@@ -39,7 +40,7 @@ def failed(number: int, created_at_ms: int, ended_at_ms: int, failure: Failure |
 def statistics(db: Database) -> RegionStatistics:
     fleet = UnusedFleet()
     regions = [Region(code=code, name=code, location="", fleet=fleet) for code in ("us", "eu")]
-    return RegionStatistics(db=db, clock=ManualClock(), regions=Regions(regions, db))
+    return RegionStatistics(db=db, clock=ManualClock(START_MS), regions=Regions(regions, db))
 
 
 async def test_matches_of_the_last_day_are_counted_by_region(db: Database) -> None:

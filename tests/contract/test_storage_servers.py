@@ -10,10 +10,10 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DuplicateError, NothingChangedError, Statement
+from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.service.end_match import end_match
 from matchpod.storage import outbox, servers
-from matchpod.storage.servers import IDEMPOTENCY_MS, LEASE_MS, Idempotency, ServerRow
+from matchpod.storage.servers import LEASE_MS, Idempotency, ServerRow
 from tests.contract import databases
 
 harness = databases.harness
@@ -93,37 +93,6 @@ async def test_newest_server_by_external_id_is_limited_to_the_organization(db: D
     assert await servers.newest_by_external_id(db, "org_3", "final") is None
     assert await servers.external_id_exists(db, "final")
     assert not await servers.external_id_exists(db, "semifinal")
-
-
-async def test_idempotency_key_creates_one_server(db: Database) -> None:
-    await servers.create(db, server("srv_1"), idempotency=idempotency())
-    with pytest.raises(DuplicateError):
-        await servers.create(db, server("srv_2"), idempotency=idempotency(body_hash="bb"))
-    assert await servers.get(db, "srv_2") is None
-    assert await servers.find_idempotent(db, "org_1", "once", 5) == ("aa", "srv_1")
-    assert await servers.find_idempotent(db, "org_1", "once", 6) is None
-    assert await servers.find_idempotent(db, "org_2", "once", 0) is None
-    await servers.create(db, server("srv_3"), idempotency=idempotency(org_id="org_2"))
-
-
-async def test_expired_idempotency_key_may_be_reused(db: Database) -> None:
-    await servers.create(db, server("srv_1"), idempotency=idempotency())
-    with pytest.raises(DuplicateError):
-        await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=5 + IDEMPOTENCY_MS))
-    await servers.create(db, server("srv_2"), idempotency=idempotency(created_at_ms=6 + IDEMPOTENCY_MS))
-    assert await servers.find_idempotent(db, "org_1", "once", 6) == ("aa", "srv_2")
-
-
-async def test_concurrent_requests_with_one_key_create_one_server(replicas: databases.Replicas) -> None:
-    db, peer = replicas
-    requests = [
-        servers.create((db, peer)[number % 2], server(f"srv_{number}"), idempotency=idempotency())
-        for number in range(10)
-    ]
-    results = await asyncio.gather(*requests, return_exceptions=True)
-    assert results.count(None) == 1
-    assert sum(isinstance(result, DuplicateError) for result in results) == 9
-    assert sum((await servers.count_by_status(db)).values()) == 1
 
 
 async def test_due_servers_without_lease_are_claimed_longest_overdue_first(db: Database) -> None:
@@ -280,16 +249,6 @@ async def test_servers_that_are_not_released_are_open(db: Database) -> None:
     assert await servers.open_ids(db) == set()
     await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
     assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
-
-
-async def test_old_idempotency_keys_are_pruned(db: Database) -> None:
-    await servers.create(db, server("srv_1"), idempotency=idempotency(key="old", created_at_ms=4))
-    await servers.create(db, server("srv_2"), idempotency=idempotency(key="new", created_at_ms=5))
-    assert await servers.prune_idempotency_keys(db, 5) == 1
-    assert await servers.prune_idempotency_keys(db, 5) == 0
-    assert await servers.find_idempotent(db, "org_1", "old", 0) is None
-    assert await servers.find_idempotent(db, "org_1", "new", 0) == ("aa", "srv_2")
-    assert await servers.get(db, "srv_1") == server("srv_1")
 
 
 async def test_servers_are_listed_newest_first(db: Database) -> None:

@@ -22,9 +22,9 @@ from matchpod.service.ingest.posts import Ingest, Receipt
 from matchpod.storage.database_checks import check_write
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
+from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.driven_matches import World, callback_fields, open_world, play_undisturbed
-from tests.contract.test_matches import ManualClock
 from tests.contract.test_matches import World as Callers
 from tests.operations import new_readiness
 from tests.vaults import VAULT

@@ -75,7 +75,7 @@ class HumanFormatter(logging.Formatter):
             values = [f"{escape_unprintable(name)}={_format_value(_jsonable(value))}" for name, value in fields]
             line += "  " + " ".join(values)
         trace = _traceback(record)
-        return "\n".join([line, *(f"    {escape_unprintable(one)}" for one in trace.split("\n"))]) if trace else line
+        return "\n".join([line, *(f"    {escape_unprintable(row)}" for row in trace.split("\n"))]) if trace else line
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -109,7 +109,7 @@ def escape_unprintable(text: str) -> str:
     """Escape everything that ends a line or controls a terminal: the text may come from callers and game servers."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _iso_time(seconds: float) -> str:

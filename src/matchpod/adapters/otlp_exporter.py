@@ -57,7 +57,7 @@ def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
     def value_of(name: str) -> tuple[str, str]:
         """Return the variable for traces, or else that for all signals, and its value."""
         names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
-        return next(((one, text) for one in names if (text := environment.get(one, "").strip())), (names[1], ""))
+        return next(((name, text) for name in names if (text := environment.get(name, "").strip())), (names[1], ""))
 
     variable, url = value_of("ENDPOINT")
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
@@ -160,7 +160,7 @@ class OtlpExporter:
             return False, str(exc)
 
     def _body(self, batch: Sequence[Span]) -> bytes:
-        spans = {"scope": {"name": "matchpod", "version": self._version}, "spans": [_span(one) for one in batch]}
+        spans = {"scope": {"name": "matchpod", "version": self._version}, "spans": [_span(span) for span in batch]}
         resource = {"attributes": _attributes({**self._options.resource, "service.version": self._version})}
         return _encode({"resourceSpans": [{"resource": resource, "scopeSpans": [spans]}]})
 
@@ -191,7 +191,7 @@ def _attributes(values: Mapping[str, str | int]) -> list[dict[str, object]]:
 def _pairs(variable: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the pairs of a list such as `key1=value1,key2=value2`, in which values are percent-encoded."""
     pairs = {}
-    for item in filter(None, (one.strip() for one in environment.get(variable, "").split(","))):
+    for item in filter(None, (part.strip() for part in environment.get(variable, "").split(","))):
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
             raise ValueError(f"{variable} must be a list such as key1=value1,key2=value2")

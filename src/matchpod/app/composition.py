@@ -230,7 +230,7 @@ def _compose_fleet(
 ) -> Fleet:
     fleet = region.fleet
     if isinstance(fleet, StaticFleetSettings):
-        servers = [StaticServer(one.address, one.rcon_password.reveal()) for one in fleet.servers]
+        servers = [StaticServer(server.address, server.rcon_password.reveal()) for server in fleet.servers]
         return StaticFleet(servers, consoles, owner=installation)
     if isinstance(fleet, ProcessFleetSettings):
         options = ProcessOptions(

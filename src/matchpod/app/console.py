@@ -48,7 +48,7 @@ def compose_console(
             owner=owner,
         ),
         region_statistics=RegionStatistics(db=db, clock=clock, regions=deps.regions),
-        scenarios=tuple(ScenarioChoice(one.value, one.description) for one in Scenario),
+        scenarios=tuple(ScenarioChoice(scenario.value, scenario.description) for scenario in Scenario),
         sandbox_callback=LISTENER,
         origins=OriginRules(deps.ingest.base),
         broadcasts=Broadcasts(clock.now_ms),

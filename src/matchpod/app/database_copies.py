@@ -118,7 +118,7 @@ def _find_file_copy(resources: Resources, stored: StoredPlace) -> str | None:
         return None  # the process died at its first start, before it wrote the file
     if text is None:
         return f"its data folder has no file {PLACE_FILE}, so the database came from another folder"
-    if text in {one.split()[0] for one in (place, earlier) if one is not None}:
+    if text in {known.split()[0] for known in (place, earlier) if known is not None}:
         return "its data folder was copied or moved from another disk"
     return f"it does not belong to the file {PLACE_FILE} in its data folder: it was replaced with another database"
 

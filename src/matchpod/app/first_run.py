@@ -79,7 +79,7 @@ async def create_key_from_file(access: Access, path: Path) -> None:
 
 async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_url: str) -> str:
     """Return a link to the console for the owner of the organization that `create_first_key` created."""
-    (org_id,) = [one.id for one in await access.organizations() if one.name == ORGANIZATION]
+    (org_id,) = [organization.id for organization in await access.organizations() if organization.name == ORGANIZATION]
     return login_url(base_url, await sessions.create_link(org_id))
 
 

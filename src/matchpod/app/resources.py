@@ -74,7 +74,7 @@ async def read_schema_version(settings: Settings) -> SchemaVersion:
 async def check_vault_key(resources: Resources) -> None:
     """Raise ResourcesError if the key decrypts no stored secret: new secrets would be unreadable with the old key."""
     stored = await organizations.list(resources.db)
-    if not stored or any(_can_decrypt(resources.vault, one.webhook_secret) for one in stored):
+    if not stored or any(_can_decrypt(resources.vault, organization.webhook_secret) for organization in stored):
         return
     settings = resources.settings
     key = f"in the file {settings.key_path}" if settings.secret_key is None else "given as MATCHPOD_SECRET_KEY"

@@ -133,7 +133,7 @@ class Upkeep:
                 by_state[(region.code, "free")] = capacity.ready
         self._metrics.slots.replace(by_state)
         self._metrics.fleet_faults.replace(faults)
-        self._metrics.fleet_fault_reasons.replace({(one.code, why): 1.0 for one, why in self._regions.faults()})
+        self._metrics.fleet_fault_reasons.replace({(region.code, why): 1.0 for region, why in self._regions.faults()})
         self._metrics.silent_servers.replace(silent)
 
     async def _set_database_gauges(self) -> None:

@@ -74,5 +74,5 @@ async def _lines(resources: Resources, org: str | None, *, is_operator: bool, li
         rows = await audit_log.list(db, None, limit=limit)
     else:
         rows = await audit_log.newest(db, limit=limit)
-    names = {one.id: one.name for one in await access.organizations()}
+    names = {organization.id: organization.name for organization in await access.organizations()}
     return [view_of(AuditRecord, row, organization=row.org_id and names.get(row.org_id, row.org_id)) for row in rows]

@@ -97,15 +97,16 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
         organization=organization,
         state=state_of(next_at_ms=row.next_at_ms, delivered_at_ms=row.delivered_at_ms),
         next_attempt_at=time_text(row.next_at_ms),
-        attempts=[view_of(AttemptView, one) for one in attempts],
+        attempts=[view_of(AttemptView, attempt) for attempt in attempts],
     )
 
 
 def _attempts_cell(attempts: Sequence[AttemptView]) -> str:
     """Format all attempts for one table cell: status, duration and error."""
     return "; ".join(
-        f"{one.number}: {one.status or 'no reply'} in {one.duration_ms} ms" + (f" ({one.error})" if one.error else "")
-        for one in attempts
+        f"{attempt.number}: {attempt.status or 'no reply'} in {attempt.duration_ms} ms"
+        + (f" ({attempt.error})" if attempt.error else "")
+        for attempt in attempts
     )
 
 

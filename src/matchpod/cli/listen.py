@@ -147,7 +147,7 @@ def _outcome_text(callback: Callback) -> str:
         return f"reason: {callback.reason or 'none'}"
     if result.team1 is None or result.team2 is None:
         return f"winner: {result.winner_steam_id or 'none'} on {result.map or '?'}"
-    maps = ", ".join(f"{one.team1_score}:{one.team2_score}" for one in result.maps)
+    maps = ", ".join(f"{score.team1_score}:{score.team2_score}" for score in result.maps)
     series = f"{result.team1.name} {result.team1.series_score}:{result.team2.series_score} {result.team2.name}"
     return f"winner: {result.winner or 'none'}  {series} ({maps or 'no maps'})"
 

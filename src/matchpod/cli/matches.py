@@ -21,6 +21,7 @@ from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.text_rules import printable
+from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
@@ -162,7 +163,15 @@ async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer
     maps = await stored_maps(db, [row.id for row in rows])
     items = servers_page(MatchListQuery(), len(rows), tuple(zip(rows, endings, strict=True)), maps).items
     return [
-        view_of(OperatorServer, item, row, server_phase=row.phase, held_by=row.lease_owner, server_error=row.error)
+        view_of(
+            OperatorServer,
+            item,
+            row,
+            callback_url=None if row.callback_url is None else mask_url(row.callback_url),
+            server_phase=row.phase,
+            held_by=row.lease_owner,
+            server_error=row.error,
+        )
         for item, row in zip(items, rows, strict=True)
     ]
 

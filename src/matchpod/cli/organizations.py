@@ -40,16 +40,16 @@ def run_with_access(
 async def find_organization(access: Access, name: str) -> OrganizationView:
     """Return the organization with this name; AccessError, with the names of others, if there is none."""
     known = await access.organizations()
-    for one in known:
-        if one.name == name:
-            return one
+    for organization in known:
+        if organization.name == name:
+            return organization
     others = f"Organizations: {names_text(known)}." if known else NO_ORGANIZATIONS
     raise AccessError(f"There is no organization named {printable(name)!r}. {others}")
 
 
 def names_text(known: Sequence[OrganizationView]) -> str:
     """Return the first names, separated by commas."""
-    names = ", ".join(one.name for one in known[:MAX_NAMES])
+    names = ", ".join(organization.name for organization in known[:MAX_NAMES])
     return names if len(known) <= MAX_NAMES else f"{names} and {len(known) - MAX_NAMES} others"
 
 
@@ -68,9 +68,9 @@ def list_organizations(
     """List all organizations, by name. Times are UTC."""
     found = run_with_access(lambda access: access.organizations())
     columns: Columns[OrganizationView] = {
-        "id": lambda one: one.id,
-        "name": lambda one: one.name,
-        "created": lambda one: short_time(one.created_at),
+        "id": lambda organization: organization.id,
+        "name": lambda organization: organization.name,
+        "created": lambda organization: short_time(organization.created_at),
     }
     print_listing(found, columns, as_json=json)
     if not found:

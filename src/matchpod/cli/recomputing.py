@@ -171,21 +171,23 @@ def _print_text(finding: Finding) -> None:
         head = _plural(len(differences), "difference", "differences")
     written = f", written as version {finding.stats_version}" if finding.is_written else ""
     typer.echo(f"{finding.server_id}: {head}{written}")
-    for one in differences[:SHOWN_DIFFERENCES]:
-        typer.echo(f"  {_format_difference(one)}")
+    for difference in differences[:SHOWN_DIFFERENCES]:
+        typer.echo(f"  {_format_difference(difference)}")
     if len(differences) > SHOWN_DIFFERENCES:
         typer.echo(f"  and {len(differences) - SHOWN_DIFFERENCES} more; --json shows them all")
 
 
-def _format_difference(one: Difference) -> str:
-    subject = "series" if one.map_number is None else f"map {one.map_number}"
-    if one.part not in (DifferencePart.SERIES, DifferencePart.MAP):
-        subject += f" {one.part}"
-    if one.steam_id is not None:
-        subject += f", {one.name or NOTHING} ({one.steam_id})"
-    if one.field is None:
-        return escape_unprintable(f"{subject}: {'is new' if one.old is msgspec.UNSET else 'is gone'}")
-    return escape_unprintable(f"{subject}: {one.field} {_format_value(one.old)} -> {_format_value(one.new)}")
+def _format_difference(difference: Difference) -> str:
+    subject = "series" if difference.map_number is None else f"map {difference.map_number}"
+    if difference.part not in (DifferencePart.SERIES, DifferencePart.MAP):
+        subject += f" {difference.part}"
+    if difference.steam_id is not None:
+        subject += f", {difference.name or NOTHING} ({difference.steam_id})"
+    if difference.field is None:
+        return escape_unprintable(f"{subject}: {'is new' if difference.old is msgspec.UNSET else 'is gone'}")
+    return escape_unprintable(
+        f"{subject}: {difference.field} {_format_value(difference.old)} -> {_format_value(difference.new)}"
+    )
 
 
 def _format_value(value: object) -> str:

@@ -70,7 +70,7 @@ def _print_match(reader: MatchReader, *, as_json: bool) -> None:
 
 def _replay(files: list[Path], match_type: MatchType | None, series_format: SeriesFormat | None) -> MatchReader:
     opened = [recordings.open_recording(path) for path in files]
-    total = sum(one.size for one in opened)
+    total = sum(file.size for file in opened)
     console = Console(stderr=True)
     if total < PROGRESS_BYTES or not console.is_terminal:
         return recordings.replay(opened, match_type=match_type, series_format=series_format)

@@ -29,18 +29,18 @@ class PlacedSpan(msgspec.Struct, frozen=True, kw_only=True):
 def spans_of(match: MatchDetail) -> list[LifeStage]:
     ended_ms = match.ended_at_ms
     spans = [_server_span(match)]
-    started = [one for one in match.maps if one.started_at_ms is not None]
+    started = [played for played in match.maps if played.started_at_ms is not None]
     first_ms = started[0].started_at_ms if started else None
     if match.running_at_ms is not None:
         spans.append(LifeStage(name="warmup", start_ms=match.running_at_ms, end_ms=first_ms or ended_ms))
-    for one in started:
-        if one.started_at_ms is not None:
-            is_canceled = one.status is MapStatus.CANCELLED
-            score = f"{one.team1_score}:{one.team2_score}" + (", canceled" if is_canceled else "")
-            end_ms = one.finished_at_ms or ended_ms
-            name = f"map {one.map_number}, {one.name}"
+    for played in started:
+        if played.started_at_ms is not None:
+            is_canceled = played.status is MapStatus.CANCELLED
+            score = f"{played.team1_score}:{played.team2_score}" + (", canceled" if is_canceled else "")
+            end_ms = played.finished_at_ms or ended_ms
+            name = f"map {played.map_number}, {played.name}"
             spans.append(
-                LifeStage(name=name, start_ms=one.started_at_ms, end_ms=end_ms, note=score, is_bad=is_canceled)
+                LifeStage(name=name, start_ms=played.started_at_ms, end_ms=end_ms, note=score, is_bad=is_canceled)
             )
     if ended_ms is not None:
         spans += [
@@ -79,21 +79,23 @@ def _server_span(match: MatchDetail) -> LifeStage:
 
 def _callback_spans(match: MatchDetail) -> list[LifeStage]:
     spans = []
-    for one in match.callbacks:
-        times = "1 attempt" if one.attempt_count == 1 else f"{one.attempt_count} attempts"
+    for callback in match.callbacks:
+        times = "1 attempt" if callback.attempt_count == 1 else f"{callback.attempt_count} attempts"
         problem = (
-            "" if one.state == "delivered" else (one.last_error or (one.last_status and str(one.last_status)) or "")
+            ""
+            if callback.state == "delivered"
+            else (callback.last_error or (callback.last_status and str(callback.last_status)) or "")
         )
-        note = ", ".join(filter(None, (one.state.replace("_", " "), times, problem)))
+        note = ", ".join(filter(None, (callback.state.replace("_", " "), times, problem)))
         start_ms = match.ended_at_ms or match.created_at_ms
-        is_waiting = one.state == "waiting"
+        is_waiting = callback.state == "waiting"
         spans.append(
             LifeStage(
                 name="callback",
                 start_ms=start_ms,
                 end_ms=None if is_waiting else start_ms,
                 note=note,
-                is_bad=one.state == "given_up",
+                is_bad=callback.state == "given_up",
             )
         )
     return spans

@@ -75,7 +75,8 @@ def _first_visible(text: str) -> str:
 def maps_text(match: MatchItem) -> str:
     """Return the maps with their scores: `de_mirage 13:7; de_nuke`."""
     return "; ".join(
-        f"{one.map_name} {one.team1_score}:{one.team2_score}" if one.has_score else one.map_name for one in match.maps
+        f"{played.map_name} {played.team1_score}:{played.team2_score}" if played.has_score else played.map_name
+        for played in match.maps
     )
 
 

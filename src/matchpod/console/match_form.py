@@ -19,7 +19,7 @@ from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
 
-MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(one.length for one in SeriesFormat) + 1))
+MAP_FIELDS: Final = tuple(f"map{number}" for number in range(1, max(series.length for series in SeriesFormat) + 1))
 KNOWN_MAPS: Final = (
     "de_ancient", "de_anubis", "de_cache", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
     "de_vertigo", "cs_italy", "cs_office",
@@ -30,7 +30,7 @@ SCENARIO_CVAR: Final = "sim_scenario"
 _SETTINGS: Final = {field.name: field for field in table.SETTINGS}
 _NUMBERS: Final = tuple(field.name for field in table.SETTINGS if "minimum" in field.rule.schema)
 _SHOWN: Final = {
-    **{one.value: f"best of {one.length}" for one in SeriesFormat},
+    **{series.value: f"best of {series.length}" for series in SeriesFormat},
     DmSubMode.FFA.value: "ffa: free for all",
     DmSubMode.TEAM.value: "team: two teams",
 }
@@ -84,7 +84,7 @@ def _fields() -> dict[str, FormField]:
         _field(table.EXTERNAL_MATCH_ID),
         _field(table.CALLBACK_URL),
         _field(table.TEAMS),
-        *(field for one in Team for field in _team_fields(one)),
+        *(field for team in Team for field in _team_fields(team)),
         _field(table.DM_SUB_MODE, help_text=""),
         _number_field(table.DM_ROUND_MINUTES),
         _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
@@ -150,7 +150,7 @@ def given_values(form: Mapping[str, str]) -> dict[str, str]:
 
 def match_types_of(name: str) -> list[str]:
     """Return the match types whose settings have this field."""
-    return [one.value for one in MatchType if _SETTINGS[name].is_for(one)]
+    return [match_type.value for match_type in MatchType if _SETTINGS[name].is_for(match_type)]
 
 
 # --- the request body ---------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "seriesFormat": values["seriesFormat"],
         "sides": values["sides"].replace(",", " ").split(),
         "teams": _teams(values),
-        "players": [one.player for one in read_roster(values["players"])],
+        "players": [listed.player for listed in read_roster(values["players"])],
         "dmSubMode": values["dmSubMode"],
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
@@ -201,7 +201,7 @@ def _teams(values: Mapping[str, str]) -> dict[str, object] | None:
 
 
 def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
-    listed = {"name": values[f"{team}Name"], "players": [one.player for one in _roster(values, team)]}
+    listed = {"name": values[f"{team}Name"], "players": [entry.player for entry in _roster(values, team)]}
     return {name: value for name, value in listed.items() if value}
 
 

@@ -90,25 +90,29 @@ _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetec
 
 async def result_of(visit: Visit, match: MatchDetail) -> MatchResult:
     """Return the maps of an ended match that were played, its leads, and who was on the server when."""
-    items = {one.id: await _items(visit, one.id) for one in match.maps if one.is_needed}
-    maps = [await _map_result(visit, match, one, items[one.id]) for one in match.maps if one.started_at_ms is not None]
+    items = {played.id: await _items(visit, played.id) for played in match.maps if played.is_needed}
+    maps = [
+        await _map_result(visit, match, played, items[played.id])
+        for played in match.maps
+        if played.started_at_ms is not None
+    ]
     team1, team2 = team_names(match)
     presence = presence_lanes(
-        [item for one in items.values() for item in one],
+        [item for of_map in items.values() for item in of_map],
         expected_roster(match.settings),
         started_at=None if match.running_at_ms is None else iso(match.running_at_ms),
         ended_at=match.ended_at,
         team1_name=team1,
         team2_name=team2,
     )
-    detections = [found for one in maps for found in _DETECTIONS.read(one.detail.anti_cheat)]
+    detections = [found for shown in maps for found in _DETECTIONS.read(shown.detail.anti_cheat)]
     return MatchResult(maps=maps, detections=detections, presence=presence)
 
 
-async def _map_result(visit: Visit, match: MatchDetail, one: MatchMap, items: list[TimelineItem]) -> ShownMap:
+async def _map_result(visit: Visit, match: MatchDetail, played: MatchMap, items: list[TimelineItem]) -> ShownMap:
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
-    detail = await history.map(principal, one.id)
-    rounds = ROUNDS.read((await history.rounds(principal, one.id)).rounds)
+    detail = await history.map(principal, played.id)
+    rounds = ROUNDS.read((await history.rounds(principal, played.id)).rounds)
     charts = []
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))
@@ -134,7 +138,7 @@ def _by_team(
         return [(None, "All players", list(players))]
     titles = {Team.TEAM1: names[0], Team.TEAM2: names[1], None: "No team"}
     teams = [(team, title, [player for player in players if player.team is team]) for team, title in titles.items()]
-    return [one for one in teams if one[2]]
+    return [shown for shown in teams if shown[2]]
 
 
 def _charts(

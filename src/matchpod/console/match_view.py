@@ -135,7 +135,7 @@ class MatchScreen:
             raise
         self._match = match
         parts = self._render(match)
-        changed = [swapped(one) for name, one in parts.items() if self._parts.get(name) != one]
+        changed = [swapped(part) for name, part in parts.items() if self._parts.get(name) != part]
         self._parts = parts
         lines = await self._draw_lines(new[-MAX_LINES:])
         if lines:
@@ -144,7 +144,7 @@ class MatchScreen:
 
     def everything(self) -> bytes:
         """Return all fragments."""
-        return b"".join(swapped(one) for one in (*self._parts.values(), self._feed()))
+        return b"".join(swapped(part) for part in (*self._parts.values(), self._feed()))
 
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
         """Read the items that were added since the last time, of all maps that have begun."""
@@ -153,14 +153,14 @@ class MatchScreen:
         shown = current_map(match) or next(iter(match.maps), None)
         if shown is not None:
             self._map_id, self.map_number = shown.id, shown.map_number
-        for one in _readable(match):
-            if one.id in self._complete:
+        for played in _readable(match):
+            if played.id in self._complete:
                 continue
-            found = await self._read_map(one.id)
-            new += [(one.map_number, item) for item in found]
-            is_passed = begun is not None and begun.map_number > one.map_number
-            if one.finished_at_ms is not None and is_passed and not found:
-                self._complete.add(one.id)
+            found = await self._read_map(played.id)
+            new += [(played.map_number, item) for item in found]
+            is_passed = begun is not None and begun.map_number > played.map_number
+            if played.finished_at_ms is not None and is_passed and not found:
+                self._complete.add(played.id)
         self._items += new
         return new
 
@@ -281,20 +281,20 @@ def roster_teams(match: MatchDetail, roster: list[RosterPlayer]) -> list[RosterT
         RosterTeam(team=None, name="", side=None, players=[]),
     ]
     for player in roster:
-        next(one for one in teams if one.team is player.team).players.append(player)
-    return [one for one in teams if one.players]
+        next(team for team in teams if team.team is player.team).players.append(player)
+    return [team for team in teams if team.players]
 
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
     """Return the score to show: of the current map while one is played, else of the series or its only map."""
-    played = [one for one in match.maps if one.started_at_ms is not None]
+    played = [played_map for played_map in match.maps if played_map.started_at_ms is not None]
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return "–", "–"
     is_over = match.phase is PublicPhase.ENDED
     if match.progress is not None and match.progress.score is not None and not (is_over and len(match.maps) > 1):
         return match.progress.score
     if len(match.maps) > 1:
-        winners = [one.winner for one in played]
+        winners = [played_map.winner for played_map in played]
         return winners.count("team1"), winners.count("team2")
     return played[-1].team1_score, played[-1].team2_score
 
@@ -302,23 +302,24 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
 def current_map(match: MatchDetail) -> MatchMap | None:
     """Return the map that is loaded or loading; without a running server the last one that began, None if none did."""
     if match.progress is not None:
-        return next((one for one in match.maps if one.map_number == match.progress.map_number), None)
+        return next((played for played in match.maps if played.map_number == match.progress.map_number), None)
     return _last_begun(match)
 
 
 def _last_begun(match: MatchDetail) -> MatchMap | None:
-    begun = [one for one in match.maps if one.started_at_ms is not None]
+    begun = [played for played in match.maps if played.started_at_ms is not None]
     return begun[-1] if begun else None
 
 
 def _readable(match: MatchDetail) -> list[MatchMap]:
     """Return the maps that may have items: those that began, and the next one, which players join before it begins."""
     number = 1 if match.progress is None else match.progress.map_number
-    return [one for one in match.maps if one.started_at_ms is not None or one.map_number <= number]
+    return [played for played in match.maps if played.started_at_ms is not None or played.map_number <= number]
 
 
 def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, StoredPlayer]) -> list[RosterPlayer]:
     """Return the roster with the names of players whose presence is no longer known."""
     return [
-        one if one.name or one.steam_id not in known else replace(one, name=known[one.steam_id].name) for one in roster
+        player if player.name or player.steam_id not in known else replace(player, name=known[player.steam_id].name)
+        for player in roster
     ]

@@ -46,10 +46,10 @@ REASONS: Final[Mapping[CancelReason, str]] = {
 }
 
 
-def match_name(one: MatchHead | CallbackItem) -> str:
+def match_name(match: MatchHead | CallbackItem) -> str:
     """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
-    given = one.external_match_id
-    return given if given is not None and has_visible(given) else one.server_id
+    given = match.external_match_id
+    return given if given is not None and has_visible(given) else match.server_id
 
 
 def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:

@@ -89,11 +89,11 @@ class Viewer(StreamReader):
     ) -> None:
         super().__init__(owner)
         self._broadcasts = broadcasts
-        self._numbers = {one: one.number_of(position) for one, position in positions.items()}
+        self._numbers = {broadcast: broadcast.number_of(position) for broadcast, position in positions.items()}
         self._gone = b"".join(b"event: gone\ndata: %s\n\n" % name.encode() for name in gone)
         self._beats_at = 0.0
-        for one in positions:
-            one.viewers.add(self)
+        for broadcast in positions:
+            broadcast.viewers.add(self)
 
     async def next(self, within_s: float) -> bytes | None:
         """The next events; empty if there are none after `within_s`, None once it is closed."""
@@ -114,18 +114,18 @@ class Viewer(StreamReader):
     def _collect(self, now_s: float) -> bytes:
         found = [self._gone]
         self._gone = b""
-        for one, number in self._numbers.items():
-            frames, self._numbers[one] = one.after(number)
+        for broadcast, number in self._numbers.items():
+            frames, self._numbers[broadcast] = broadcast.after(number)
             found.append(frames)
         if now_s >= self._beats_at:
             self._beats_at = now_s + self._broadcasts.pace.beat_s
-            outdated = "".join(f" {one.name}" for one in self._numbers if not one.is_current(now_s))
+            outdated = "".join(f" {broadcast.name}" for broadcast in self._numbers if not broadcast.is_current(now_s))
             found.append(b"event: time\ndata: %d%s\n\n" % (self._broadcasts.now_ms(), outdated.encode()))
         return b"".join(found)
 
     def _leave(self) -> None:
-        for one in self._numbers:
-            one.viewers.discard(self)
+        for broadcast in self._numbers:
+            broadcast.viewers.discard(self)
         self._broadcasts.readers.discard(self)
 
 
@@ -166,7 +166,7 @@ class Broadcast:
             if self._everything is None:
                 self._everything = frame(self.name, self.position, self.subject.everything())
             return self._everything, self._number
-        return b"".join(one for kept, one in self._kept if kept > number), self._number
+        return b"".join(change for kept, change in self._kept if kept > number), self._number
 
     async def ready(self) -> None:
         """Read the subject, unless it is being read every second already; then read it every second."""

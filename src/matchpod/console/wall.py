@@ -84,22 +84,22 @@ class Wall:
     def everything(self) -> bytes:
         """Return all fragments."""
         cards = b'<div id="cards" class="cards">' + b"".join(self._cards.values()) + b"</div>"
-        return b"".join(swapped(one) for one in (*self._around.values(), cards))
+        return b"".join(swapped(part) for part in (*self._around.values(), cards))
 
     def _change_around(self, found: WallCards, totals: WallTotals) -> bytes:
         counters = count_groups(found.cards)
-        urgent = sum(one.count for one in counters if one.group in URGENT) + len(found.alerts)
-        regions = {one.code: one for one in totals.regions}
+        urgent = sum(counter.count for counter in counters if counter.group in URGENT) + len(found.alerts)
+        regions = {region.code: region for region in totals.regions}
         older = [(group, NAMES[group][0], before_ms) for group, before_ms in found.older.items()]
         around = {
             "counters": fragment(PARTS, "counters", counters),
             "attention": fragment(PARTS, "attention", urgent),
-            "alerts": fragment(PARTS, "alerts", [(one, regions.get(one.region)) for one in found.alerts]),
+            "alerts": fragment(PARTS, "alerts", [(alert, regions.get(alert.region)) for alert in found.alerts]),
             "older": fragment(PARTS, "older", older),
             "empty": fragment(PARTS, "empty", not found.cards),
             "beside": fragment(PARTS, "beside", totals),
         }
-        changed = [swapped(one) for name, one in around.items() if self._around.get(name) != one]
+        changed = [swapped(part) for name, part in around.items() if self._around.get(name) != part]
         self._around = around
         return b"".join(changed)
 
@@ -108,22 +108,22 @@ class Wall:
         rendered = 0
         for counter, members in _grouped(matches):
             cards[f"group-{counter.group}"] = self._heading(counter, members)
-            for one in members:
-                key = one.server_id
-                if self._matches.get(key) == one:
+            for member in members:
+                key = member.server_id
+                if self._matches.get(key) == member:
                     cards[key] = self._cards[key]
                     continue
-                cards[key] = fragment(PARTS, "ended_card" if isinstance(one, EndedMatch) else "card", one)
+                cards[key] = fragment(PARTS, "ended_card" if isinstance(member, EndedMatch) else "card", member)
                 rendered += 1
                 if rendered % TURN == 0:
                     await asyncio.sleep(0)  # log posts and callers go first
         changed = card_changes(self._cards, cards)
-        self._matches, self._cards = {one.server_id: one for one in matches}, cards
+        self._matches, self._cards = {match.server_id: match for match in matches}, cards
         return changed
 
     def _heading(self, counter: WallCounter, members: Sequence[WallCard]) -> bytes:
         """Return the heading of a group; the same one if nothing in it has changed."""
-        ids = tuple(one.server_id for one in members) if counter.group in KEPT else ()
+        ids = tuple(member.server_id for member in members) if counter.group in KEPT else ()
         before = self._headings.get(counter.group)
         if before is None or before[0] != (counter, ids):
             before = self._headings[counter.group] = ((counter, ids), fragment(PARTS, "heading", counter, ids))
@@ -174,12 +174,12 @@ def _placed(card: bytes, before: str | None) -> bytes:
 
 def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
     """Return the counters of all groups, in the order of the wall."""
-    counts = Counts(one.group for one in cards)
+    counts = Counts(card.group for card in cards)
     return [WallCounter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
 
 
 def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[WallCounter, list[WallCard]]]:
     """Yield the groups that have matches, each with them; the matches are in the order of the wall."""
     counters = {counter.group: counter for counter in count_groups(cards)}
-    for group, members in groupby(cards, lambda one: one.group):
+    for group, members in groupby(cards, lambda card: card.group):
         yield counters[group], list(members)

@@ -59,7 +59,7 @@ class FairShares:
     def full_receivers(self) -> list[Receiver]:
         """Return the receivers without room, of organizations that have room."""
         left = {org_id: self._left_for(org_id) for org_id in self._of_org}
-        return [one for one, held in self._of_host.items() if held >= min(self._per_host, left[one.org_id]) > 0]
+        return [host for host, held in self._of_host.items() if held >= min(self._per_host, left[host.org_id]) > 0]
 
     def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
         """Return the positions of those that may hold a place now, at most `limit`, in the order of their turns.

@@ -145,7 +145,7 @@ class Fault(msgspec.Struct, frozen=True):
     @property
     def phrase(self) -> str:
         """The rule in words, as a phrase that follows the name of the field or line."""
-        shown = {name: ", ".join(one) if isinstance(one, tuple) else one for name, one in self.parameters.items()}
+        shown = {key: ", ".join(value) if isinstance(value, tuple) else value for key, value in self.parameters.items()}
         return self.code.value.format_map(shown)
 
     @property

@@ -88,6 +88,8 @@ class EconomyReader(msgspec.Struct):
     def event(self, at_ms: int, round_number: int, *, without: Mapping[PlayerId, None]) -> EconomyCounted:
         """Return all that is known so far, without these people."""
         self.is_changed = False
-        money, spent = ({who: n for who, n in one.items() if who not in without} for one in (self.money, self.spent))
+        money, spent = (
+            {who: n for who, n in amounts.items() if who not in without} for amounts in (self.money, self.spent)
+        )
         equipment = {player_id: value for player_id, value in self.equipment.items() if value is not None}
         return EconomyCounted(at_ms, round_number, money, spent, equipment, has_money_lines=self.has_money_lines)

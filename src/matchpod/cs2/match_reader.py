@@ -116,7 +116,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
         """Apply a plugin's count of shots."""
-        counts = {one.round_number: shots for one in report.rounds if (shots := one.by_player()) is not None}
+        counts = {
+            counted.round_number: shots for counted in report.rounds if (shots := counted.by_player()) is not None
+        }
         events = self.shots.read(
             self.match.maps,
             counts,
@@ -133,7 +135,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         at_ms = self._event_ms(received_ms)
         reading = self._fold([PlayersSeen(at_ms, names, load_ms)], received_ms)
         sides, connected = self.interpreter.flow.sides, self.match.presence.connected
-        gone = [one for one in sides.player_sides if is_human(one) and one not in connected]
+        gone = [player for player in sides.player_sides if is_human(player) and player not in connected]
         for player_id in gone:
             sides.set_side(player_id, None)  # the line of their leaving was lost
         reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events

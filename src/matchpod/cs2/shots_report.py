@@ -45,7 +45,7 @@ class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
 
     def by_player(self) -> dict[PlayerId, tuple[int, int]] | None:
         """Return the shots fired and hit of each player; None if an entry is invalid, since a sum would be wrong."""
-        shots = {to_id64(one.steam_id): (one.shots_fired, one.shots_hit) for one in self.players}
+        shots = {to_id64(player.steam_id): (player.shots_fired, player.shots_hit) for player in self.players}
         is_possible = all(hit <= fired for fired, hit in shots.values()) and len(shots) == len(self.players)
         return {who: counted for who, counted in shots.items() if who} if is_possible and None not in shots else None
 

@@ -278,7 +278,7 @@ class FairTurns:
             self._held.cancel()
             self._held = None
         self._is_due = False
-        return min(ready, key=lambda one: self._served.get(one, 0))
+        return min(ready, key=lambda key: self._served.get(key, 0))
 
     def _release(self) -> None:
         self._held, self._is_due = None, True

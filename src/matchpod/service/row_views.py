@@ -33,7 +33,7 @@ def _sources(view: type[msgspec.Struct], *rows: type[msgspec.Struct]) -> tuple[t
         for source in (name, f"{name}_ms")
         if hasattr(row, source)
     ]
-    return tuple({one[0]: one for one in reversed(sources)}.values())  # the first source of each name
+    return tuple({entry[0]: entry for entry in reversed(sources)}.values())  # the first source of each name
 
 
 def time_text(at_ms: int | None) -> str | None:

@@ -316,8 +316,8 @@ def address_types() -> Rule[tuple[str, ...]]:
 
     def read(value: object) -> tuple[str, ...]:
         if isinstance(value, str):
-            value = [one.strip() for one in value.split(",")]
-        found = tuple(str(one) for one in _sequence(value))
+            value = [part.strip() for part in value.split(",")]
+        found = tuple(str(part) for part in _sequence(value))
         if not set(found) <= set(_ADDRESS_TYPES):
             raise ValueError
         return found

@@ -50,4 +50,4 @@ def setting(rule: Rule[T], meaning: str, **more: Any) -> T:
 def table_of(settings: type[msgspec.Struct]) -> tuple[Setting, ...]:
     """Return the settings that the fields of a struct declare, in their order."""
     found = ((field.name, field.default_factory) for field in msgspec.structs.fields(settings))
-    return tuple(msgspec.structs.replace(one, key=name) for name, one in found if isinstance(one, Setting))
+    return tuple(msgspec.structs.replace(field, key=name) for name, field in found if isinstance(field, Setting))

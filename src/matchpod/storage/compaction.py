@@ -60,11 +60,11 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
     count, after_id = 0, await _value(db, _COMPACTED_TO) or ""
     while outcomes := await _read_due(db, _Outcome, after_id, now_ms, limit=PAGE_MATCHES):
         after_id = outcomes[-1].server_id
-        callbacks, stats = await _read_rows(db, [one.server_id for one in outcomes])
+        callbacks, stats = await _read_rows(db, [outcome.server_id for outcome in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
         if db.is_shared:  # others have compressed the log when they released the server
-            for one in outcomes:
-                await raw_log.compress(db, one.server_id)
+            for outcome in outcomes:
+                await raw_log.compress(db, outcome.server_id)
         await db.write([*changes, _set(_COMPACTED_TO, after_id)])
         count += len(outcomes)
         await asyncio.sleep(pause_s)
@@ -89,7 +89,7 @@ async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, 
     """
     rest = "FROM outcomes WHERE server_id > :after_id ORDER BY server_id LIMIT :limit"
     found = await read_all(db, struct, rest, {"after_id": after_id, "limit": limit})
-    return list(takewhile(lambda one: not now_ms - DAY_MS <= one.at_ms <= now_ms, found))
+    return list(takewhile(lambda outcome: not now_ms - DAY_MS <= outcome.at_ms <= now_ms, found))
 
 
 async def compact_stats(db: Database, server_id: str) -> None:
@@ -134,33 +134,33 @@ async def _read_rows(db: Database, server_ids: Sequence[str]) -> tuple[list[_Cal
 def _changes(
     outcomes: Sequence[_Outcome], callbacks: Sequence[_Callback], stats: Sequence[MapStats]
 ) -> list[Statement]:
-    results = {one.server_id: unpack(one.result) for one in outcomes if one.result is not None}
+    results = {outcome.server_id: unpack(outcome.result) for outcome in outcomes if outcome.result is not None}
     statements = [
         Statement(
             "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
             # The body is the callback's; it is kept here only for a canceled match, whose result is NULL.
-            {"id": one.server_id, "result": pack(one.result), "body": b""},
+            {"id": outcome.server_id, "result": pack(outcome.result), "body": b""},
         )
-        for one in outcomes
-        if one.result is not None and (one.callback_body or not is_packed(one.result))
+        for outcome in outcomes
+        if outcome.result is not None and (outcome.callback_body or not is_packed(outcome.result))
     ]
     statements += [
         Statement(
             "UPDATE callbacks SET body = :body WHERE id = :id",
-            {"id": one.id, "body": cut_result(one.body, results[one.server_id])},
+            {"id": callback.id, "body": cut_result(callback.body, results[callback.server_id])},
         )
-        for one in callbacks
-        if one.server_id in results and not lacks_result(one.body)
+        for callback in callbacks
+        if callback.server_id in results and not lacks_result(callback.body)
     ]
-    for one in stats:
-        columns = {name: pack(getattr(one, name)) for name in ("players", "anti_cheat", "leaderboard")}
-        if any(columns[name] != getattr(one, name) for name in columns):
+    for stat in stats:
+        columns = {name: pack(getattr(stat, name)) for name in ("players", "anti_cheat", "leaderboard")}
+        if any(columns[name] != getattr(stat, name) for name in columns):
             # Not if they were recomputed in the meantime: that increments the version.
             statements.append(
                 Statement(
                     "UPDATE map_stats SET players = :players, anti_cheat = :anti_cheat, leaderboard = :leaderboard"
                     " WHERE map_id = :map_id AND stats_version = :stats_version",
-                    {**columns, "map_id": one.map_id, "stats_version": one.stats_version},
+                    {**columns, "map_id": stat.map_id, "stats_version": stat.stats_version},
                 )
             )
     return statements

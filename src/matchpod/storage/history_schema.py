@@ -130,3 +130,11 @@ LIST_ORDER = (
     "CREATE INDEX series_newest ON series (org_id, sort_ms DESC, server_id DESC, id)",
     "CREATE INDEX series_by_status ON series (org_id, status, sort_ms DESC, server_id DESC, id)",
 )
+
+# One index for lists by name, with or without a status: most maps of a name are finished. Created before others are
+# dropped, so that readers wait only for the end.
+FEWER_MAP_INDEXES = (
+    "CREATE INDEX maps_of_name ON maps (org_id, map_name, sort_ms DESC, server_id DESC, map_number, id, status)",
+    "DROP INDEX maps_by_name",
+    "DROP INDEX maps_by_name_and_status",
+)

@@ -23,7 +23,7 @@ MAX_LISTS: Final = 32
 """Lists that are remembered; two years of one are 50 KB."""
 STEP: Final = 2_000
 """Rows between two remembered positions among the rows that never started, which have no day."""
-_PASSING: Final = frozenset({MapStatus.UPCOMING, MapStatus.LIVE})
+PASSING: Final = frozenset({MapStatus.UPCOMING, MapStatus.LIVE})
 """Rows with these statuses leave their list again, the oldest first."""
 _CHANGING_DAYS: Final = 2
 """The newest days of a list are not remembered: their rows still come and go."""
@@ -63,7 +63,7 @@ class ListPositions:
 
         `conditions` with `params` select the rows of the list in the table.
         """
-        if key.status in _PASSING:
+        if key.status in PASSING:
             return None
         known = await self._read(db, key)
         found = await db.read_one(*_days(key, "count", DaySpan(0, 1)))

@@ -26,16 +26,19 @@ from matchpod.storage.servers import ServerRow, ServerSummary
 MAX_LISTED: Final = 10_000
 """Servers in a list with one external match id; older ones are found with a narrower range of time."""
 
-_COLUMNS: Final = (
-    "(SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers) AS listed"
-)
-_BY_STATUS: Final = _COLUMNS.format("status")
-_BY_PHASE: Final = _COLUMNS.format("match_phase")
-"""The columns of servers under the names that lists use."""
-
 _OPEN: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
 _IS_OPEN: Final = f"phase IN ({_OPEN}) AND phase <> 'released' AND phase <> 'ending'"
 """The same twice: the second part is the condition of the index, the first makes databases prefer it to others."""
+
+_COLUMNS: Final = (
+    "(SELECT id, org_id, created_at_ms AS sort_ms, region AS map_name, {} AS status FROM servers) AS listed"
+)
+"""The columns of servers under the names that lists use."""
+_OPEN_COLUMNS: Final = (
+    "(SELECT id, org_id, created_at_ms + 0 AS sort_ms, region || '' AS map_name, {} AS status"
+    f" FROM servers WHERE {_IS_OPEN}) AS listed"
+)
+"""The same of open servers, which are few: no other index may tempt SQLite to read the others."""
 
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
@@ -88,7 +91,7 @@ async def list_matches(
         return await _list_by_external_id(db, org_id, query)
     selection = _selection(org_id, query)
     is_counted = selection.key.status in _COUNTED
-    total = await total_of(db, selection) if is_counted else await _count(db, org_id, query)
+    total = await total_of(db, selection) if is_counted else await _count_open(db, org_id, query)
     if (query.page - 1) * query.page_size >= total:
         return total, []
     page = PageRange.of(query.page, query.page_size, total)
@@ -125,10 +128,10 @@ async def summaries_of(db: Database, server_ids: Sequence[str]) -> list[ServerSu
 
 
 def _selection(org_id: str, query: MatchListQuery) -> Selection:
-    status = query.phase if query.needs_phase else query.status
+    status, column = (query.phase, "match_phase") if query.needs_phase else (query.status, "status")
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
-        table=_BY_PHASE if query.needs_phase else _BY_STATUS,
+        table=(_COLUMNS if status in _COUNTED else _OPEN_COLUMNS).format(column),
         from_ms=max(query.from_ms or 0, 0),  # a day below 0 is the count of all days
         before_ms=query.before_ms,
     )
@@ -144,9 +147,9 @@ async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery)
     return total, await read_all(db, ServerSummary, rest, params)
 
 
-async def _count(db: Database, org_id: str, query: MatchListQuery) -> int:
+async def _count_open(db: Database, org_id: str, query: MatchListQuery) -> int:
     conditions, params = _conditions(org_id, query)
-    return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions}", params)
+    return await read_number(db, f"SELECT COUNT(*) FROM servers WHERE {conditions} AND {_IS_OPEN}", params)
 
 
 def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Value]]:
@@ -158,14 +161,12 @@ def _conditions(org_id: str, query: MatchListQuery) -> tuple[str, dict[str, Valu
         "status": None if query.needs_phase else query.status,
     }
     params = plain({name: value for name, value in given.items() if value is not None})
-    # An external id has few servers. The other columns must not tempt SQLite to use an index that begins with them.
-    is_narrow = query.external_match_id is not None
-    others = ("region", "match_phase", "status")
-    conditions = [f"{name} || '' = :{name}" if is_narrow and name in others else f"{name} = :{name}" for name in params]
+    # Few servers have one external id or are open: other conditions must not tempt SQLite to use another index.
+    conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
     if query.from_ms is not None:
-        conditions.append("created_at_ms >= :from_ms")
+        conditions.append("created_at_ms + 0 >= :from_ms")
         params["from_ms"] = query.from_ms
     if query.before_ms is not None:
-        conditions.append("created_at_ms < :before_ms")
+        conditions.append("created_at_ms + 0 < :before_ms")
         params["before_ms"] = query.before_ms
     return " AND ".join(conditions), params

@@ -204,16 +204,16 @@ def _merge(server_id: str, rows: Sequence[Row]) -> tuple[list[Statement], int]:
     of_block: dict[str, Value] = {
         "server_id": server_id,
         "seq": merged[-1].seq,
-        "received_ms": max(one.received_ms for one in merged),
+        "received_ms": max(entry.received_ms for entry in merged),
         "headers": b"{}",
         "body": log_blocks.pack(
             LogColumns(
                 first_seq=merged[0].seq,
-                kinds=[one.kind for one in merged],
-                received_ms=[one.received_ms for one in merged],
-                headers=[one.headers for one in merged],
-                bodies=[one.body for one in merged],
-                attempts=[one.attempt for one in merged],
+                kinds=[entry.kind for entry in merged],
+                received_ms=[entry.received_ms for entry in merged],
+                headers=[entry.headers for entry in merged],
+                bodies=[entry.body for entry in merged],
+                attempts=[entry.attempt for entry in merged],
             )
         ),
         "stored": -len(merged),

@@ -49,9 +49,9 @@ async def resting(db: Database) -> dict[str, list[RestingSlot]]:
 
 async def end_rests(db: Database, now_ms: int) -> None:
     """End the rests that are over."""
-    over = [(region, one) for region, found in (await resting(db)).items() for one in found if one.is_over(now_ms)]
+    over = [(region, slot) for region, found in (await resting(db)).items() for slot in found if slot.is_over(now_ms)]
     if over:
-        await db.write([_end(region, one) for region, one in over])
+        await db.write([_end(region, slot) for region, slot in over])
 
 
 def _end(region: str, resting: RestingSlot) -> Statement:

@@ -390,6 +390,18 @@ _CREATION = (
 # The bytes in a match's log up to `log_from_seq`: those of earlier servers do not count for its quota.
 _OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
 
+# Lists of ended servers by status are read from the index of all, since most have the same; open ones from theirs.
+_FEWER_SERVER_INDEXES = (
+    "CREATE INDEX servers_listed ON servers (org_id, created_at_ms DESC, id, status, match_phase)",
+    "CREATE INDEX servers_of_region ON servers (org_id, region, created_at_ms DESC, id, status, match_phase)",
+    "DROP INDEX servers_newest",
+    "DROP INDEX servers_by_status",
+    "DROP INDEX servers_by_phase",
+    "DROP INDEX servers_by_region",
+    "DROP INDEX servers_by_region_and_status",
+    "DROP INDEX servers_by_region_and_phase",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -417,6 +429,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _SERVER_TURNS,
     _CREATION,
     _OWN_BYTES,
+    history_schema.FEWER_MAP_INDEXES,
+    _FEWER_SERVER_INDEXES,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -124,7 +124,7 @@ class Application:
         _preset(metrics, endpoints)
         self._stream_pace = stream_pace
         self._stream_access = StreamAccess(stream_pace.check_s)
-        self._get_server = next((one for one in endpoints if one.handler is get_server), None)
+        self._get_server = next((endpoint for endpoint in endpoints if endpoint.handler is get_server), None)
 
     @property
     def log_posts(self) -> DirectRoute:
@@ -305,14 +305,14 @@ def _labels(call: Call) -> tuple[str, str]:
 
 def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
     """Create the series of the usual answers and of our errors. Durations, which take many lines, for programs only."""
-    for one in endpoints:
-        is_for_programs = one.tag in (Tag.API, Tag.INGEST)
+    for endpoint in endpoints:
+        is_for_programs = endpoint.tag in (Tag.API, Tag.INGEST)
         errors = ("500", "503") if is_for_programs else ("500",)
-        metrics.requests.preset((one.path,), (one.method,), (str(one.status), *errors))
+        metrics.requests.preset((endpoint.path,), (endpoint.method,), (str(endpoint.status), *errors))
         if is_for_programs:
-            metrics.seconds.preset((one.path,), (f"{one.status // 100}xx",))
-        if one.content_type == EVENT_STREAM:
-            metrics.streams_ended.preset((one.path,), StreamEnd)
+            metrics.seconds.preset((endpoint.path,), (f"{endpoint.status // 100}xx",))
+        if endpoint.content_type == EVENT_STREAM:
+            metrics.streams_ended.preset((endpoint.path,), StreamEnd)
 
 
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:

@@ -39,7 +39,7 @@ def _sign(header: Header) -> str | None:
 
 def _hosts(name: bytes, text: str) -> Sequence[str]:
     if name == b"forwarded":
-        return [one.strip('"') for one in _FORWARDED.findall(text)]
+        return [part.strip('"') for part in _FORWARDED.findall(text)]
     return text.split(",")
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from matchpod_gameserver.rcon import ask
 from tests.e2e.service.callback_receiver import CallbackReceiver
-
-_PLAYER = re.compile(rb'"[^"\n]*<[0-9]+><\[U:1:([0-9]+)\]><[^>\n]*>" ([^\n]*)')
-_FIRST_ID64 = 76561197960265728
 
 TIMEOUT_S = 120.0
 """Time for one command, far more than any takes on a slow machine."""
@@ -38,8 +34,3 @@ class CapturedLog:
     def text(self) -> bytes:
         """Return everything received so far."""
         return b"".join(post.body for post in self._receiver.at(self._path))
-
-    def players_with(self, text: bytes) -> list[str]:
-        """Return the player ids of all lines that contain `text` after the player, in order, with duplicates."""
-        found = _PLAYER.findall(self.text)
-        return [str(_FIRST_ID64 + int(account)) for account, action in found if text in action]

@@ -161,19 +161,6 @@ def test_result_of_each_team_contains_exactly_its_roster(played: PlayedMatches, 
     assert len(result["overall"]) == len(roster["team1"]["players"]) + len(roster["team2"]["players"])
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in ("deathmatch-ffa", "deathmatch-team", "deathmatch-stranger") if name in MATCHES]
-)
-def test_deathmatch_has_the_requested_duration(played: PlayedMatches, name: str) -> None:
-    result = played.result(name)
-    assert (result["gameMode"], result["map"], result["antiCheat"]) == ("deathmatch", "de_dust2", [])
-    assert abs(result["duration"] - 120) <= 2
-    assert {player["steamId"] for player in result["players"]} == set(players(4))
-    max_kills = max(player["kills"] for player in result["players"])
-    winner = next(player for player in result["players"] if player["steamId"] == result["winnerSteamId"])
-    assert winner["kills"] == max_kills > 0
-
-
 def test_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     result = played.result("bo3")
     assert [entry["mapName"] for entry in result["maps"]] == MAPS
@@ -183,25 +170,6 @@ def test_series_is_played_until_it_is_decided(played: PlayedMatches) -> None:
     assert all(len(entry["players"]) == 4 for entry in result["maps"])
     assert [entry["sidesBy"] for entry in result["maps"]] == ["given", "given", "knife"]
     assert [entry["team1StartSide"] for entry in result["maps"][:2]] == ["CT", "TERRORIST"]
-
-
-@pytest.mark.soak  # `make test` tries it without a service: tests/unit/core
-def test_map_with_equal_scores_is_a_tie(played: PlayedMatches) -> None:
-    result = played.result("tie")
-    assert (result["winner"], result["maps"][0]["winner"]) == ("tie", "tie")
-    assert result["team1"]["totalRounds"] == result["team2"]["totalRounds"] == 2
-
-
-@pytest.mark.parametrize("name", MATCHES)
-def test_maps_are_listed_as_soon_as_their_match_is_created(played: PlayedMatches, name: str) -> None:
-    maps = played.initial_maps[name]
-    assert len(maps) == (3 if "seriesFormat" in MATCHES[name] else 1)
-    for item in maps:
-        assert (item["status"], item["startedAt"], item["playerCount"]) == ("upcoming", None, 0)
-        assert item["gameMode"] == MATCHES[name]["matchType"]
-    assert {item["map"] for item in maps} == {MATCHES[name]["map"], *MATCHES[name].get("maps", [])}
-    later = read_page(played.service, f"/api/v1/cs2/matches?serverId={played.created[name]['serverId']}")
-    assert {item["id"] for item in later} == {item["id"] for item in maps}
 
 
 @pytest.mark.parametrize("name", MATCHES)
@@ -221,42 +189,6 @@ def test_history_of_a_match_agrees_with_its_callback(played: PlayedMatches, name
     assert (history.series is not None) == (MATCHES[name]["matchType"] in ("competitive", "wingman"))
     if history.series is not None:
         check_series_result(history.series, result)
-
-
-def test_restored_round_is_in_the_timeline_and_no_item_is_removed(played: PlayedMatches) -> None:
-    played.final_callback("round-restore")
-    (items,) = read_history(played.service, played.created["round-restore"]["serverId"]).timelines
-    indexes = [index for index, item in enumerate(items) if item["type"] == "round_restored"]
-    assert indexes
-    for index in indexes:
-        kept = items[index]["roundsKept"]
-        assert any((item["roundNumber"] or 0) > kept for item in items[:index])
-        assert next(item for item in items[index:] if item["type"] == "round_end")["roundNumber"] == kept + 1
-
-
-@pytest.mark.parametrize("match_type", ["competitive", pytest.param("deathmatch", marks=pytest.mark.soak)])
-def test_player_not_on_the_roster_is_kicked_before_entering(played: PlayedMatches, match_type: str) -> None:
-    service = played.service
-    # Slow enough that little game time passes before the kick, even on a slow machine.
-    settings = short_match(customCvars=cvars(4, "stranger", sim_roster_delay=1))
-    if match_type == "deathmatch":
-        settings = {**DEATHMATCH, "customCvars": settings["customCvars"]}
-    created = service.create(settings)
-    log = CapturedLog(service.wait_for_status(created["serverId"], "running"), played.receiver)
-    wait_until(lambda: log.players_with(b"NETWORK_DISCONNECT_KICKED"), "a player is kicked")
-    (stranger,) = set(log.players_with(b"NETWORK_DISCONNECT_KICKED"))
-    assert stranger not in players(4)
-
-    def is_kicked_before_entering() -> bool:
-        """On an overloaded machine the stranger may enter before the kick arrives, but not at each visit."""
-        entries = log.players_with(b"entered the game").count(stranger)
-        return log.players_with(b"NETWORK_DISCONNECT_KICKED").count(stranger) > entries
-
-    wait_until(is_kicked_before_entering, "the stranger is kicked before entering")
-    assert stranger in log.players_with(b"connected, address")
-    shown = service.get(created["serverId"])["match"]["players"]
-    assert {player["steamId"] for player in shown} <= set(players(4))
-    assert service.cancel(created["serverId"]).status == 200
 
 
 def test_password_and_cvars_of_a_match_are_set(played: PlayedMatches) -> None:

@@ -80,41 +80,6 @@ def test_each_server_is_used_by_two_matches_in_turn_and_is_clean_after_each(flee
     assert [len(fleet.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
 
 
-@pytest.mark.soak  # `make test` tries it with a full region of processes: test_cancellations.py
-def test_third_match_waits_for_the_first_free_server(fleet: StaticFleet) -> None:
-    long = {"maxRounds": 30, "customCvars": cvars(30)}
-    first_two = [fleet.create(f"long-{number}", **long) for number in range(2)]
-    running = [fleet.service.wait_for_status(one["serverId"], "running") for one in first_two]
-    third = fleet.create("waiting")
-    fleet.service.wait_for_status(third["serverId"], "pending")
-    assert fleet.service.cancel(first_two[0]["serverId"]).status == 200
-    started = fleet.service.wait_for(third["serverId"], lambda server: server["port"] is not None)
-    assert started["port"] == running[0]["port"]
-    assert fleet.receiver.wait_for("/waiting")[0].json["eventType"] == "match_over"
-    assert fleet.service.cancel(first_two[1]["serverId"]).status == 200
-    fleet.service.wait_until_released(*(one["serverId"] for one in (*first_two, third)))
-    for server in fleet.servers:
-        fleet.assert_clean(server.port)
-
-
-@pytest.mark.soak  # `make test` tries it without a service: tests/contract/test_runner.py
-def test_cvars_of_a_match_do_not_affect_the_next_match(fleet: StaticFleet) -> None:
-    def friendly_fire_and_buy_time() -> list[list[str]]:
-        return [execute_at(server.port, PASSWORD, "mp_friendlyfire", "mp_buytime") for server in fleet.servers]
-
-    custom = {"customCvars": cvars(mp_friendlyfire=0, mp_buytime=77)}
-    fleet.play("custom-1", "custom-2", **custom)
-    created = [fleet.create(f"plain-{number}", customCvars=cvars(30, "no_show")) for number in range(2)]
-    for one in created:
-        fleet.service.wait_for_status(one["serverId"], "running")
-    for friendly_fire, buy_time in friendly_fire_and_buy_time():
-        assert "77" not in buy_time
-        assert "true" in friendly_fire
-    for one in created:
-        assert fleet.service.cancel(one["serverId"]).status == 200
-    fleet.service.wait_until_released(*(one["serverId"] for one in created))
-
-
 def test_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
     created = fleet.create("dies", maxRounds=30, customCvars=cvars(30))
     running = fleet.service.wait_for(created["serverId"], lambda server: server["phase"] == "live")

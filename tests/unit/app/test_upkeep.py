@@ -42,6 +42,7 @@ from matchpod.storage import map_events, raw_log, rows, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
+from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
 from tests.contract.test_storage_servers import take_slot
 from tests.operations import new_readiness
@@ -49,16 +50,6 @@ from tests.unit.cli.test_matches import server
 from tests.vaults import VAULT
 
 DAY_MS = 24 * 60 * 60 * 1000
-
-
-class ManualClock:
-    """A clock that changes only when it is set."""
-
-    def __init__(self) -> None:
-        self.at_ms = 100 * DAY_MS
-
-    def now_ms(self) -> int:
-        return self.at_ms
 
 
 @pytest.fixture
@@ -69,7 +60,7 @@ async def deps(tmp_path: Path) -> AsyncIterator[Deps]:
     await migrate(db, VAULT.seal)
     yield Deps(
         db=db,
-        clock=ManualClock(),
+        clock=ManualClock(100 * DAY_MS),
         vault=KeyFileVault(bytes(KEY_BYTES)),
         regions=Regions(compose_regions(settings, RconConsoles(), installation="mp-1"), db),
         live=live,

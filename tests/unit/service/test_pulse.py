@@ -7,35 +7,29 @@ import time
 import pytest
 
 from matchpod.service.runner.pulse import BEAT_S, LATE_S, SETTLE_S, Pulse
-
-
-class Monotonic:
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from tests.clocks import ManualClock
 
 
 def test_process_that_runs_is_not_late() -> None:
-    clock = Monotonic()
+    clock = ManualClock()
     pulse = Pulse(clock)
     assert not pulse.was_late(), "it has just begun"
     for _ in range(10):
         pulse.beat()
-        clock.now_s += BEAT_S + LATE_S
+        clock.at_ms += round(1000 * (BEAT_S + LATE_S))
         assert not pulse.was_late()
 
 
 def test_process_that_stood_still_is_late_before_and_after_it_notes_that() -> None:
-    clock = Monotonic()
+    clock = ManualClock()
     pulse = Pulse(clock)
     pulse.beat()
-    clock.now_s += BEAT_S + LATE_S + 0.1
+    clock.at_ms += round(1000 * (BEAT_S + LATE_S + 0.1))
     assert pulse.was_late(), "another timer came first"
     pulse.beat()
     assert pulse.was_late()
     for _ in range(4):
-        clock.now_s += SETTLE_S / 4
+        clock.at_ms += round(1000 * (SETTLE_S / 4))
         pulse.beat()
     assert not pulse.was_late()
 

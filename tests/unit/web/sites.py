@@ -63,6 +63,7 @@ from matchpod.web import Limits, Services, create_web
 from matchpod.web.application import Application
 from matchpod.web.event_streams import DEFAULT_PACE as DEFAULT_STREAM_PACE
 from matchpod.web.event_streams import StreamPace
+from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
 from tests.migrated import create_migrated
 
@@ -77,19 +78,6 @@ BODY: Mapping[str, object] = {
 BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 
 T = TypeVar("T")
-
-
-class ManualClock:
-    """A clock that changes only when it is set."""
-
-    def __init__(self, now_ms: int = NOW_MS) -> None:
-        self.at_ms = now_ms
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    def monotonic(self) -> float:
-        return self.at_ms / 1000
 
 
 class NoFleet(FixedSlots):
@@ -168,7 +156,7 @@ class Site:
         self.max_streams = max_streams
         self.poll_pace = poll_pace
         self.runner = asyncio.Runner(loop_factory=loop_factory)
-        self.clock = ManualClock()
+        self.clock = ManualClock(NOW_MS)
         create_migrated(path)
         self.sqlite = self.run(SqliteDatabase.open(path))
         self.db = FailingDatabase(self.sqlite)

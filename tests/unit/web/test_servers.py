@@ -10,7 +10,6 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure, sentence
 from matchpod.core.outcome import Outcome
-from matchpod.core.requests.callback_query import CallbackState
 from matchpod.ports import Statement
 from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox, servers
@@ -41,42 +40,6 @@ def by_external_id(external_id: str) -> str:
 
 
 # --- get ----------------------------------------------------------------------------------------------------------
-
-
-def test_allocating_server_has_no_match_and_no_address(site: Site) -> None:
-    server = site.get(path(site.new_server())).json()
-    assert (server["status"], server["ip"], server["port"], server["match"]) == ("allocating", None, None, None)
-
-
-def test_running_server_has_address_and_live_match(site: Site) -> None:
-    server_id = site.new_server()
-    site.start(server_id)
-    server = site.get(path(server_id)).json()
-    assert (server["status"], server["ip"], server["port"]) == ("running", "203.0.113.7", 27015)
-    assert server["match"] == {
-        "game": "cs2",
-        "matchType": "competitive",
-        "map": "de_dust2",
-        "mapNumber": 1,
-        "score": {"team1": 0, "team2": 0},
-        "seriesScore": {"team1": 0, "team2": 0},
-        "maps": [
-            {
-                "name": "de_dust2",
-                "number": 1,
-                "status": "upcoming",
-                "score": {"team1": 0, "team2": 0},
-                "winner": None,
-            }
-        ],
-        "players": [],
-    }
-
-
-def test_live_deathmatch_has_no_score(site: Site) -> None:
-    server_id = site.new_server(gameSettings={"matchType": "deathmatch", "map": "de_dust2", "players": [PLAYER]})
-    site.start(server_id)
-    assert "score" not in site.get(path(server_id)).json()["match"]
 
 
 def test_ended_server_shows_neither_match_nor_password(site: Site) -> None:
@@ -182,15 +145,6 @@ def test_canceled_match_has_the_status_stopped(site: Site, is_running: bool) -> 
     assert site.get(path(server_id)).json()["status"] == "stopped"
 
 
-def test_canceling_again_returns_the_same_and_sends_no_second_callback(site: Site) -> None:
-    server_id = site.new_server(callbackUrl="https://caller.example/done")
-    first, second = site.cancel(server_id), site.cancel(server_id)
-    assert (first.status_code, second.status_code) == (200, 200)
-    assert first.content == second.content
-    due = site.run(outbox.list_callbacks(site.db, org_id=None, state=CallbackState.WAITING, limit=10))
-    assert len(due) == 1
-
-
 @pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_FAILED])
 def test_match_that_ended_another_way_cannot_be_canceled(site: Site, reason: CancelReason | None) -> None:
     server_id = site.new_server()
@@ -233,15 +187,6 @@ def roster(server: dict[str, object]) -> list[tuple[object, ...]]:
     return [tuple(one[name] for name in ("steamId", "team", "name", "state", "since")) for one in found]
 
 
-def test_allocating_server_lists_its_players(site: Site) -> None:
-    server = site.get(path(site.new_server(gameSettings=GAME))).json()
-    assert (server["phase"], server["deadline"], server["lastHeardAt"]) == ("allocating", None, None)
-    assert roster(server) == [
-        (PLAYER, "team1", None, "never_joined", None),
-        (OTHER_PLAYER, "team2", None, "never_joined", None),
-    ]
-
-
 def test_running_server_says_who_is_there_and_who_is_missing_until_when(site: Site) -> None:
     server_id = site.new_server(gameSettings=GAME)
     site.start(server_id)
@@ -261,24 +206,6 @@ def test_running_server_says_who_is_there_and_who_is_missing_until_when(site: Si
     assert roster(site.get(path(server_id)).json())[0] == (
         PLAYER, "team1", "Ann", "left", "2026-09-21T14:13:22.123Z",
     )  # fmt: skip
-
-
-def test_ended_server_keeps_the_roster_that_its_outcome_has(site: Site) -> None:
-    server_id = site.new_server(gameSettings=GAME)
-    site.start(server_id)
-    site.end(server_id, INCOMPLETE)
-    server = site.get(path(server_id)).json()
-    assert (server["phase"], server["deadline"], server["connect"]) == ("ended", None, None)
-    assert [(player, state) for player, _, _, state, _ in roster(server)] == [
-        (PLAYER, "left"),
-        (OTHER_PLAYER, "never_joined"),
-    ]
-
-
-def test_roster_of_a_canceled_match_is_unknown(site: Site) -> None:
-    server_id = site.new_server(gameSettings=GAME)
-    site.cancel(server_id)
-    assert site.get(path(server_id)).json()["roster"] is None
 
 
 @READERS
@@ -406,15 +333,6 @@ def test_match_is_found_by_any_external_id(site: Site, external_id: str) -> None
     server_id = site.new_server(externalMatchId=external_id)
     found = site.get(by_external_id(external_id)).json()
     assert (found["externalMatchId"], found["serverId"]) == (external_id, server_id)
-
-
-def test_finished_match_has_the_stored_result_unchanged(site: Site) -> None:
-    server_id = site.new_server(externalMatchId="m")
-    site.start(server_id)
-    site.end(server_id, result=RESULT)
-    response = site.get(by_external_id("m"))
-    assert response.json()["status"] == "stopped"
-    assert b'"result":' + RESULT in response.content
 
 
 def test_match_that_was_not_finished_has_its_status_and_no_result(site: Site) -> None:

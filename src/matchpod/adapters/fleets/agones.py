@@ -264,7 +264,7 @@ class AgonesFleet:
                 if not left:
                     self._allocations.forget(server_id)
                     return
-                if ref is not None and any(ref.is_same(one) and server_id_of(one) == server_id for one in deleted):
+                if ref is not None and any(ref.is_same(gone) and server_id_of(gone) == server_id for gone in deleted):
                     ref = None  # its label will show that it is gone
             except (RejectedError, ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
@@ -288,10 +288,10 @@ class AgonesFleet:
             ]
         except KubernetesError as exc:
             raise unavailable(exc, LIST_SERVERS) from exc
-        found = {server.metadata.name: server for one in lists for server in one.items or ()}
+        found = {server.metadata.name: server for page in lists for server in page.items or ()}
         now_s = time.time()
         listed = [listed_server(found[name], self._options, now_s) for name in sorted(found)]
-        return [one for one in listed if one is not None]
+        return [server for server in listed if server is not None]
 
     async def close(self) -> None:
         """Close the connections to the cluster; the game servers stay."""
@@ -338,7 +338,7 @@ class AgonesFleet:
         if not is_label_value(server_id) or (ref.name and not is_object_name(ref.name)):
             return "there is no such GameServer"
         if not ref.name:
-            reasons = [gone_reason(one) for one in await self._allocations.servers_of(server_id)]
+            reasons = [gone_reason(found) for found in await self._allocations.servers_of(server_id)]
             return None if None in reasons else next(iter(reasons), DELETED)
         server = await self._read_server(ref)
         if server is None:
@@ -374,7 +374,7 @@ class AgonesFleet:
                 now = {"owner": owner_of(server), "allocated_to": server_id_of(server)}
                 about = {"server_id": server_id, "slot": str(ref), **now}
                 _log.warning("server was allocated again and is left alone", extra=about)
-        left = [one for one in found if one.metadata.deletion_timestamp is None]
+        left = [server for server in found if server.metadata.deletion_timestamp is None]
         deleted: list[AgonesServer] = []
         for server in left:
             meta = server.metadata

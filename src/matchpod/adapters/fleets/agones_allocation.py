@@ -113,7 +113,7 @@ class Allocations:
         if kept is None or kept == server.metadata.name or not is_allocated(server):
             return
         known = self.cache.of_match(server_id) if self.cache is not None else ()
-        if not any(one.metadata.name == kept and is_allocated(one) for one in known):
+        if not any(server.metadata.name == kept and is_allocated(server) for server in known):
             self._kept.pop(server_id)  # it is gone, and another process has replaced it
         else:
             task = asyncio.create_task(self._delete(server))

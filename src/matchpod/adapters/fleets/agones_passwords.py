@@ -155,7 +155,7 @@ class Passwords:
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
         """Try the newest waiting server that was not tried yet; None if there is none, or no valid answer."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
-        server = max(untried, key=lambda one: one.metadata.creation_timestamp or "", default=None)
+        server = max(untried, key=lambda candidate: candidate.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None
         if server is None or console is None:
             return None

@@ -141,7 +141,9 @@ def kept_server(servers: Sequence[AgonesServer], preferred: str) -> AgonesServer
 
     Every process chooses the same one.
     """
-    return min(servers, key=lambda one: (one.metadata.name != preferred, _allocated_at(one), one.metadata.name))
+    return min(
+        servers, key=lambda server: (server.metadata.name != preferred, _allocated_at(server), server.metadata.name)
+    )
 
 
 def place_of_server(server: AgonesServer) -> Place:
@@ -159,18 +161,18 @@ def place_of_allocation(status: AllocationStatus, uid: str) -> Place:
 def choose_address(place: Place, types: Sequence[str]) -> str | None:
     """Return the address of the first type that a server has; else the one that Agones chose, if any."""
     for wanted in types:
-        for one in place.addresses:
-            if one.type == wanted and one.address:
-                return one.address
+        for address in place.addresses:
+            if address.type == wanted and address.address:
+                return address.address
     return place.address or None
 
 
 def choose_port(place: Place, name: str, protocol: str) -> int | None:
     """Return the port of this name: `NAME-PROTOCOL` (half of a TCPUDP port), then `NAME`, then the first of all."""
     for wanted in (f"{name}-{protocol}", name):
-        for one in place.ports:
-            if one.name == wanted:
-                return one.port
+        for port in place.ports:
+            if port.name == wanted:
+                return port.port
     return place.ports[0].port if place.ports else None
 
 

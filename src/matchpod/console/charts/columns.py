@@ -29,10 +29,10 @@ def place(rounds: Sequence[StoredRound]) -> tuple[Columns, int, list[Mark]]:
     for name, inside in split_rounds(rounds[-MAX_ROUNDS:]):
         if name:
             names.append(label("tick", (left, 12), name))
-        for one in inside:
+        for record in inside:
             middle = left + WIDTH / 2
-            columns.append((one, middle))
-            numbers.append(label("tick middle", (middle, 28), str(one.number)))
+            columns.append((record, middle))
+            numbers.append(label("tick middle", (middle, 28), str(record.number)))
             left += WIDTH
         left += _GAP
     return columns, max(320, round(left)), names + numbers

@@ -37,7 +37,7 @@ _LEGEND: Final = (*_BUYS.values(), ("✓", "won the round"), (MISSING, "unknown"
 
 def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw a bar per team and round: up for the first team, down for the second one. Unknown values have a dash."""
-    values = [team.equipment_value for one in rounds for team in (one.team1, one.team2)]
+    values = [team.equipment_value for record in rounds for team in (record.team1, record.team2)]
     known = [value for value in values if value is not None]
     if not known:
         return render_empty("economy", "The log has no equipment values.")
@@ -46,10 +46,10 @@ def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> 
     unit = _REACH / max(_LEAST_SCALE, *known)
     marks += [*_grid(width, unit, max(known)), line("axis", (0, _AXIS), (width, _AXIS))]
     table: list[list[Cell]] = [["Round", (names[Team.TEAM1], ""), "Buy", (names[Team.TEAM2], ""), "Buy"]]
-    for one, x in columns:
-        marks += [mark for team in Team for mark in _marks(one, team, (x, unit), names)]
-        teams = (one.team1, one.team2)
-        table.append([one.number, *(cell for own in teams for cell in (number(own.equipment_value), _buy(own)[1]))])
+    for record, x in columns:
+        marks += [mark for team in Team for mark in _marks(record, team, (x, unit), names)]
+        teams = (record.team1, record.team2)
+        table.append([record.number, *(cell for own in teams for cell in (number(own.equipment_value), _buy(own)[1]))])
     return render_drawing(
         "economy",
         f"Equipment value of {names[Team.TEAM1]} and {names[Team.TEAM2]} in each round",
@@ -71,21 +71,21 @@ def _grid(width: int, unit: float, most: int) -> list[Mark]:
     return marks
 
 
-def _marks(one: StoredRound, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> list[Mark]:
+def _marks(record: StoredRound, team: Team, spot: tuple[float, float], names: Mapping[Team | None, str]) -> list[Mark]:
     x, unit = spot
-    own, is_up = (one.team1, True) if team is Team.TEAM1 else (one.team2, False)
+    own, is_up = (record.team1, True) if team is Team.TEAM1 else (record.team2, False)
     value, (letter, words) = own.equipment_value, _buy(own)
     carried = "equipment value unknown" if value is None else f"equipment ${number(value)}"
-    title = f"Round {one.number}, {names[team]} ({side_letter(own.side)}): {carried}"
+    title = f"Round {record.number}, {names[team]} ({side_letter(own.side)}): {carried}"
     title += "" if own.buy_type is None else f", {words}"
-    title += ". Won the round" if one.winner is team else ""
+    title += ". Won the round" if record.winner is team else ""
     marks = [label("value middle", (x, _AXIS - 4 if is_up else _AXIS + 13), letter, title)]
     length = 0.0
     if value is not None:
         length = max(1.0, value * unit)
         top = _AXIS - _INSET - length if is_up else _AXIS + _INSET
         marks.append(bar(f"bar {team.value}", (x - WIDTH / 2 + 4, top), (WIDTH - 8, length), title))
-    if one.winner is team:
+    if record.winner is team:
         end = _INSET + length
         marks.append(label("value middle", (x, _AXIS - end - 3 if is_up else _AXIS + end + 12), "✓", title))
     return marks

@@ -21,19 +21,19 @@ def split_rounds(rounds: Sequence[StoredRound]) -> list[tuple[str, list[StoredRo
     swaps = _swaps(rounds)
     names = _part_names(rounds, swaps)
     starts = sorted({*swaps, *names})
-    parts = [list(part) for _, part in itertools.groupby(rounds, lambda one: bisect_right(starts, one.number))]
+    parts = [list(part) for _, part in itertools.groupby(rounds, lambda record: bisect_right(starts, record.number))]
     return [(names.get(part[0].number, ""), part) for part in parts]
 
 
 def _swaps(rounds: Sequence[StoredRound]) -> list[int]:
     """Return the first round after each change of sides."""
-    known = [one for one in rounds if one.team1.side is not None]
-    return [one.number for before, one in itertools.pairwise(known) if before.team1.side != one.team1.side]
+    known = [record for record in rounds if record.team1.side is not None]
+    return [record.number for before, record in itertools.pairwise(known) if before.team1.side != record.team1.side]
 
 
 def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, str]:
     """Return the names of the parts whose meaning is certain, by their first round."""
-    by_number = {one.number: one for one in rounds}
+    by_number = {record.number: record for record in rounds}
     if not swaps or not {1, swaps[0] - 1} <= by_number.keys():  # the first change of sides may be in a missing round
         return {}
     half = swaps[0] - 1
@@ -52,5 +52,5 @@ def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, st
     return names
 
 
-def _is_tied(one: StoredRound | None) -> bool:
-    return one is not None and one.score is not None and one.score.team1 == one.score.team2
+def _is_tied(record: StoredRound | None) -> bool:
+    return record is not None and record.score is not None and record.score.team1 == record.score.team2

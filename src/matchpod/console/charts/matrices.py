@@ -33,12 +33,12 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
     team_kills: Counter[Pair] = Counter()
     fights: Counter[str] = Counter()
     kills: Counter[str] = Counter()
-    for one in counted_kills(items):
-        killer, victim = subject_of(one.killer), subject_of(one.victim)
+    for kill in counted_kills(items):
+        killer, victim = subject_of(kill.killer), subject_of(kill.victim)
         subjects |= {killer.key: killer, victim.key: victim}
         fights.update({killer.key: 1, victim.key: 1})
-        (team_kills if one.team_kill else values)[killer.key, victim.key] += 1
-        kills[killer.key] += not one.team_kill
+        (team_kills if kill.team_kill else values)[killer.key, victim.key] += 1
+        kills[killer.key] += not kill.team_kill
     if not subjects:
         return render_empty("kill-matrix", "No kills yet.")
     shown = [subjects[key] for key, _ in fights.most_common(MAX_PLAYERS)]
@@ -48,8 +48,8 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
     ]
     return _render(
         "kill-matrix",
-        rows=sorted(shown, key=lambda one: -kills[one.key]),
-        columns=sorted(shown, key=lambda one: (one.name, one.key)),
+        rows=sorted(shown, key=lambda subject: -kills[subject.key]),
+        columns=sorted(shown, key=lambda subject: (subject.name, subject.key)),
         values=values,
         notes={pair: f"{count} TK" for pair, count in team_kills.items()},
         names=team_names(team1_name, team2_name),
@@ -67,7 +67,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
     values: Counter[Pair] = Counter()
     known = players_of(rounds)
     dealt: Counter[str] = Counter(dict.fromkeys(known, 0))
-    for pair in (pair for one in rounds for pair in one.damage_pairs):
+    for pair in (pair for record in rounds for pair in record.damage_pairs):
         attacker, victim = pair.attacker_steam_id, pair.victim_steam_id or _OTHERS.key
         values[attacker, victim] += pair.damage
         dealt[attacker] += pair.damage
@@ -76,7 +76,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
         return render_empty("damage-pairs", "No damage yet.")
     dealt.pop(_OTHERS.key, None)
     rows = [known.get(key) or player_subject(key, None, None) for key, _ in dealt.most_common(MAX_PLAYERS)]
-    columns = sorted(rows, key=lambda one: (one.name, one.key))
+    columns = sorted(rows, key=lambda subject: (subject.name, subject.key))
     involved = {key for pair in values for key in pair}
     if _OTHERS.key in involved:
         columns.append(_OTHERS)
@@ -91,7 +91,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
         corner="Attacker",
         row_total="Dealt",
         column_total="Taken",
-        remark=_hidden(len(involved - {one.key for one in [*rows, _OTHERS]}), "less damage"),
+        remark=_hidden(len(involved - {subject.key for subject in [*rows, _OTHERS]}), "less damage"),
     )
 
 
@@ -104,7 +104,7 @@ def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
         elif isinstance(item, MapLiveItem):
             kills.clear()
         elif isinstance(item, RoundRestoredItem):
-            kills = [one for one in kills if (one.round_number or 0) <= item.rounds_kept]
+            kills = [kill for kill in kills if (kill.round_number or 0) <= item.rounds_kept]
     return kills
 
 
@@ -129,19 +129,21 @@ def _render(
     The unit is what is counted, as in `Ann: 3 <unit> Ben`. Notes do not count in the totals. The words are the
     caption, the corner, the headings of both totals (`row_total`, `column_total`), and a remark that may be empty.
     """
-    actors, targets = {one.key for one in rows}, {one.key for one in columns}
+    actors, targets = {actor.key for actor in rows}, {target.key for target in columns}
     shown = {pair: value for pair, value in values.items() if pair[0] in actors and pair[1] in targets}
-    groups = by_team(columns, lambda one: one.team)
-    order = [(one, one is members[0]) for _, members in groups for one in members]
+    groups = by_team(columns, lambda subject: subject.team)
+    order = [(member, member is members[0]) for _, members in groups for member in members]
     cell = partial(_cell, values=shown, notes=notes, unit=unit, most=max(shown.values(), default=0))
     acted, suffered = _totals(shown, 0), _totals(shown, 1)
-    lines = [(row, [(*cell(row, one), is_first) for one, is_first in order], number(acted[row.key])) for row in rows]
+    lines = [
+        (row, [(*cell(row, column), is_first) for column, is_first in order], number(acted[row.key])) for row in rows
+    ]
     heads = [(len(members), team_class(team), names[team] if team else MISSING) for team, members in groups]
     return render(
         "matrix",
         kind,
         groups=[] if groups[0][0] is None else heads,  # without teams all are in one group
-        columns=[(one.name, is_first, number(suffered[one.key])) for one, is_first in order],
+        columns=[(subject.name, is_first, number(suffered[subject.key])) for subject, is_first in order],
         bodies=by_team(lines, lambda line: line[0].team),
         total=number(sum(shown.values())),
         **words,

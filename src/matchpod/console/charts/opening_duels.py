@@ -38,7 +38,7 @@ def opening_duels(rounds: Sequence[StoredRound], team1_name: str, team2_name: st
     marks, height = rows_by_team(duels, draw, names, top=_TOP, row=_ROW)
     heads = [label("tick end", (_AXIS - 6, 14), "◀ lost"), label("tick", (_AXIS + 6, 14), "won ▶")]
     table: list[list[Cell]] = [["Player", "Team", "Won", "Lost"]]
-    table += [[(one.name, ""), (names[one.team], ""), *counts] for one, counts in duels]
+    table += [[(subject.name, ""), (names[subject.team], ""), *counts] for subject, counts in duels]
     return render_drawing(
         "opening-duels",
         "First fights of the rounds, won and lost by each player",
@@ -52,10 +52,10 @@ def _count(rounds: Sequence[StoredRound]) -> list[tuple[Subject, Duels]]:
     subjects = players_of(rounds)
     won: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    for one in rounds:
-        if one.first_kill is None:
+    for record in rounds:
+        if record.first_kill is None:
             continue
-        killer, victim = subject_of(one.first_kill.killer), subject_of(one.first_kill.victim)
+        killer, victim = subject_of(record.first_kill.killer), subject_of(record.first_kill.victim)
         subjects = {killer.key: killer, victim.key: victim} | subjects
         won[killer.key] += 1
         lost[victim.key] += 1
@@ -64,11 +64,11 @@ def _count(rounds: Sequence[StoredRound]) -> list[tuple[Subject, Duels]]:
     return duels[:MAX_PLAYERS]
 
 
-def _bars(one: Subject, duels: Duels, y: float, *, unit: float) -> list[Mark]:
+def _bars(subject: Subject, duels: Duels, y: float, *, unit: float) -> list[Mark]:
     won, lost = duels
-    title = f"{one.name}: won {plural(won, 'first fight')}, lost {lost}"
+    title = f"{subject.name}: won {plural(won, 'first fight')}, lost {lost}"
     return [
-        label("name", (0, y + 16), shorten(one.name), one.name),
+        label("name", (0, y + 16), shorten(subject.name), subject.name),
         bar("bar bad", (_AXIS - lost * unit, y + 4), (lost * unit, 16), title),
         bar("bar good", (_AXIS, y + 4), (won * unit, 16), title),
         label("value end", (_AXIS - lost * unit - 5, y + 16), str(lost)),

@@ -49,8 +49,8 @@ def players_of(rounds: Iterable[StoredRound]) -> dict[str, Subject]:
     """Return all players who took part in the rounds, by their IDs."""
     return {
         player.steam_id: player_subject(player.steam_id, player.name, player.team)
-        for one in rounds
-        for player in one.players
+        for record in rounds
+        for player in record.players
     }
 
 

@@ -29,10 +29,10 @@ def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: st
     """Draw the players of a map, or of a series, which has no KAST. A player without a round has no averages."""
     shown: list[tuple[Subject, Averages]] = [
         (
-            player_subject(one.steam_id, one.name, one.team),
-            (one.adr, one.kast_percent) if one.rounds_played else (None, None),
+            player_subject(player.steam_id, player.name, player.team),
+            (player.adr, player.kast_percent) if player.rounds_played else (None, None),
         )
-        for one in players[:MAX_PLAYERS]
+        for player in players[:MAX_PLAYERS]
     ]
     if not shown:
         return render_empty("player-bars", "No players with statistics per round.")
@@ -41,7 +41,7 @@ def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: st
     best_first = sorted(shown, key=lambda entry: -1.0 if entry[1][0] is None else entry[1][0], reverse=True)
     marks, height = rows_by_team(best_first, draw, names, top=0, row=_ROW)
     table: list[list[Cell]] = [["Player", "Team", "ADR", "KAST"]]
-    table += [[(one.name, ""), (names[one.team], ""), *_texts(averages)] for one, averages in shown]
+    table += [[(subject.name, ""), (names[subject.team], ""), *_texts(averages)] for subject, averages in shown]
     return render_drawing(
         "player-bars",
         "Average damage per round (ADR) and KAST of each player",
@@ -51,12 +51,12 @@ def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: st
     )
 
 
-def _bars(one: Subject, averages: Averages, y: float, *, scale: float) -> list[Mark]:
+def _bars(subject: Subject, averages: Averages, y: float, *, scale: float) -> list[Mark]:
     (adr, kast), (adr_text, kast_text) = averages, _texts(averages)
-    title = f"{one.name}: ADR {adr_text}, KAST {kast_text}"
-    kind = team_class(one.team)
+    title = f"{subject.name}: ADR {adr_text}, KAST {kast_text}"
+    kind = team_class(subject.team)
     return [
-        label("name", (0, y + 20), shorten(one.name), one.name),
+        label("name", (0, y + 20), shorten(subject.name), subject.name),
         line("axis", (_LEFT, y), (_LEFT, y + _ROW - 4)),
         bar(f"bar {kind}", (_LEFT, y + 2), (_length(adr, scale), 13), title),
         label("value", (_LEFT + _REACH + 10, y + 13), f"ADR {adr_text}"),

@@ -50,7 +50,7 @@ def presence_lanes(
     marks: list[Mark] = []
     table: list[list[Cell]] = [["Player", "Team", "On the server (UTC)", "In total"]]
     y = _TOP
-    for team, members in by_team(lanes, lambda one: one.subject.team):
+    for team, members in by_team(lanes, lambda lane: lane.subject.team):
         if team is not None:
             marks.append(label(f"name {team.value}", (0, y + 16), shorten(names[team]), names[team]))
             y += _LANE
@@ -78,7 +78,9 @@ def _x(at: float, window: TimeRange) -> float:
 
 def _axis(window: TimeRange, height: int) -> list[Mark]:
     minutes = (window[1] - window[0]) / 60
-    step = next((one for one in _STEPS if minutes / one <= _MOST_TICKS), max(_STEPS[-1], round(minutes / _MOST_TICKS)))
+    step = next(
+        (size for size in _STEPS if minutes / size <= _MOST_TICKS), max(_STEPS[-1], round(minutes / _MOST_TICKS))
+    )
     marks: list[Mark] = []
     for minute in range(0, int(minutes) + 1, step):
         x = _x(window[0] + 60 * minute, window)

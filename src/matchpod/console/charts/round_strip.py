@@ -49,19 +49,19 @@ def round_strip(
     names = team_names(team1_name, team2_name)
     parts = split_rounds(shown)
     open_round = shown[-1].number if shown[-1].reason is None and not is_over else None
-    scores = [(one.score.team1, one.score.team2) for one in shown if one.score is not None]
+    scores = [(record.score.team1, record.score.team2) for record in shown if record.score is not None]
     heads: list[tuple[int, str, str, str]] = []
     cells: dict[Team, list[_Cell]] = {team: [] for team in Team}
     gaps = {part[0].number for _, part in parts[1:]}
-    for one in shown:
-        title = _sentence(one, names, open_round)
-        before = _classes("gap" * (one.number in gaps), "open" * (one.number == open_round))
-        after, star = ("", "") if one.complete else ("incomplete", "*")
-        heads.append((one.number, f"{one.number}{star}", _classes(before, after), title))
-        for team, own in zip(Team, (one.team1, one.team2), strict=True):
-            won = f"won {_side_class(one.winner_side)}" if one.winner is team else ""
-            result = _result(one, team, open_round)
-            cells[team].append((one.number, _classes(before, won, after), title, *result, number(own.survivors)))
+    for record in shown:
+        title = _sentence(record, names, open_round)
+        before = _classes("gap" * (record.number in gaps), "open" * (record.number == open_round))
+        after, star = ("", "") if record.complete else ("incomplete", "*")
+        heads.append((record.number, f"{record.number}{star}", _classes(before, after), title))
+        for team, own in zip(Team, (record.team1, record.team2), strict=True):
+            won = f"won {_side_class(record.winner_side)}" if record.winner is team else ""
+            result = _result(record, team, open_round)
+            cells[team].append((record.number, _classes(before, won, after), title, *result, number(own.survivors)))
     totals = zip(Team, scores[-1] if scores else (None, None), strict=True)
     return render(
         "strip",
@@ -82,53 +82,53 @@ def _side_class(side: Side | None) -> str:
     return "unknown" if side is None else side.name.lower()
 
 
-def _result(one: StoredRound, team: Team, open_round: int | None) -> tuple[str, str, str]:
+def _result(record: StoredRound, team: Team, open_round: int | None) -> tuple[str, str, str]:
     """Return the icon, the sign and the words for what a round was for a team; a sign with an icon is read aloud."""
-    if one.number == open_round:
-        return "", side_letter((one.team1 if team is Team.TEAM1 else one.team2).side), "being played"
-    if one.winner is None:
-        is_draw = one.reason is not None and one.winner_side is None
+    if record.number == open_round:
+        return "", side_letter((record.team1 if team is Team.TEAM1 else record.team2).side), "being played"
+    if record.winner is None:
+        is_draw = record.reason is not None and record.winner_side is None
         return ("", "=", "draw") if is_draw else ("", "?", "winner unknown")
-    if one.winner is not team:
+    if record.winner is not team:
         return "", "", "lost"
-    words, icon = _reason(one)
-    return icon, side_letter(one.winner_side), f"won, {words}"
+    words, icon = _reason(record)
+    return icon, side_letter(record.winner_side), f"won, {words}"
 
 
-def _reason(one: StoredRound) -> tuple[str, str]:
-    return REASONS[one.reason or RoundEndReason.UNKNOWN]
+def _reason(record: StoredRound) -> tuple[str, str]:
+    return REASONS[record.reason or RoundEndReason.UNKNOWN]
 
 
-def _sentence(one: StoredRound, names: Mapping[Team | None, str], open_round: int | None) -> str:
+def _sentence(record: StoredRound, names: Mapping[Team | None, str], open_round: int | None) -> str:
     """Return what happened in a round, for its tooltip."""
-    outcome = "being played" if one.number == open_round else _outcome(one, names)
-    parts = [f"Round {one.number}: {outcome}"]
-    if one.score is not None:
-        parts.append(f"Score {one.score.team1}:{one.score.team2}")
-    if one.team1.survivors is not None and one.team2.survivors is not None:
-        parts.append(f"Alive {one.team1.survivors} against {one.team2.survivors}")
-    if not one.complete:
+    outcome = "being played" if record.number == open_round else _outcome(record, names)
+    parts = [f"Round {record.number}: {outcome}"]
+    if record.score is not None:
+        parts.append(f"Score {record.score.team1}:{record.score.team2}")
+    if record.team1.survivors is not None and record.team2.survivors is not None:
+        parts.append(f"Alive {record.team1.survivors} against {record.team2.survivors}")
+    if not record.complete:
         parts.append("Log lines are missing, so numbers may be wrong")
     return ". ".join(parts) + "."
 
 
-def _outcome(one: StoredRound, names: Mapping[Team | None, str]) -> str:
-    if one.reason is None:
+def _outcome(record: StoredRound, names: Mapping[Team | None, str]) -> str:
+    if record.reason is None:
         return "its end is not in the log"
-    words, _ = _reason(one)
-    if one.winner is not None:
-        return f"{names[one.winner]} won as {side_letter(one.winner_side)}, {words}"
-    return words if one.winner_side is None else f"{side_letter(one.winner_side)} won, {words}, team unknown"
+    words, _ = _reason(record)
+    if record.winner is not None:
+        return f"{names[record.winner]} won as {side_letter(record.winner_side)}, {words}"
+    return words if record.winner_side is None else f"{side_letter(record.winner_side)} won, {words}, team unknown"
 
 
 def _legend(rounds: Sequence[StoredRound], open_round: int | None) -> list[tuple[str, str]]:
     """Explain the icons that occur in the strip."""
-    icons = dict(_reason(one) for one in rounds if one.reason is not None)
+    icons = dict(_reason(record) for record in rounds if record.reason is not None)
     items = [(icon, words) for words, icon in icons.items()]
-    if any(one.team1.survivors is not None for one in rounds):
+    if any(record.team1.survivors is not None for record in rounds):
         items.append(("", "small number: players alive at the end"))
     if open_round is not None:
         items.append(("●", "being played"))
-    if missing := sum(not one.complete for one in rounds):
+    if missing := sum(not record.complete for record in rounds):
         items.append(("*", f"log lines are missing in {plural(missing, 'round')}"))
     return items

@@ -25,17 +25,17 @@ _LEAST_SCALE: Final = 4
 
 def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
     """Draw the difference of the score: up for the first team, down for the second one."""
-    if not any(one.score is not None for one in rounds):
+    if not any(record.score is not None for record in rounds):
         return render_empty("score-race", "No score yet.")
     names = team_names(team1_name, team2_name)
     columns, width, marks = place(rounds)
-    leads = [abs(one.score.team1 - one.score.team2) for one, _ in columns if one.score is not None]
+    leads = [abs(record.score.team1 - record.score.team2) for record, _ in columns if record.score is not None]
     unit = _REACH / max([_LEAST_SCALE, *leads])
     marks += [*team_labels(names, _HEIGHT, " ahead"), line("axis", (0, _AXIS), (width, _AXIS))]
     table: list[list[Cell]] = [["Round", "Score", "Lead"]]
-    for one, x in columns:
-        marks += _marks(one, x, unit, names)
-        table.append(_row(one, names))
+    for record, x in columns:
+        marks += _marks(record, x, unit, names)
+        table.append(_row(record, names))
     return render_drawing(
         "score-race",
         f"Lead of {names[Team.TEAM1]} or {names[Team.TEAM2]} after each round",
@@ -47,11 +47,11 @@ def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) 
     )
 
 
-def _marks(one: StoredRound, x: float, unit: float, names: Mapping[Team | None, str]) -> list[Mark]:
-    if one.score is None:
-        return [label("value middle muted", (x, _AXIS - 4), MISSING, f"Round {one.number}: no score")]
-    team, lead = _leader(one.score)
-    title = f"Round {one.number}: {one.score.team1}:{one.score.team2}, "
+def _marks(record: StoredRound, x: float, unit: float, names: Mapping[Team | None, str]) -> list[Mark]:
+    if record.score is None:
+        return [label("value middle muted", (x, _AXIS - 4), MISSING, f"Round {record.number}: no score")]
+    team, lead = _leader(record.score)
+    title = f"Round {record.number}: {record.score.team1}:{record.score.team2}, "
     if team is None:
         return [label("value middle muted", (x, _AXIS - 4), "0", f"{title}tied")]
     length = lead * unit
@@ -64,12 +64,12 @@ def _marks(one: StoredRound, x: float, unit: float, names: Mapping[Team | None, 
     ]
 
 
-def _row(one: StoredRound, names: Mapping[Team | None, str]) -> list[Cell]:
-    if one.score is None:
-        return [one.number, MISSING, MISSING]
-    team, lead = _leader(one.score)
+def _row(record: StoredRound, names: Mapping[Team | None, str]) -> list[Cell]:
+    if record.score is None:
+        return [record.number, MISSING, MISSING]
+    team, lead = _leader(record.score)
     leader = (names[team], f" ahead by {lead}") if team else "tied"
-    return [one.number, f"{one.score.team1}:{one.score.team2}", leader]
+    return [record.number, f"{record.score.team1}:{record.score.team2}", leader]
 
 
 def _leader(score: Score) -> tuple[Team | None, int]:

@@ -48,9 +48,9 @@ def number(value: float | None, digits: int = 0) -> str:
     return MISSING if value is None else f"{value:,.{digits}f}"
 
 
-def plural(count: int, one: str) -> str:
+def plural(count: int, singular: str) -> str:
     """Return a count with its noun."""
-    return f"{count} {one}{'' if count == 1 else 's'}"
+    return f"{count} {singular}{'' if count == 1 else 's'}"
 
 
 def side_letter(side: Side | None) -> str:

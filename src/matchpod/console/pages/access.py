@@ -87,7 +87,7 @@ async def create_key(visit: Visit) -> Response:
 async def rotate_key(visit: Visit) -> Response:
     """Replace a key by a new one and show its text, once."""
     key_id, given = visit.call.params[0], await visit.form()
-    overlap = next((one for one in OVERLAPS if one[0] == given.get("overlap", "")), OVERLAPS[0])
+    overlap = next((choice for choice in OVERLAPS if choice[0] == given.get("overlap", "")), OVERLAPS[0])
     created = await visit.deps.keys.rotate(
         visit.user.org_name, key_id, overlap_s=int(overlap[0]), actor=visit.user.session_id
     )
@@ -163,15 +163,15 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
     page = min(_page_number(visit), max(1, -(-total // SESSIONS_PER_PAGE)))
     lines = tuple(
         SessionLine(
-            id=one.id,
-            created_ms=one.created_at_ms,
-            seen_ms=one.seen_at_ms,
-            user_agent=one.user_agent,
-            begun=session_words("with a link" if one.key_id is None else f"with {one.key_id}", key_names),
-            is_this=one.id == user.session_id,
-            may_end=_may_end(visit, one.id, one.key_id),
+            id=session.id,
+            created_ms=session.created_at_ms,
+            seen_ms=session.seen_at_ms,
+            user_agent=session.user_agent,
+            begun=session_words("with a link" if session.key_id is None else f"with {session.key_id}", key_names),
+            is_this=session.id == user.session_id,
+            may_end=_may_end(visit, session.id, session.key_id),
         )
-        for one in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
+        for session in await visit.deps.sessions.list(user.org_id, key_id=only_key, page=page)
     )
     return SessionPage(lines=lines, page=page, total=total)
 

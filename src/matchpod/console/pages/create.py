@@ -24,7 +24,7 @@ ALREADY_CREATED = (
 async def form(visit: Visit) -> Response:
     """Show the form, filled so that it can be sent at once in a sandbox."""
     regions = await _open_regions(visit)
-    first = next((one for one in regions if one.is_sandbox), regions[0] if regions else None)
+    first = next((region for region in regions if region.is_sandbox), regions[0] if regions else None)
     may_call_back = await visit.deps.services.private_callbacks.are_allowed()
     now = datetime.fromtimestamp(visit.deps.now_ms() / 1000, UTC)
     values = match_form.default_values(
@@ -89,7 +89,7 @@ async def _page(
         once=once,
         request=request,
         regions=regions,
-        sandboxes=[one.view.code for one in regions if one.is_sandbox],
+        sandboxes=[region.view.code for region in regions if region.is_sandbox],
         scenarios=visit.deps.scenarios,
         is_more_open=any(values[name] or name in faults.by_field for name in match_form.MORE_FIELDS),
     )
@@ -97,8 +97,8 @@ async def _page(
 
 async def _open_regions(visit: Visit) -> list[RegionState]:
     """Return the regions that accept matches, those whose servers can be used at present first."""
-    accepting = [one for one in await visit.deps.services.regions.states() if one.is_switched_on]
-    return sorted(accepting, key=lambda one: not one.view.is_active)
+    accepting = [state for state in await visit.deps.services.regions.states() if state.is_switched_on]
+    return sorted(accepting, key=lambda state: not state.view.is_active)
 
 
 def _encode(values: Mapping[str, str]) -> bytes:

@@ -141,11 +141,11 @@ def _sentence(fault: MatchpodError) -> str:
     return str(fault)
 
 
-def _check(one: CallbackDetail) -> Check | None:
+def _check(callback: CallbackDetail) -> Check | None:
     """What is needed to check the last attempt whose headers are known; None if there is none."""
-    for attempt in reversed(one.attempts):
+    for attempt in reversed(callback.attempts):
         headers = {name.lower(): value for name, value in (attempt.request_headers or {}).items()}
         message_id, timestamp = headers.get(ID_HEADER), headers.get(TIMESTAMP_HEADER, "")
-        if message_id == one.id and timestamp.isascii() and timestamp.isdecimal():
+        if message_id == callback.id and timestamp.isascii() and timestamp.isdecimal():
             return Check(number=attempt.number, message_id=message_id, timestamp=timestamp)
     return None

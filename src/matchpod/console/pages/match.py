@@ -33,7 +33,7 @@ async def show(visit: Visit) -> Response:
 async def act(visit: Visit) -> Response:
     """Do what a button on the page says."""
     server_id, name = visit.call.params
-    action = next((one for one in ACTIONS if one.name == name), None)
+    action = next((known for known in ACTIONS if known.name == name), None)
     match = await visit.deps.details.get(visit.principal, server_id)
     if action is None:
         raise NotFoundError("There is no such action.")

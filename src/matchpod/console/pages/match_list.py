@@ -59,7 +59,7 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
     while left:
         part = msgspec.structs.replace(query, page=number, page_size=page_size, before_ms=before_ms)
         items = (await visit.deps.services.history.matches(visit.principal, part)).items
-        rows = [one for one in items if one.server_id not in seen][:left]
+        rows = [item for item in items if item.server_id not in seen][:left]
         yield heading + csv_rows(rows)
         heading, left = b"", left - len(rows)
         if len(items) < page_size:
@@ -69,10 +69,10 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
         last = read_date(items[-1].created_at)
         if last is None or last.before_ms == before_ms:
             number += 1
-            seen |= {one.server_id for one in items}
+            seen |= {item.server_id for item in items}
         else:
             number, before_ms = 1, last.before_ms
-            seen = {one.server_id for one in items if one.created_at == items[-1].created_at}
+            seen = {item.server_id for item in items if item.created_at == items[-1].created_at}
 
 
 def _page(visit: Visit, filters: Filters[MatchListQuery], *, found: object, status: int) -> Response:

@@ -18,7 +18,7 @@ async def table(visit: Visit) -> Response:
     may_read = user.principal is None or Scope.SERVERS_READ in user.principal.scopes
     days = await visit.deps.region_statistics.last_day(user.org_id) if may_read else ()
     regions = await visit.deps.services.regions.states()
-    return visit.page("regions.html", regions=regions, days={one.code: one for one in days})
+    return visit.page("regions.html", regions=regions, days={day.code: day for day in days})
 
 
 async def switch_on(visit: Visit) -> Response:

@@ -300,7 +300,7 @@ class Presence(msgspec.Struct, kw_only=True):
         is_load_time_over = self.doubt_since_ms is None or now_ms - self.doubt_since_ms >= event.load_ms
         if is_load_time_over and all(known in event.names for known in self.connected):
             self.has_list = self.has_list or all(map(self._is_certain, self.connected.values()))
-            if all(one.entered_ms is not None for one in self.connected.values()):
+            if all(player.entered_ms is not None for player in self.connected.values()):
                 self.doubt_since_ms = None
         return kicks
 

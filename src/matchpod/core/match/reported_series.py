@@ -65,7 +65,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         if number == current.number and is_same_map(loaded, current.name):
             return number
         later = range(number, self.series_format.length + 1)
-        return next((one for one in later if is_same_map(loaded, map_name(settings, one))), number)
+        return next((index for index in later if is_same_map(loaded, map_name(settings, index))), number)
 
     def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
         """End all maps before this number, including maps of which the log has nothing."""

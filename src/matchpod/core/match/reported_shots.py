@@ -113,7 +113,7 @@ def _agrees(known: Counts, counted: Counts) -> bool:
 
 def _known(played: PlayedMap) -> Counts:
     counted = ((number, shots) for number, shots in played.ledger.shots.items() if shots)
-    return {number: {who: (one.fired, one.hit) for who, one in shots.items()} for number, shots in counted}
+    return {number: {who: (count.fired, count.hit) for who, count in shots.items()} for number, shots in counted}
 
 
 def _has_last_count(played: PlayedMap) -> bool:

@@ -15,7 +15,7 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.model import GameSettings
 
 
-class Role(StrEnum):
+class RosterRole(StrEnum):
     """What a listed person does in a match."""
 
     TEAM1 = "team1"
@@ -34,10 +34,10 @@ class Role(StrEnum):
     @property
     def plays(self) -> bool:
         """True for players, who are awaited and counted."""
-        return self in (Role.TEAM1, Role.TEAM2, Role.PLAYER)
+        return self in (RosterRole.TEAM1, RosterRole.TEAM2, RosterRole.PLAYER)
 
 
-_TEAMS: Final = {Role.TEAM1: Team.TEAM1, Role.TEAM2: Team.TEAM2}
+_TEAMS: Final = {RosterRole.TEAM1: Team.TEAM1, RosterRole.TEAM2: Team.TEAM2}
 
 
 class Roster(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,36 +46,36 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     If it `is_open`, no player was listed at creation: anyone may join and play. `created` are the players listed then.
     """
 
-    roles: dict[PlayerId, Role] = {}
+    roles: dict[PlayerId, RosterRole] = {}
     is_open: bool = True
     created: tuple[PlayerId, ...] = ()
     players: tuple[PlayerId, ...] = ()
     """The players of today, in order. It follows from `roles`, and is kept because it is read with every event."""
-    former: dict[PlayerId, Role] = {}
+    former: dict[PlayerId, RosterRole] = {}
     """Players whom an action took out, with their last role as a player: what they did still counts."""
 
     @staticmethod
     def of(settings: GameSettings) -> Roster:
         """Return the people whom the settings list."""
-        roles = dict.fromkeys(settings.players, Role.PLAYER)
+        roles = dict.fromkeys(settings.players, RosterRole.PLAYER)
         for team, plays, coaches in (
-            (settings.team1, Role.TEAM1, Role.COACH1),
-            (settings.team2, Role.TEAM2, Role.COACH2),
+            (settings.team1, RosterRole.TEAM1, RosterRole.COACH1),
+            (settings.team2, RosterRole.TEAM2, RosterRole.COACH2),
         ):
             if team is not None:
                 roles |= dict.fromkeys(team.players, plays) | dict.fromkeys(team.coaches, coaches)
-        roles |= dict.fromkeys(settings.spectators, Role.SPECTATOR)
+        roles |= dict.fromkeys(settings.spectators, RosterRole.SPECTATOR)
         players = _players_of(roles)
         return Roster(roles=roles, is_open=not players, created=players, players=players)
 
-    def role_of(self, player_id: PlayerId) -> Role | None:
+    def role_of(self, player_id: PlayerId) -> RosterRole | None:
         """Return what a person does in the match; None if they are not listed."""
         return self.roles.get(player_id)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
         """Return the team for which a person plays or has played; None if they do not play or no team lists them."""
-        team = _TEAMS.get(self.roles.get(player_id, Role.SPECTATOR))
-        return team or _TEAMS.get(self.former.get(player_id, Role.SPECTATOR))
+        team = _TEAMS.get(self.roles.get(player_id, RosterRole.SPECTATOR))
+        return team or _TEAMS.get(self.former.get(player_id, RosterRole.SPECTATOR))
 
     def is_let_in(self, player_id: PlayerId) -> bool:
         """True if a person may be on the server."""
@@ -95,7 +95,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
         """Return the spectators and coaches."""
         return tuple(player_id for player_id, role in self.roles.items() if not role.plays)
 
-    def add(self, player_id: PlayerId, role: Role) -> Roster:
+    def add(self, player_id: PlayerId, role: RosterRole) -> Roster:
         """Add a person, or give them another role."""
         return self._with({**self.roles, player_id: role})
 
@@ -110,12 +110,12 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{out} is not on the roster")
         return self.remove(out).add(in_, role)
 
-    def _with(self, roles: dict[PlayerId, Role]) -> Roster:
+    def _with(self, roles: dict[PlayerId, RosterRole]) -> Roster:
         players = _players_of(roles)
         gone = {player_id: self.roles[player_id] for player_id in self.players if player_id not in players}
         former = {player_id: role for player_id, role in {**self.former, **gone}.items() if player_id not in players}
         return msgspec.structs.replace(self, roles=roles, players=players, former=former)
 
 
-def _players_of(roles: dict[PlayerId, Role]) -> tuple[PlayerId, ...]:
+def _players_of(roles: dict[PlayerId, RosterRole]) -> tuple[PlayerId, ...]:
     return tuple(player_id for player_id, role in roles.items() if role.plays)

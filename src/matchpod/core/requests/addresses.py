@@ -75,13 +75,13 @@ def private_host(url: str) -> str | None:
 def _ipv4_number(host: str) -> int | None:
     """Return the IPv4 address in a host, in any notation that `inet_aton` reads; None if it is a name."""
     found = [_NUMBER.fullmatch(part) for part in host.split(".")]
-    numbers = [_number(one) for one in found if one is not None]
+    numbers = [_number(part) for part in found if part is not None]
     if len(numbers) < len(found) or len(numbers) > 4:
         return None
     *first, last = numbers
-    if any(one > 0xFF for one in first) or last >= 1 << 8 * (4 - len(first)):
+    if any(number > 0xFF for number in first) or last >= 1 << 8 * (4 - len(first)):
         return None
-    return sum(one << 8 * (3 - place) for place, one in enumerate(first)) + last
+    return sum(number << 8 * (3 - place) for place, number in enumerate(first)) + last
 
 
 def _number(part: re.Match[str]) -> int:

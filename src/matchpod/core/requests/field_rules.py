@@ -59,7 +59,7 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
             faults.add(Fault(FaultCode.NOT_STRINGS, path=path))
             return None
         places = [path / at for at in range(len(value))]
-        items = [(place, item.read(one, place, faults)) for place, one in zip(places, value, strict=True)]
+        items = [(place, item.read(element, place, faults)) for place, element in zip(places, value, strict=True)]
         return tuple([(place, found) for place, found in items if found is not None])
 
     return FieldRule({"type": "array", "items": item.schema, **schema}, read)

@@ -78,7 +78,7 @@ def printable(text: str) -> str:
 
 def has_visible(text: str) -> bool:
     """True if the text has a character that leaves a mark of its own, so that people can see and click it."""
-    return any(unicodedata.category(one) not in _INVISIBLE and one not in _BLANK for one in text)
+    return any(unicodedata.category(character) not in _INVISIBLE and character not in _BLANK for character in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -87,7 +87,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
     # First what is cheap: comparing a name with 500 others in full takes 20 ms. If the lengths differ by more than 7 to
     # 3, the comparison would not call the names close.
-    candidates = [one for one in by_folded if 7 * min(len(one), len(folded)) >= 3 * max(len(one), len(folded))]
+    candidates = [other for other in by_folded if 7 * min(len(other), len(folded)) >= 3 * max(len(other), len(folded))]
     pairs = {folded[at : at + 2] for at in range(len(folded) - 1)}
     compared = nlargest(MAX_COMPARED, candidates, key=lambda other: (sum(map(other.__contains__, pairs)), -len(other)))
     close = difflib.get_close_matches(folded, compared, n=1)

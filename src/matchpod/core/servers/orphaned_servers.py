@@ -60,21 +60,22 @@ class OrphanWatch:
 
     def plan(self, running: Sequence[RunningServer], known: KnownMatches, now_ms: int) -> SweepPlan:
         """Plan a sweep. The first one after a start releases only servers whose match has ended."""
-        ended = [one.server_id for one in running if one.is_own is not False and one.server_id in known.ended]
-        strange = [one for one in running if one.server_id not in known.open and one.server_id not in known.ended]
-        unknown = {one.server_id: one for one in strange if one.is_own}
+        ended = [found.server_id for found in running if found.is_own is not False and found.server_id in known.ended]
+        matches = {*known.open, *known.ended}
+        strange = [server for server in running if server.server_id not in matches]
+        unknown = {server.server_id: server for server in strange if server.is_own}
         self._since = {server_id: self._since.get(server_id, now_ms) for server_id in unknown}
         confirmed = [server_id for server_id in unknown if known.withheld.get(server_id)]
-        ripe = [one.server_id for one in unknown.values() if self._is_ripe(one, now_ms)]
+        ripe = [server.server_id for server in unknown.values() if self._is_ripe(server, now_ms)]
         rest = [server_id for server_id in ripe if server_id not in confirmed]
-        own = {one.server_id for one in running if one.is_own}
+        own = {server.server_id for server in running if server.is_own}
         is_suspicious = len(unknown) > MAX_UNKNOWN or len(unknown) == len(own)
-        withheld = [one for one in rest if is_suspicious or one in known.withheld or one > known.newest]
+        withheld = [found for found in rest if is_suspicious or found in known.withheld or found > known.newest]
         released = {*ended, *confirmed, *rest} - set(withheld)
         return SweepPlan(
             release=tuple(sorted(released)),
             withhold=tuple(sorted(withheld)),
-            foreign=tuple(sorted({one.server_id for one in strange if not one.is_own})),
+            foreign=tuple(sorted({server.server_id for server in strange if not server.is_own})),
             settled=tuple(sorted(known.withheld.keys() - unknown.keys())),
         )
 

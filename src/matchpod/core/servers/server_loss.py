@@ -148,12 +148,12 @@ def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
     return Judgment(ServerHealth.LOST if is_lost else ServerHealth.WAIT, why)
 
 
-def find_together(one: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
+def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
     """Return the keys of those others that fell silent together with a server: on its host or in its region."""
     return [
         key
         for key, other in others.items()
-        if other.is_near(one) and abs(other.since_ms - one.since_ms) <= limits.window_ms
+        if other.is_near(silence) and abs(other.since_ms - silence.since_ms) <= limits.window_ms
     ]
 
 
@@ -176,7 +176,7 @@ def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_togeth
     if not silences:
         return None
     servers = "1 server has" if len(silences) == 1 else f"{len(silences)} servers have"
-    seen = f"{servers} given no sign of life since {iso_time(min(one.since_ms for one in silences))}"
+    seen = f"{servers} given no sign of life since {iso_time(min(silence.since_ms for silence in silences))}"
     if is_together:
         cause = "several fell silent together, so the cause may be a host, the network or this service"
         return f"{seen}: {cause}. A match is given up after {limits.together_ms // 1000} s of silence."

@@ -43,8 +43,8 @@ def buy_type(
     Values of equipment may be unknown if all that are possible give the same type. `most_of_team` is the most value
     that the team can carry, if that is known; if it carries more, something was free.
     """
-    starts = [one for one in money if one is not None]
-    values = [one for one in equipment if one is not None]
+    starts = [amount for amount in money if amount is not None]
+    values = [amount for amount in equipment if amount is not None]
     if not values or len(starts) < len(money):
         return None
     least = sum(values)

@@ -103,11 +103,11 @@ def _completed_list(value: object, item: inspect.Type) -> list[object]:
     if not isinstance(value, list):
         raise UnreadableError("no list")
     if not isinstance(item, inspect.StructType):
-        return [_completed(one, item) for one in value]
+        return [_completed(element, item) for element in value]
     completed = []
-    for one in value:
+    for element in value:
         with suppress(UnreadableError):
-            completed.append(_completed(one, item))
+            completed.append(_completed(element, item))
     return completed
 
 
@@ -115,9 +115,9 @@ def _completed_dict(value: object, item: inspect.Type) -> dict[str, object]:
     if not isinstance(value, dict):
         raise UnreadableError("no object")
     completed = {}
-    for name, one in value.items():
+    for name, element in value.items():
         with suppress(UnreadableError):
-            completed[name] = _completed(one, item)
+            completed[name] = _completed(element, item)
     return completed
 
 

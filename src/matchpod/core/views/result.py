@@ -18,7 +18,7 @@ from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.match.start_sides import decided_by
-from matchpod.core.model import GAME_TYPE, MatchType, Winner
+from matchpod.core.model import GAME_TYPE, GameSettings, MatchType, Winner
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 from matchpod.core.stats.player_round import PlayerRound
@@ -169,12 +169,14 @@ def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
 
 def team_name(match: Match, team: Team) -> str:
     """Return the team name given by the caller, else the newest in the log, else a default."""
-    is_first, settings = team is Team.TEAM1, match.settings
-    given = settings.team1 if is_first else settings.team2
-    if given is not None and given.name:
-        return given.name
     logged = next((names for played in reversed(match.maps) if any(names := played.team_names)), (None, None))
-    return logged[0 if is_first else 1] or ("Team 1" if is_first else "Team 2")
+    return settings_name(match.settings, team, logged[0 if team is Team.TEAM1 else 1])
+
+
+def settings_name(settings: GameSettings, team: Team, logged: str | None = None) -> str:
+    """Return the same before the match has begun."""
+    given, default = (settings.team1, "Team 1") if team is Team.TEAM1 else (settings.team2, "Team 2")
+    return (given.name if given is not None else None) or logged or default
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:

@@ -182,7 +182,7 @@ class Audit:
         """How each of these sessions was begun, by its id; without those that are no longer recorded."""
         recorded = {actor: recorded_session(actor) for actor in actors}
         details = await audit_log.details_of(self._db, org_id, Action.LOGGED_IN.value, set(recorded.values()))
-        return {actor: details[one] for actor, one in recorded.items() if one in details}
+        return {actor: details[act_id] for actor, act_id in recorded.items() if act_id in details}
 
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
         """The acts in the caller's organization, newest first. The web layer has checked scope and role."""

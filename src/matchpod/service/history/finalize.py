@@ -61,7 +61,7 @@ async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turn
 async def is_final(db: Database, row: ServerRow) -> bool:
     """True if the history of a match is complete: its runner has ended it."""
     maps = await history.maps_of(db, row.id)
-    return bool(maps) and all(one.is_final for one in maps)
+    return bool(maps) and all(played.is_final for played in maps)
 
 
 async def finalize(
@@ -81,8 +81,8 @@ async def finalize(
     await db.write([servers.check_fence(row.id, row.fence), *append_statements(pages, now_ms), *history.replace(final)])
     for page in pages:
         streams.publish(page.map_id, page.first_seq, page.lines)
-    for one in final.maps:
-        streams.finish(one.id)
+    for played in final.maps:
+        streams.finish(played.id)
 
 
 async def unstored_pages(db: Database, row: ServerRow, items: Sequence[MapItem]) -> list[TimelinePage]:
@@ -118,7 +118,8 @@ def _items_after(items: Sequence[MapItem], last: int, line: bytes) -> Sequence[M
     if found is None and not (isinstance(items[-1].item, MapEndItem) and not _is_end(line)):
         rest = ()
     return [
-        MapItem(one.map_number, msgspec.structs.replace(one.item, seq=seq)) for seq, one in enumerate(rest, last + 1)
+        MapItem(later.map_number, msgspec.structs.replace(later.item, seq=seq))
+        for seq, later in enumerate(rest, last + 1)
     ]
 
 

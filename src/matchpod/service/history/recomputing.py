@@ -130,19 +130,19 @@ class Recompute:
             server_id=row.id,
             verdict=(Verdict.CHANGED if old.maps else Verdict.NEW) if differences else Verdict.UNCHANGED,
             is_written=bool(differences) and write,
-            stats_version=max((one.stats_version for one in stored.stats), default=None),
+            stats_version=max((stat.stats_version for stat in stored.stats), default=None),
             differences=differences,
         )
 
     async def _stored(self, row: ServerRow) -> MatchHistory:
         maps = await history.maps_of(self._db, row.id)
-        stats = [await history.stats_of(self._db, one.id) for one in maps]
-        rounds = [await history.rounds_of(self._db, one.id) for one in maps]
+        stats = [await history.stats_of(self._db, played.id) for played in maps]
+        rounds = [await history.rounds_of(self._db, played.id) for played in maps]
         return MatchHistory(
             maps=tuple(maps),
             series=await history.series_of(self._db, row.id),
-            stats=tuple(one for one in stats if one is not None),
-            rounds=tuple(one for one in rounds if one is not None),
+            stats=tuple(row for row in stats if row is not None),
+            rounds=tuple(row for row in rounds if row is not None),
         )
 
     async def _write(self, row: ServerRow, old: MatchHistory, new: MatchHistory, fold: Fold) -> None:
@@ -157,7 +157,7 @@ class Recompute:
         ended_ms = row.ended_at_ms or row.created_at_ms
         if ended_ms < self._events_since_ms:
             return []  # past their retention
-        known = {one.map_id for one in old.stats}
+        known = {stat.map_id for stat in old.stats}
         statements: list[Statement] = []
         for page in await unstored_pages(self._db, row, fold.drain_timeline()):
             if page.map_id not in known:
@@ -192,12 +192,14 @@ class Recompute:
 
 def _with_versions(old: MatchHistory, new: MatchHistory, differences: Sequence[Difference]) -> MatchHistory:
     """Set the next statistics version on maps that differ, and keep the version of the others."""
-    versions = {one.map_id: one.stats_version for one in old.stats}
-    numbers = {one.id: one.map_number for one in new.maps}
-    changed = {one.map_number for one in differences if one.part is not DifferencePart.SERIES}
+    versions = {stat.map_id: stat.stats_version for stat in old.stats}
+    numbers = {played.id: played.map_number for played in new.maps}
+    changed = {difference.map_number for difference in differences if difference.part is not DifferencePart.SERIES}
     stats = (
-        msgspec.structs.replace(one, stats_version=versions.get(one.map_id, 0) + (numbers[one.map_id] in changed) or 1)
-        for one in new.stats
+        msgspec.structs.replace(
+            stat, stats_version=versions.get(stat.map_id, 0) + (numbers[stat.map_id] in changed) or 1
+        )
+        for stat in new.stats
     )
     return msgspec.structs.replace(new, stats=tuple(stats))
 

@@ -83,8 +83,8 @@ class Recorder:
         self._stored = await map_events.last_seqs(self._db, self._row.id)
         maps = await history.maps_of(self._db, self._row.id)
         self._written = MatchHistory(maps=tuple(maps), series=await history.series_of(self._db, self._row.id))
-        for one in maps:
-            await self._streams.compare(one.id)
+        for played in maps:
+            await self._streams.compare(played.id)
 
     def due_ms(self, now_ms: int) -> int | None:
         """When `write` must be called: 0 (at once) if a map began or ended, None if there is nothing new."""
@@ -134,8 +134,8 @@ class Recorder:
         `build_end` returns the statements that end it, with its `final` history, after the given events.
         """
         await self._commit(lambda items, events: [*build_end(events), *items], now_ms)
-        for one in self._written.maps:
-            self._streams.finish(one.id)
+        for played in self._written.maps:
+            self._streams.finish(played.id)
 
     async def _commit(self, build: _Build, now_ms: int) -> None:
         if not self._is_aligned:
@@ -184,7 +184,7 @@ class Recorder:
         if _list_keys(current) != _list_keys(self._written):
             return history.replace(current)
         before = set(self._written.maps)
-        changed = tuple(one for one in current.maps if one not in before)
+        changed = tuple(played for played in current.maps if played not in before)
         series = current.series if current.series != self._written.series else None
         return history.refresh(MatchHistory(maps=changed, series=series))
 
@@ -212,5 +212,5 @@ def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statem
 def _list_keys(current: MatchHistory) -> tuple[object, ...]:
     """The columns that lists are filtered, sorted and counted by."""
     series = current.series
-    maps = [(one.id, one.status, one.sort_ms, one.map_name) for one in current.maps]
+    maps = [(played.id, played.status, played.sort_ms, played.map_name) for played in current.maps]
     return (*maps, None if series is None else (series.id, series.status, series.sort_ms))

@@ -9,7 +9,7 @@ import msgspec
 
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.match.match import Match, MatchPhase
-from matchpod.core.match.played_map import MapStatus, PlayedMap
+from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name
 from matchpod.core.match.start_sides import decided_by
 from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.views.leaderboard import player_rows
@@ -18,6 +18,7 @@ from matchpod.core.views.result import (
     count_players,
     players_of_map,
     published_lines,
+    settings_name,
     team_kills,
     team_name,
 )
@@ -36,7 +37,44 @@ _encode = msgspec.json.Encoder().encode
 
 
 def initial_history(row: ServerRow, settings: GameSettings, server_name: str) -> MatchHistory:
-    return history_of(row, Match.create(settings, row.created_at_ms), server_name=server_name)
+    """The history of a new match, from its settings alone: equal to that of the match in its initial state."""
+    has_series, has_teams = settings.match_type.has_series, settings.match_type is not MatchType.DEATHMATCH
+    team1, team2 = (sanitize(settings_name(settings, team)) for team in (Team.TEAM1, Team.TEAM2))
+    series_id = identifiers.series_id(row.id)
+    length = settings.series_format.length if has_series else 1
+    maps = tuple(
+        MapRow(
+            id=identifiers.map_id(row.game_id, number),
+            server_id=row.id,
+            org_id=row.org_id,
+            series_id=series_id if has_series else None,
+            map_number=number,
+            map_name=_map_name(map_name(settings, number)),
+            game_mode=settings.match_type.value,
+            server_name=server_name,
+            team1_name=team1 if has_teams else None,
+            team2_name=team2 if has_teams else None,
+            status=MapStatus.UPCOMING,
+            is_complete=True,
+            missing_rounds=b"[]",
+        )
+        for number in range(1, length + 1)
+    )
+    if not has_series:
+        return MatchHistory(maps)
+    series = SeriesRow(
+        id=identifiers.series_uuid(row.game_id),
+        series_id=series_id,
+        server_id=row.id,
+        org_id=row.org_id,
+        server_name=server_name,
+        format=settings.series_format.value,
+        game_mode=settings.match_type.value,
+        team1_name=team1,
+        team2_name=team2,
+        status=MapStatus.UPCOMING,
+    )
+    return MatchHistory(maps, series)
 
 
 def history_of(
@@ -44,12 +82,12 @@ def history_of(
 ) -> MatchHistory:
     """The history of a match in its current state; with statistics only if `is_final`."""
     played = [*match.maps, *unplayed_maps(match)]
-    maps = tuple(_map_row(row, match, one, server_name=server_name, is_final=is_final) for one in played)
+    maps = tuple(_map_row(row, match, each, server_name=server_name, is_final=is_final) for each in played)
     stats: tuple[MapStats, ...] = ()
     rounds: tuple[MapRounds, ...] = ()
     if is_final:
-        stats = tuple(stats_of_map(match, one.id, one.map_number, stats_version) for one in maps)
-        rounds = tuple(MapRounds.pack(one.id, rounds_of_map(match, one.map_number)) for one in maps)
+        stats = tuple(stats_of_map(match, stored.id, stored.map_number, stats_version) for stored in maps)
+        rounds = tuple(MapRounds.pack(stored.id, rounds_of_map(match, stored.map_number)) for stored in maps)
     series = _series_row(row, match, maps, server_name) if match.settings.match_type.has_series else None
     return MatchHistory(maps, series, stats, rounds)
 
@@ -67,7 +105,7 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
         map_id=map_id,
         stats_version=stats_version,
         players=_encode(players),
-        anti_cheat=_encode([anti_cheat_entry(match, one) for one in match.detections if one.map_number == number]),
+        anti_cheat=_encode([anti_cheat_entry(match, sign) for sign in match.detections if sign.map_number == number]),
         leaderboard=_encode(player_rows(lines, names, teams)),
     )
 
@@ -79,12 +117,12 @@ def rounds_of_map(match: Match, number: int) -> bytes:
 
 def played_map(match: Match, number: int) -> PlayedMap:
     """The map with this number; if it has not been played, it is upcoming, or canceled if the match is over."""
-    return next(one for one in (*match.maps, *unplayed_maps(match)) if one.number == number)
+    return next(played for played in (*match.maps, *unplayed_maps(match)) if played.number == number)
 
 
 def has_map(match: Match, number: int) -> bool:
     """True if the match has a map with this number, played or not."""
-    return any(one.number == number for one in (*match.maps, *unplayed_maps(match)))
+    return any(played.number == number for played in (*match.maps, *unplayed_maps(match)))
 
 
 def map_row(row: ServerRow, match: Match, number: int, *, server_name: str) -> MapRow:
@@ -103,8 +141,8 @@ def _map_row(row: ServerRow, match: Match, played: PlayedMap, *, server_name: st
         org_id=row.org_id,
         series_id=identifiers.series_id(row.id) if match.settings.match_type.has_series else None,
         map_number=played.number,
-        map_name=sanitize(played.name)[:MAX_MAP_CHARS],
-        played_map_name=None if played.played_name is None else sanitize(played.played_name)[:MAX_MAP_CHARS],
+        map_name=_map_name(played.name),
+        played_map_name=None if played.played_name is None else _map_name(played.played_name),
         is_needed=not (
             played.status is MapStatus.CANCELLED and match.outcome is not None and match.outcome.is_finished
         ),
@@ -155,6 +193,10 @@ def _series_row(row: ServerRow, match: Match, maps: tuple[MapRow, ...], server_n
         duration_s=None if lasted_ms is None else lasted_ms // 1000,
         sort_ms=_our_ms(match, started_ms) or 0,
     )
+
+
+def _map_name(name: str) -> str:
+    return sanitize(name)[:MAX_MAP_CHARS]
 
 
 def _our_ms(match: Match, at_ms: int | None) -> int | None:

@@ -248,7 +248,7 @@ class Fold(msgspec.Struct):
 
     def pending_items(self, map_number: int) -> list[TimelineItem]:
         """The items of a map that `drain_timeline` would return."""
-        return [one.item for one in self.reader.timeline.waiting if one.map_number == map_number]
+        return [waiting.item for waiting in self.reader.timeline.waiting if waiting.map_number == map_number]
 
     # --- read -----------------------------------------------------------------------------------------------------
 

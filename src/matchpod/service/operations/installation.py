@@ -104,27 +104,27 @@ class Installation:
         now_ms = self._clock.now_ms()
         found = [
             ProcessState(
-                owner=one.owner,
-                matches=one.matches,
-                is_this=one.owner == self._owner,
-                is_alive=one.until_ms > now_ms or one.owner == self._owner,
+                owner=lease.owner,
+                matches=lease.matches,
+                is_this=lease.owner == self._owner,
+                is_alive=lease.until_ms > now_ms or lease.owner == self._owner,
             )
-            for one in await installation.lease_counts(self._db)
+            for lease in await installation.lease_counts(self._db)
         ]
-        if not any(one.is_this for one in found):
+        if not any(process.is_this for process in found):
             found.append(ProcessState(owner=self._owner, matches=0, is_this=True, is_alive=True))
-        return tuple(sorted(found, key=lambda one: (not one.is_this, one.owner)))
+        return tuple(sorted(found, key=lambda process: (not process.is_this, process.owner)))
 
     async def _organizations(self) -> tuple[OrganizationState, ...]:
         keys = await installation.active_key_counts(self._db, self._clock.now_ms())
         live = await installation.live_counts(self._db)
         return tuple(
             OrganizationState(
-                id=one.id,
-                name=one.name,
-                created_at=time_text(one.created_at_ms),
-                active_keys=keys.get(one.id, 0),
-                live_matches=live.get(one.id, 0),
+                id=organization.id,
+                name=organization.name,
+                created_at=time_text(organization.created_at_ms),
+                active_keys=keys.get(organization.id, 0),
+                live_matches=live.get(organization.id, 0),
             )
-            for one in await organizations.list(self._db)
+            for organization in await organizations.list(self._db)
         )

@@ -159,7 +159,7 @@ class Regions:
         """Count the servers of each region; None if they are unknown, because its fleet cannot be reached."""
         taken, resting, regions = await slots.taken(self._db), await resting_slots.resting(self._db), self.all()
         counted = await asyncio.gather(
-            *(_capacity(one.fleet, taken.get(one.code, {}), resting.get(one.code, ())) for one in regions)
+            *(_capacity(region.fleet, taken.get(region.code, {}), resting.get(region.code, ())) for region in regions)
         )
         return list(zip(regions, counted, strict=True))
 
@@ -183,7 +183,7 @@ class Regions:
 async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[RestingSlot]) -> Capacity | None:
     if fleet.slots is not None:
         total = len(fleet.slots)
-        unusable = {*taken, *(one.slot for one in resting)}
+        unusable = {*taken, *(server.slot for server in resting)}
         return Capacity(ready=max(0, total - len(unusable)), allocated=len(taken), total=total)
     try:
         return await fleet.capacity()

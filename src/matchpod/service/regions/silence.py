@@ -42,11 +42,11 @@ class SilentServers:
 
     def shared(self, now_ms: int) -> dict[str, Silence]:
         """Return what other processes should know; times are relative to `now_ms`."""
-        return {key: one.shifted(-now_ms) for key, one in newest_of_each_region(self._silences).items()}
+        return {key: silence.shifted(-now_ms) for key, silence in newest_of_each_region(self._silences).items()}
 
     def set_remote(self, silences: Mapping[str, Silence], now_ms: int) -> None:
         """Record which servers of other processes are silent; times are relative to `now_ms`."""
-        self._remote = {key: one.shifted(now_ms) for key, one in silences.items()}
+        self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
                 if self._together[server_id] == 1:  # a number above 1 is only shown: the next report updates it
@@ -54,7 +54,7 @@ class SilentServers:
 
     def has_near(self, silence: Silence) -> bool:
         """True if a server of the same host or region is silent."""
-        return any(one.is_near(silence) for one in chain(self._silences.values(), self._remote.values()))
+        return any(known.is_near(silence) for known in chain(self._silences.values(), self._remote.values()))
 
     def forget(self, server_id: str) -> None:
         """Record that a server gave a sign of life, or is no longer probed."""
@@ -68,14 +68,14 @@ class SilentServers:
 
     def count(self, region: str) -> int:
         """The number of silent servers of a region that this process probes."""
-        return sum(one.region == region and not one.is_loading for one in self._silences.values())
+        return sum(silence.region == region and not silence.is_loading for silence in self._silences.values())
 
     def notice(self, region: str) -> str | None:
         """What is observed of the silent servers of a region, in a sentence; None if there are none."""
         every = {**self._remote, **self._silences}
-        found = {key: one for key, one in every.items() if one.region == region and not one.is_loading}
+        found = {key: silence for key, silence in every.items() if silence.region == region and not silence.is_loading}
         is_together = any(
-            self._together.get(key, 1) > 1 or len(find_together(one, every, self.limits)) > 1
-            for key, one in found.items()
+            self._together.get(key, 1) > 1 or len(find_together(silence, every, self.limits)) > 1
+            for key, silence in found.items()
         )
         return silence_notice(tuple(found.values()), self.limits, is_together=is_together)

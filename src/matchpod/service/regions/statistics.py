@@ -60,8 +60,8 @@ def percentile(values: Sequence[int], percent: int) -> int | None:
 def _region_day(code: str, matches: Sequence[StartedMatch]) -> RegionDay:
     if not matches:
         return RegionDay(code=code)
-    times = [one.running_at_ms - one.created_at_ms for one in matches if one.running_at_ms is not None]
-    last = next((one for one in matches if one.is_last_failure), None)
+    times = [match.running_at_ms - match.created_at_ms for match in matches if match.running_at_ms is not None]
+    last = next((match for match in matches if match.is_last_failure), None)
     return RegionDay(
         code=code,
         created=matches[0].created,

@@ -44,8 +44,8 @@ class RegionSwitch:
         found = await self.withheld(code)
         if found:
             more = f" and {len(found) - MAX_NAMED} others" if len(found) > MAX_NAMED else ""
-            detail = ", ".join(one.server_id for one in found[:MAX_NAMED]) + more
+            detail = ", ".join(server.server_id for server in found[:MAX_NAMED]) + more
             record = self._audit.entry(Action.SWEEP_CONFIRMED, org_id=None, actor=actor, target=code, detail=detail)
-            await self._db.write([*(withheld_servers.confirm(code, one.server_id) for one in found), record])
+            await self._db.write([*(withheld_servers.confirm(code, server.server_id) for server in found), record])
             _log.info("sweep confirmed", extra={"region": code, "count": len(found), "actor": actor})
         return found

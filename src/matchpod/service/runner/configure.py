@@ -149,7 +149,7 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
     await wait_for_answer(line)
     found = await _cvars(line, tuple(cvar.name for cvar in settings.custom_cvars))
     # A longer value does not fit into the command that restores it.
-    return {one.name: one.value for one in found if one is not None and len(one.value) <= MAX_COMMAND_BYTES}
+    return {cvar.name: cvar.value for cvar in found if cvar is not None and len(cvar.value) <= MAX_COMMAND_BYTES}
 
 
 async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:

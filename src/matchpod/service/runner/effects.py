@@ -182,7 +182,7 @@ class EffectExecutor:
 
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
-        is_known = any(kick.player_id in one for one in (presence.turned_away, presence.connected, presence.guests))
+        is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # they left, and their user id may belong to another player by now
         # A stranger whose arrival was not logged is in neither list; the console says whether they are connected.

@@ -161,8 +161,8 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
         _log.exception("history was not finalized", extra={"server_id": row.id})
         # The history stays as last stored, without statistics: readers must not wait, and this step must not loop.
         await lease.write([servers.check_fence(row.id, row.fence), history.mark_final(row.id)])
-        for one in await history.maps_of(deps.db, row.id):
-            deps.streams.finish(one.id)
+        for played in await history.maps_of(deps.db, row.id):
+            deps.streams.finish(played.id)
 
 
 async def _release_later(lease: Lease, deps: Deps, error: str) -> None:

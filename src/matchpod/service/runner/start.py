@@ -160,7 +160,7 @@ async def _why_not_free(deps: Deps, region: Region, now_ms: int) -> str | None:
     skipped, known = deps.used_slots.skipped(region.code, now_ms), region.fleet.slots or ()
     errors = [skipped[slot] for slot in known if slot in skipped]
     found = (await resting_slots.resting(deps.db)).get(region.code, ()) if known else ()
-    errors += [rest_sentence(one) for one in found if one.slot in known]
+    errors += [rest_sentence(rest) for rest in found if rest.slot in known]
     others = f" (the same applies to {len(errors) - 1} more)" if len(errors) > 1 else ""
     return errors[0] + others if errors else None
 

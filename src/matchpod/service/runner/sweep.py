@@ -40,7 +40,7 @@ class Sweeper:
         known = await self._known(region, running)
         watch = self._watches.setdefault(region.code, OrphanWatch())
         now_ms = self._deps.clock.now_ms()
-        plan = watch.plan([_running(one) for one in running], known, now_ms)
+        plan = watch.plan([_running(server) for server in running], known, now_ms)
         await self._withhold(region, plan, known, now_ms)
         self._report_foreign(region, plan, running)
         for server_id in plan.release:
@@ -52,13 +52,13 @@ class Sweeper:
     async def _known(self, region: Region, running: Sequence[ListedServer]) -> KnownMatches:
         db = self._deps.db
         open_ids = await servers.open_ids(db)
-        others = {one.server_id for one in running} - open_ids
+        others = {server.server_id for server in running} - open_ids
         withheld = (await withheld_servers.withheld_servers(db)).get(region.code, ())
         return KnownMatches(
             open=open_ids,
             ended={server_id for server_id in others if await servers.summary(db, server_id) is not None},
             newest=await servers.newest_id(db),
-            withheld={one.server_id: one.is_confirmed for one in withheld},
+            withheld={server.server_id: server.is_confirmed for server in withheld},
         )
 
     async def _withhold(self, region: Region, plan: SweepPlan, known: KnownMatches, now_ms: int) -> None:
@@ -79,7 +79,7 @@ class Sweeper:
     def _report_foreign(self, region: Region, plan: SweepPlan, running: Sequence[ListedServer]) -> None:
         self._deps.metrics.foreign.set(len(plan.foreign), region.code)
         new = self._report(region, "foreign", plan.foreign)
-        owners = sorted({one.owner for one in running if one.server_id in new})
+        owners = sorted({server.owner for server in running if server.server_id in new})
         if new:
             about = {"region": region.code, "server_ids": new, "owners": owners}
             _log.warning("servers of another installation are left alone", extra=about)
@@ -88,7 +88,7 @@ class Sweeper:
         """Return the servers that were not reported before, and forget those that are gone."""
         key = f"{kind} {region.code}"
         new = [server_id for server_id in server_ids if (key, server_id) not in self._reported]
-        others = {one for one in self._reported if one[0] != key}
+        others = {reported for reported in self._reported if reported[0] != key}
         self._reported = others | {(key, server_id) for server_id in server_ids}
         return new
 

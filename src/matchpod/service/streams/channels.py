@@ -144,7 +144,7 @@ class Channel:
                 if last < newest:
                     self._rewind(last)
                 self._fill(page)
-                for _, run in groupby(enumerate(page), lambda one: one[1][0] - one[0]):  # runs without gaps
+                for _, run in groupby(enumerate(page), lambda pair: pair[1][0] - pair[0]):  # runs without gaps
                     items = [item for _, item in run]
                     self.append(items[0][0], [line for _, line in items])
                 if len(page) < PAGE:

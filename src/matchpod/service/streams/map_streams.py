@@ -65,7 +65,9 @@ class Reader(StreamReader):
     @property
     def is_at_end(self) -> bool:
         """True if there is nothing left to return, now or later."""
-        return all(one.channel.is_complete and one.seq >= one.channel.newest for one in self._positions)
+        return all(
+            position.channel.is_complete and position.seq >= position.channel.newest for position in self._positions
+        )
 
     async def next(self, within_s: float) -> bytes | None:
         """The next frames; empty if there are none after `within_s`, None at the end of the stream."""
@@ -124,7 +126,7 @@ class Reader(StreamReader):
             return b"".join([item.frame() for item in items])
         # The id has the positions on all maps: a map that was over continues if one of its rounds is restored.
         index = self._positions.index(position)
-        seqs = [one.seq for one in self._positions]
+        seqs = [at.seq for at in self._positions]
         before = b"id: " + b"".join([b"%d." % seq for seq in seqs[:index]])
         last = max((number for number, seq in enumerate(seqs) if seq), default=index)
         after = b"".join([b".%d" % seq for seq in seqs[index + 1 : last + 1]])
@@ -239,18 +241,20 @@ class Streams:
 
         A position above the last item is set back to it: that item was lost, and the next one gets its number.
         """
-        unknown = [one for one in positions if not one.channel.is_current]
+        unknown = [position for position in positions if not position.channel.is_current]
         if unknown:
             last = await map_events.last_seqs(self._db, rows[0].server_id)
-            for one in unknown:
-                stored = last.get(one.channel.map_id, 0)
-                one.channel.catch_up(stored)
-                one.seq = min(one.seq, stored)
-        for row, one in zip(rows, positions, strict=True):
-            channel = one.channel
-            if one not in unknown and (one.seq > channel.newest or (row.is_final and not channel.is_complete)):
+            for position in unknown:
+                stored = last.get(position.channel.map_id, 0)
+                position.channel.catch_up(stored)
+                position.seq = min(position.seq, stored)
+        for row, position in zip(rows, positions, strict=True):
+            channel = position.channel
+            if position not in unknown and (
+                position.seq > channel.newest or (row.is_final and not channel.is_complete)
+            ):
                 await channel.read_on(_read_after(self._db, channel.map_id))
-                one.seq = min(one.seq, channel.newest)
+                position.seq = min(position.seq, channel.newest)
             if row.is_final:  # before the database was read, so nothing is missing
                 channel.complete()
 

@@ -111,5 +111,5 @@ _HELP: Final = (
     ),
 )
 
-ERROR_GUIDE: Final[Mapping[ErrorCode, ErrorHelp]] = {one.error.code: one for one in _HELP}
+ERROR_GUIDE: Final[Mapping[ErrorCode, ErrorHelp]] = {guide.error.code: guide for guide in _HELP}
 """All error codes, in the order of their statuses."""

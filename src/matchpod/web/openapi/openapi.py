@@ -131,7 +131,9 @@ def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
     operation["security"] = [] if endpoint.access is None else [{_SCHEME: []}]
     parameters = (*endpoint.parameters, *((IF_NONE_MATCH,) if endpoint.has_etag else ()))
     if parameters:
-        operation["parameters"] = [_parameter(one, examples.parameter(endpoint, one.name)) for one in parameters]
+        operation["parameters"] = [
+            _parameter(parameter, examples.parameter(endpoint, parameter.name)) for parameter in parameters
+        ]
     if endpoint.body is not None:
         content = _content(JSON, schema_ref(endpoint.body), examples.request(endpoint))
         operation["requestBody"] = {"required": True, **content}

@@ -23,7 +23,10 @@ def create_match_schemas() -> dict[str, Schema]:
     return {
         "CreateMatch": _object(table.BODY),
         "GameSettings": _game_settings(),
-        **{name: _settings([one for one in MatchType if _settings_name(one) == name]) for name in _SHAPES},
+        **{
+            name: _settings([match_type for match_type in MatchType if _settings_name(match_type) == name])
+            for name in _SHAPES
+        },
         "ListedTeams": _object(tuple(table.LISTED_TEAMS.values())),
         "ListedTeam": _object(table.TEAM),
     }
@@ -58,7 +61,9 @@ def _settings(match_types: list[MatchType]) -> Schema:
     of_modes = [field for field in table.SETTINGS if field.match_types]
     own_first = iter(sorted(of_modes, key=lambda field: not field.is_for(match_types[0])))
     fields = [next(own_first) if field.match_types else field for field in table.SETTINGS]
-    properties = {one.name: _property(one) if one.is_for(match_types[0]) else _only_null(one) for one in fields}
+    properties = {
+        field.name: _property(field) if field.is_for(match_types[0]) else _only_null(field) for field in fields
+    }
     properties[table.MATCH_TYPE.name] = {"type": "string", "enum": [match_type.value for match_type in match_types]}
     return _shape(properties, fields)
 

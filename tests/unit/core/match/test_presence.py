@@ -8,7 +8,7 @@ from cs2_protocol.game import Side, Team
 from matchpod.core import events as ev
 from matchpod.core.effects import UNKNOWN_USER_ID, Kick
 from matchpod.core.match.presence import MAX_SEEN_PLAYERS, NOT_LISTED, PlayerConnection, Presence
-from matchpod.core.match.roster import Role, Roster
+from matchpod.core.match.roster import Roster, RosterRole
 from tests.unit.core.match.test_roster import roster_settings
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
 
@@ -377,7 +377,7 @@ def test_player_enters_by_the_console_list_even_if_more_lines_are_lost() -> None
 
 def test_guest_is_let_in_and_is_no_player() -> None:
     tracked = presence()
-    tracked.roster = tracked.roster.add(EVE, Role.SPECTATOR)
+    tracked.roster = tracked.roster.add(EVE, RosterRole.SPECTATOR)
     for event in (connected(EVE, 7), entered(EVE, 7), on_side(EVE, None)):
         assert tracked.apply(event, 1_000) == []
     assert tracked.guests == {EVE: PlayerConnection(7, EVE[-1])}
@@ -388,7 +388,7 @@ def test_guest_is_let_in_and_is_no_player() -> None:
 
 def test_server_with_a_guest_only_is_empty() -> None:
     tracked = presence()
-    tracked.roster = tracked.roster.add(EVE, Role.COACH1)
+    tracked.roster = tracked.roster.add(EVE, RosterRole.COACH1)
     for event in (connected(EVE, 7), entered(ANN), gone(ANN)):
         tracked.apply(event, 3_000)
     assert tracked.empty_since_ms == 3_000
@@ -396,7 +396,7 @@ def test_server_with_a_guest_only_is_empty() -> None:
 
 def test_console_lists_guests_too() -> None:
     tracked = presence(connected(ANN))
-    tracked.roster = tracked.roster.add(EVE, Role.SPECTATOR)
+    tracked.roster = tracked.roster.add(EVE, RosterRole.SPECTATOR)
     tracked.mark_doubtful(2_000)
     assert tracked.apply(ev.PlayersSeen(0, {ANN: "a", EVE: "e"}, 9_000), 3_000) == []
     assert list(tracked.guests) == [EVE]

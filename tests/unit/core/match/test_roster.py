@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod.core.match.roster import Role, Roster
+from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from tests.unit.core.match_driver import ANN, BEN, CAT, EVE
 
@@ -31,7 +31,7 @@ def roster() -> Roster:
 
 
 def test_roster_has_the_roles_of_the_settings() -> None:
-    roles = {ANN: Role.TEAM1, BEN: Role.TEAM2, CAT: Role.COACH1, EVE: Role.SPECTATOR, DAN: None}
+    roles = {ANN: RosterRole.TEAM1, BEN: RosterRole.TEAM2, CAT: RosterRole.COACH1, EVE: RosterRole.SPECTATOR, DAN: None}
     assert {who: roster().role_of(who) for who in roles} == roles
 
 
@@ -52,7 +52,7 @@ def test_teams_are_those_of_players() -> None:
 
 def test_players_of_a_deathmatch_have_no_team() -> None:
     listed = Roster.of(roster_settings(ANN))
-    assert (listed.role_of(ANN), listed.team_of(ANN), listed.players) == (Role.PLAYER, None, (ANN,))
+    assert (listed.role_of(ANN), listed.team_of(ANN), listed.players) == (RosterRole.PLAYER, None, (ANN,))
 
 
 def test_without_listed_players_anyone_plays_but_spectators() -> None:
@@ -64,19 +64,19 @@ def test_without_listed_players_anyone_plays_but_spectators() -> None:
 
 def test_substitute_takes_the_role_of_the_player_who_goes() -> None:
     changed = roster().replace(ANN, DAN)
-    assert (changed.role_of(DAN), changed.role_of(ANN), changed.is_let_in(ANN)) == (Role.TEAM1, None, False)
+    assert (changed.role_of(DAN), changed.role_of(ANN), changed.is_let_in(ANN)) == (RosterRole.TEAM1, None, False)
     assert (changed.players, changed.created) == ((BEN, DAN), (ANN, BEN))
 
 
 def test_numbers_of_a_player_who_was_taken_out_stay_with_their_team() -> None:
     changed = roster().remove(ANN)
     assert (changed.is_counted(ANN), changed.team_of(ANN)) == (True, Team.TEAM1)
-    watching = changed.add(ANN, Role.SPECTATOR)
+    watching = changed.add(ANN, RosterRole.SPECTATOR)
     assert (watching.is_counted(ANN), watching.is_guest(ANN), watching.team_of(ANN)) == (True, True, Team.TEAM1)
 
 
 def test_player_who_comes_back_is_a_player_of_today() -> None:
-    changed = roster().remove(ANN).add(ANN, Role.TEAM2)
+    changed = roster().remove(ANN).add(ANN, RosterRole.TEAM2)
     assert (changed.players, changed.former, changed.team_of(ANN)) == ((BEN, ANN), {}, Team.TEAM2)
 
 

@@ -13,26 +13,17 @@ from matchpod.service.operations import readiness as readiness_module
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS, WRITE_CHECK_MS, Readiness, ReadinessState
 from matchpod.service.regions.regions import Region
 from matchpod.storage.schema import MIGRATIONS
+from tests.clocks import ManualClock
 from tests.operations import new_readiness
 from tests.unit.web.sites import NoFleet
 
 NOW_MS = 1_800_000_000_000
 
 
-class FakeClock:
-    """A clock that the fake database advances when its time is read."""
-
-    def __init__(self) -> None:
-        self.at_ms = NOW_MS
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-
 class FakeDatabase(Database):
     """A database that returns a schema version or its time, unless it is unavailable."""
 
-    def __init__(self, clock: FakeClock | None = None) -> None:
+    def __init__(self, clock: ManualClock | None = None) -> None:
         self.is_unavailable = False
         self.clock = clock
         self.ahead_ms = 0
@@ -87,7 +78,7 @@ class FaultyFleet(NoFleet):
 def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> None:
     db, fleet = FakeDatabase(), FaultyFleet()
     region = Region(code="eu", name="Europe", location="here", fleet=fleet)
-    readiness = new_readiness(db, FakeClock(), [region])
+    readiness = new_readiness(db, ManualClock(NOW_MS), [region])
     readiness.mark_ready()
     assert asyncio.run(readiness.check()) == []
     assert asyncio.run(readiness.warnings()) == ["Region eu is inactive: The cluster cannot be reached."]
@@ -96,7 +87,7 @@ def test_region_that_cannot_be_used_is_a_warning_and_the_process_is_ready() -> N
 
 
 def test_process_is_ready_between_start_and_draining() -> None:
-    readiness = new_readiness(FakeDatabase(), FakeClock())
+    readiness = new_readiness(FakeDatabase(), ManualClock(NOW_MS))
     assert asyncio.run(readiness.check()) == ["The service is starting."]
     readiness.mark_ready()
     assert asyncio.run(readiness.check()) == []
@@ -105,7 +96,7 @@ def test_process_is_ready_between_start_and_draining() -> None:
 
 
 def test_draining_process_does_not_become_ready() -> None:
-    readiness = new_readiness(FakeDatabase(), FakeClock())
+    readiness = new_readiness(FakeDatabase(), ManualClock(NOW_MS))
     readiness.drain()
     readiness.mark_ready()
     assert readiness.state == ReadinessState.DRAINING
@@ -113,7 +104,7 @@ def test_draining_process_does_not_become_ready() -> None:
 
 def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
     db = FakeDatabase()
-    readiness = new_readiness(db, FakeClock())
+    readiness = new_readiness(db, ManualClock(NOW_MS))
     readiness.mark_ready()
     db.is_unavailable = True
     assert asyncio.run(readiness.check()) == ["The database is unavailable."]
@@ -122,7 +113,7 @@ def test_process_is_not_ready_if_its_database_is_unavailable() -> None:
 
 
 def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
-    db, clock = FakeDatabase(), FakeClock()
+    db, clock = FakeDatabase(), ManualClock(NOW_MS)
     readiness = new_readiness(db, clock)
     readiness.mark_ready()
     db.write_fault = "SQLite: database or disk is full"
@@ -139,7 +130,7 @@ def test_process_is_not_ready_while_its_database_cannot_be_written(caplog: pytes
 
 
 def test_probes_every_second_write_only_every_few_seconds() -> None:
-    db, clock = FakeDatabase(), FakeClock()
+    db, clock = FakeDatabase(), ManualClock(NOW_MS)
     readiness = new_readiness(db, clock)
     readiness.mark_ready()
     for _ in range(10):
@@ -151,7 +142,7 @@ def test_probes_every_second_write_only_every_few_seconds() -> None:
 class LateDatabase(FakeDatabase):
     """A database whose reads or writes time out, which takes two seconds of its clock."""
 
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self.ticking = clock
         self.is_late_read = self.is_late_write = False
@@ -174,7 +165,7 @@ class LateDatabase(FakeDatabase):
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> tuple[LateDatabase, Readiness]:
     monkeypatch.setattr(readiness_module, "CHECK_S", 0.01)
-    clock = FakeClock()
+    clock = ManualClock(NOW_MS)
     db = LateDatabase(clock)
     readiness = new_readiness(db, clock)
     readiness.mark_ready()
@@ -235,7 +226,7 @@ async def test_late_write_of_one_probe_is_not_forgotten_because_of_another(
 def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
     ahead_ms: int, reasons: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = FakeClock()
+    clock = ManualClock(NOW_MS)
     db = FakeDatabase(clock)
     db.ahead_ms = ahead_ms
     readiness = new_readiness(db, clock)
@@ -250,7 +241,7 @@ def test_process_with_a_wrong_clock_is_not_ready_and_logs_it(
 
 
 def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
-    readiness = new_readiness(FakeDatabase(), FakeClock())
+    readiness = new_readiness(FakeDatabase(), ManualClock(NOW_MS))
     readiness.mark_ready()
     asyncio.run(readiness.compare_clocks())
     assert asyncio.run(readiness.check()) == []
@@ -258,7 +249,7 @@ def test_clock_is_not_compared_with_a_database_that_is_not_shared() -> None:
 
 async def test_process_that_is_too_old_for_the_schema_is_not_ready(caplog: pytest.LogCaptureFixture) -> None:
     db = FakeDatabase()
-    readiness = new_readiness(db, FakeClock())
+    readiness = new_readiness(db, ManualClock(NOW_MS))
     readiness.mark_ready()
     db.required = len(MIGRATIONS)
     assert await readiness.check() == []
