@@ -301,7 +301,7 @@ def test_operator_lists_shows_and_cancels_a_match(tmp_path: Path) -> None:
         wait_until(lambda: _slots(service) == 0, "the server is released")
         shown = json.loads(matchpod(tmp_path, "match", "show", server_id, "--json").stdout)
         assert shown["server"]["status"] == "stopped"
-        assert shown["outcome"]["reason"] == "canceled_by_operator"
+        assert shown["server"]["reason"] == "canceled_by_operator"
         assert [one["status"] for one in shown["callback"]["attempts"]] == [200]
 
 
