@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from cs2_simulator.log_stream import GameHeaders
 from cs2_simulator.outside import FetchResult
+
+
+def no_headers() -> GameHeaders:
+    """Describe a game whose log is not posted."""
+    raise AssertionError("unexpected post")
 
 
 class NullOutside:

@@ -9,7 +9,6 @@ import msgspec
 import typer
 
 from matchpod.app import Resources
-from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import command_group, print_listing, print_note, short_time
 from matchpod.core.requests.callback_query import CallbackState, read_callback_id, state_of
@@ -24,6 +23,16 @@ MAX_LISTED: Final = 10_000
 """Largest `--limit`: each listed callback costs one more query."""
 
 app = command_group("Callbacks and their delivery attempts.")
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One attempt, as printed."""
+
+    number: int
+    at: str
+    status: int | None
+    duration_ms: int
+    error: str | None
 
 
 class CallbackView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -88,7 +97,7 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
         organization=organization,
         state=state_of(next_at_ms=row.next_at_ms, delivered_at_ms=row.delivered_at_ms),
         next_attempt_at=time_text(row.next_at_ms),
-        attempts=attempt_views(attempts),
+        attempts=[view_of(AttemptView, attempt) for attempt in attempts],
     )
 
 

@@ -14,21 +14,26 @@ import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
-from matchpod.cli.attempts import AttemptView, attempt_views
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
+from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.text_rules import printable
+from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database
 from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
+from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
+from matchpod.service.reading.callbacks import CallbackAttempt, CallbackDetail, detail_of
+from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.history_views import SeriesDetailMap, map_view
+from matchpod.service.reading.match_head import ServerItem
+from matchpod.service.reading.server_lists import servers_page, stored_maps
 from matchpod.service.row_views import view_of
-from matchpod.storage import history, outbox, servers, unfinished
-from matchpod.storage.outbox import AttemptRow, CallbackRow, OutcomeRow
+from matchpod.storage import callback_lists, history, outbox, servers, unfinished
 from matchpod.storage.servers import ServerRow
 
 MAX_LISTED: Final = 1_000
@@ -40,45 +45,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 
 
-class ServerLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A server as shown to operators."""
+class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
+    """A server as the API lists it, with what only operators see."""
 
-    server_id: str
     org_id: str
-    region: str
-    status: ServerStatus
-    phase: ServerPhase
-    match_phase: PublicPhase
-    external_match_id: str | None
-    created_at: str
-    created_by: str | None
+    server_phase: ServerPhase
     running_at: str | None
-    ended_at: str | None
-    ip: str | None
-    port: int | None
     slot: str | None
     held_by: str | None
     tries: int
-    error: str | None
-
-
-class OutcomeLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a match ended."""
-
-    kind: str
-    reason: str | None
-    at: str
-    result: msgspec.Raw | None
-
-
-class CallbackLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The state of a callback's delivery."""
-
-    id: str
-    url: str
-    delivered_at: str | None
-    next_at: str | None
-    attempts: list[AttemptView]
+    server_error: str | None
 
 
 class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -90,17 +66,17 @@ class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Everything about a match except its secrets."""
+    """Everything about a match except its secrets, mostly as the API returns it."""
 
-    server: ServerLine
+    server: OperatorServer
     settings: msgspec.Raw
-    outcome: OutcomeLine | None
-    callback: CallbackLine | None
+    result: msgspec.Raw | None
+    callback: CallbackDetail | None
     maps: list[SeriesDetailMap]
     set_aside: list[SetAsideLine]
 
 
-_COLUMNS: Final[Columns[ServerLine]] = {
+_COLUMNS: Final[Columns[OperatorServer]] = {
     "server": lambda one: one.server_id,
     "status": lambda one: one.status,
     "region": lambda one: one.region,
@@ -117,8 +93,11 @@ def list_matches(
     json: AsJson = False,
 ) -> None:
     """List matches, newest first."""
-    found = run_with_resources(lambda resources: servers.newest(resources.db, status=status, limit=limit))
-    print_listing([_server_line(row) for row in found], _COLUMNS, as_json=json)
+
+    async def read(resources: Resources) -> list[OperatorServer]:
+        return await _views(resources.db, await servers.newest(resources.db, status=status, limit=limit))
+
+    print_listing(run_with_resources(read), _COLUMNS, as_json=json)
 
 
 @app.command("show")
@@ -129,14 +108,16 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
         row = await _server(resources.db, server_id)
         if row is None:
             return None
-        callback = await outbox.callback_of(resources.db, server_id)
-        attempts = await outbox.attempts_of(resources.db, callback.id) if callback else []
-        page = _page(row, await outbox.outcome_of(resources.db, server_id), callback, attempts)
-        set_aside = await unfinished.of_server(resources.db, server_id)
-        return msgspec.structs.replace(
-            page,
-            maps=[map_view(one) for one in await history.maps_of(resources.db, server_id)],
-            set_aside=[view_of(SetAsideLine, one) for one in set_aside],
+        db = resources.db
+        outcome = await outbox.outcome_of(db, row.id)
+        _, callbacks = await callback_lists.list_page(db, row.org_id, CallbacksQuery(server_id=row.id))
+        return MatchPage(
+            server=(await _views(db, [row]))[0],
+            settings=msgspec.Raw(row.settings),
+            result=None if outcome is None or outcome.result is None else msgspec.Raw(outcome.result),
+            callback=await detail_of(db, callbacks[0]) if callbacks else None,
+            maps=[map_view(one) for one in await history.maps_of(db, row.id)],
+            set_aside=[view_of(SetAsideLine, one) for one in await unfinished.of_server(db, row.id)],
         )
 
     page = run_with_resources(read)
@@ -177,40 +158,39 @@ async def _server(db: Database, server_id: str) -> ServerRow | None:
     return await servers.get(db, server_id) if read_server_id(server_id) else None
 
 
-# --- rows as pages ------------------------------------------------------------------------------------------------
-
-
-def _page(
-    row: ServerRow, outcome: OutcomeRow | None, callback: CallbackRow | None, attempts: Sequence[AttemptRow]
-) -> MatchPage:
-    return MatchPage(
-        server=_server_line(row),
-        settings=msgspec.Raw(row.settings),
-        outcome=_outcome_line(outcome) if outcome else None,
-        callback=view_of(CallbackLine, callback, attempts=attempt_views(attempts)) if callback else None,
-        maps=[],
-        set_aside=[],
-    )
-
-
-def _server_line(row: ServerRow) -> ServerLine:
-    return view_of(ServerLine, row, server_id=row.id, match_phase=row.public_phase, held_by=row.lease_owner)
-
-
-def _outcome_line(outcome: OutcomeRow) -> OutcomeLine:
-    return view_of(OutcomeLine, outcome, result=None if outcome.result is None else msgspec.Raw(outcome.result))
+async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer]:
+    endings = await endings_of(db, [(row.id, row) for row in rows])
+    maps = await stored_maps(db, [row.id for row in rows])
+    items = servers_page(MatchListQuery(), len(rows), tuple(zip(rows, endings, strict=True)), maps).items
+    return [
+        view_of(
+            OperatorServer,
+            item,
+            row,
+            callback_url=None if row.callback_url is None else mask_url(row.callback_url),
+            server_phase=row.phase,
+            held_by=row.lease_owner,
+            server_error=row.error,
+        )
+        for item, row in zip(items, rows, strict=True)
+    ]
 
 
 # --- pages as text ------------------------------------------------------------------------------------------------
 
 
 def _print_page(page: MatchPage) -> None:
-    fields = msgspec.to_builtins(page.server)
-    rows = [(name, str(value)) for name, value in fields.items() if value is not None]
+    server = page.server
+    fields = msgspec.to_builtins(server)
+    rows = [
+        (name, str(value))
+        for name, value in fields.items()
+        if value is not None and not isinstance(value, (dict, list))
+    ]
     rows.append(("settings", bytes(page.settings).decode()))
-    if page.outcome:
-        reason = f", {page.outcome.reason}" if page.outcome.reason else ""
-        rows.append(("outcome", f"{page.outcome.kind}{reason} at {page.outcome.at}"))
+    if server.ended_at is not None:
+        kind = MATCH_OVER if server.reason is None else f"{MATCH_CANCELED}, {server.reason}"
+        rows.append(("outcome", f"{kind} at {server.ended_at}"))
     if page.callback:
         rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
@@ -231,12 +211,12 @@ def _map_text(one: SeriesDetailMap) -> str:
     return text
 
 
-def _delivery(callback: CallbackLine) -> str:
+def _delivery(callback: CallbackDetail) -> str:
     if callback.delivered_at:
         return f"delivered at {callback.delivered_at}"
-    return f"next attempt at {callback.next_at}" if callback.next_at else "given up"
+    return f"next attempt at {callback.next_attempt_at}" if callback.next_attempt_at else "given up"
 
 
-def _attempt(attempt: AttemptView) -> str:
+def _attempt(attempt: CallbackAttempt) -> str:
     result = attempt.error if attempt.status is None else f"status {attempt.status}"
     return f"{attempt.at}  {result}  {attempt.duration_ms} ms"

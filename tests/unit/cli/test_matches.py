@@ -23,7 +23,7 @@ from matchpod.storage.servers import ServerRow
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT, stored_tokens
 
-SECRETS = ("tok-log", "tok-report", "sealed")
+SECRETS = ("tok-log", "tok-report", "tok-query", "sealed")
 
 
 def server(name: str, **fields: object) -> ServerRow:
@@ -62,7 +62,7 @@ def busy(runner: CommandRunner) -> CommandRunner:
 
     async def fill(db: Database) -> None:
         running = {"phase": ServerPhase.RUNNING, "status": ServerStatus.RUNNING, "running_at_ms": 1_770_000_060_000}
-        ended = server("srv_1", external_match_id="cup", callback_url="https://example.net/")
+        ended = server("srv_1", external_match_id="cup", callback_url="https://example.net/?key=tok-query")
         await servers.create(db, ended, idempotency=None)
         await servers.create(db, server("srv_2", **running, ip="10.0.0.1", port=27015), idempotency=None)
         at_ms = 1_770_000_120_000
@@ -95,18 +95,19 @@ def test_listing_can_be_filtered_and_limited(busy: CommandRunner) -> None:
 def test_ended_match_is_shown_with_its_outcome_and_callback(busy: CommandRunner) -> None:
     page = busy.output(app, "show", "srv_1")
     assert "match_canceled, server_lost at 2026-02-02T02:42:00.000Z" in page
-    assert "msg_1 to https://example.net/: given up" in page
+    assert "msg_1 to https://example.net/?key=***: given up" in page
     assert "status 500  12 ms" in page
     assert r"timeout\x1b[2J" in page
     shown = json.loads(busy.output(app, "show", "srv_1", "--json"))
     assert shown["settings"] == {"map": "de_dust2"}
-    assert shown["outcome"]["reason"] == "server_lost"
+    assert (shown["server"]["phase"], shown["server"]["reason"]) == ("ended", "server_lost")
+    assert shown["server"]["endedAt"] == "2026-02-02T02:42:00.000Z"
     assert [one["status"] for one in shown["callback"]["attempts"]] == [500, None]
 
 
 def test_running_match_has_no_outcome(busy: CommandRunner) -> None:
     shown = json.loads(busy.output(app, "show", "srv_2", "--json"))
-    assert (shown["server"]["ip"], shown["outcome"], shown["callback"]) == ("10.0.0.1", None, None)
+    assert (shown["server"]["ip"], shown["server"]["endedAt"], shown["callback"]) == ("10.0.0.1", None, None)
     assert "outcome" not in busy.output(app, "show", "srv_2")
 
 
@@ -119,9 +120,9 @@ def test_no_secret_is_shown(busy: CommandRunner, args: list[str]) -> None:
 def test_match_can_be_canceled_only_once(busy: CommandRunner) -> None:
     assert busy.output(app, "cancel", "srv_2") == "The match on srv_2 is canceled; no callback was requested."
     shown = json.loads(busy.output(app, "show", "srv_2", "--json"))
-    assert (shown["server"]["status"], shown["server"]["phase"]) == ("stopped", "ending")
-    assert shown["server"]["matchPhase"] == "ended"
-    assert shown["outcome"]["reason"] == "canceled_by_operator"
+    assert (shown["server"]["status"], shown["server"]["serverPhase"]) == ("stopped", "ending")
+    assert shown["server"]["phase"] == "ended"
+    assert shown["server"]["reason"] == "canceled_by_operator"
     again = busy.invoke(app, "cancel", "srv_2")
     assert (again.exit_code, again.stdout) == (1, "")
     assert again.stderr == "matchpod: The match on srv_2 has already ended.\n"

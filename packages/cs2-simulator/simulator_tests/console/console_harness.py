@@ -5,14 +5,15 @@ from __future__ import annotations
 from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
-from cs2_simulator.log_stream import GameHeaders, LogStream
+from cs2_simulator.console.parts import ServerParts
+from cs2_simulator.log_stream import LogStream
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
 from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.variables import Variables
-from simulator_tests.null_outside import NullOutside
+from simulator_tests.null_outside import NullOutside, no_headers
 
 START_MS = 1_768_849_000_000
 
@@ -102,10 +103,6 @@ class RecordingOutside(NullOutside):
         self._calls.append("drop connections")
 
 
-def _no_headers() -> GameHeaders:
-    raise AssertionError("unexpected post")
-
-
 class ConsoleHarness:
     """A console with its dependencies."""
 
@@ -120,15 +117,10 @@ class ConsoleHarness:
         self.door = Door(self.arena)
         self.game = RecordingGame(self.arena, self.calls)
         self.visitors = RecordingVisitors(self.arena, self.door, self.game, self.calls)
-        self.stream = LogStream(self.agenda, describe=_no_headers)
-        self.console = Console(
-            self.arena,
-            self.game,
-            self.door,
-            self.visitors,
-            outside=RecordingOutside(self.calls),
-            stream=self.stream,
-        )
+        self.stream = LogStream(self.agenda, describe=no_headers)
+        outside = RecordingOutside(self.calls)
+        self.parts = ServerParts(self.arena, self.game, self.door, self.visitors, outside, self.stream)
+        self.console = Console(self.parts)
 
     def execute(self, text: str) -> str:
         """Execute commands as the server itself, not over RCON; return their output."""

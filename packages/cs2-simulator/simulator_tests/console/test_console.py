@@ -147,9 +147,9 @@ def test_plugin_cannot_replace_a_command_of_the_game(harness: ConsoleHarness) ->
 
 
 def test_console_has_no_plugin_match_by_default(harness: ConsoleHarness) -> None:
-    assert not harness.console.has_plugin_match()
-    harness.console.has_plugin_match = lambda: True
-    assert harness.console.has_plugin_match()
+    assert not harness.parts.has_plugin_match()
+    harness.parts.has_plugin_match = lambda: True
+    assert harness.parts.has_plugin_match()
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))

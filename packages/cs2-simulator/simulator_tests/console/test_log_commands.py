@@ -51,7 +51,7 @@ def test_random_players_are_expected_once_a_listener_is_added(harness: ConsoleHa
 
 
 def test_random_players_are_not_expected_if_the_plugin_has_a_match(harness: ConsoleHarness) -> None:
-    harness.console.has_plugin_match = lambda: True
+    harness.parts.has_plugin_match = lambda: True
     harness.execute('logaddress_add_http "http://h/a"')
     assert harness.calls == ["restart countdown"]
 

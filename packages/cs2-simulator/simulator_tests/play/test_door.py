@@ -127,7 +127,7 @@ def test_leaving_the_server_or_a_side_while_dead_is_not_a_death(server: VisitedS
 
 
 def test_kick_is_logged_as_the_reason_of_the_disconnect(server: VisitedServer) -> None:
-    server.door.kick(join(server), "go away")
+    server.door.kick(join(server))
     assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
 
 
@@ -138,7 +138,7 @@ def test_bot_that_leaves_has_no_id_no_death_and_no_kept_place(server: VisitedSer
     server.door.enter(bot)
     server.door.join(bot, "TERRORIST")
     bot.is_alive = True
-    server.door.kick(bot, "")
+    server.door.kick(bot)
     server.wait(0)
     assert server.log.texts[3:] == [
         '"Wolf<1><BOT><TERRORIST>" disconnected (reason "NETWORK_DISCONNECT_KICKED")',
@@ -221,7 +221,7 @@ def test_actions_of_a_player_who_left_are_ignored(server: VisitedServer) -> None
     server.door.say(player, "hi")
     server.door.rename(player, "x")
     server.door.leave(player, BY_USER)
-    server.door.kick(player, "")
+    server.door.kick(player)
     assert len(server.log.lines) == lines
 
 

@@ -11,6 +11,9 @@ from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.matchzy import Report, read_report
 from cs2_protocol.steam_id import from_account
 from cs2_simulator.agenda import Agenda
+from cs2_simulator.console.console import Console
+from cs2_simulator.console.parts import ServerParts
+from cs2_simulator.log_stream import LogStream
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
@@ -21,7 +24,7 @@ from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.plugin.series import PluginStage
 from cs2_simulator.variables import Variables
-from simulator_tests.null_outside import NullOutside
+from simulator_tests.null_outside import NullOutside, no_headers
 
 EVENTS_URL = "http://service.example/events/1"
 MATCH_URL = "http://service.example/match/1"
@@ -113,13 +116,12 @@ class FakeGame(Game):
         return file in self.files
 
 
-class FakeConsole:
+class FakeConsole(Console):
     """A console that sets variables, runs the plugin's commands and records everything it executes."""
 
     def __init__(self, harness: PluginHarness) -> None:
         self._harness = harness
         self._handlers: dict[str, Callable[[list[str]], str]] = {}
-        self.has_plugin_match: Callable[[], bool] = lambda: False
         self.executed: list[str] = []
 
     def register(self, name: str, handler: Callable[[list[str]], str]) -> None:
@@ -130,9 +132,9 @@ class FakeConsole:
 
     def execute(self, text: str, source: str) -> str:
         commands = re.split(r"[;\n]", text)
-        return "".join(self._run(command.strip()) for command in commands if command.strip())
+        return "".join(self._run_command(command.strip()) for command in commands if command.strip())
 
-    def _run(self, command: str) -> str:
+    def _run_command(self, command: str) -> str:
         self.executed.append(command)
         name, _, rest = command.partition(" ")
         value = rest.strip('"')
@@ -168,9 +170,9 @@ class PluginHarness:
         self.visitors = Visitors(self.arena, self.door, self.game)
         self.outside = FakeOutside()
         self.console = FakeConsole(self)
-        self.plugin = MatchPlugin(
-            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.outside
-        )
+        stream = LogStream(self.agenda, describe=no_headers)
+        self.parts = ServerParts(self.arena, self.game, self.door, self.visitors, self.outside, stream)
+        self.plugin = MatchPlugin(self.parts, self.console)
         self.course = self.plugin.course
 
     def stage(self) -> PluginStage:

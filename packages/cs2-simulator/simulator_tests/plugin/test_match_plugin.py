@@ -50,7 +50,7 @@ def test_loading_sets_the_variables_and_stops_the_warmup_timer() -> None:
     assert 'mp_maxrounds "6"' in harness.console.executed
     assert harness.variables.is_on("mp_warmup_pausetimer")
     assert harness.variables.text("mp_teamname_1") == "Team Blue"
-    assert harness.console.has_plugin_match()
+    assert harness.parts.has_plugin_match()
 
 
 def test_quotes_in_a_value_can_inject_a_command_as_in_the_real_plugin() -> None:
@@ -411,7 +411,7 @@ def test_another_match_can_be_loaded_after_an_ended_one() -> None:
     harness = live(loaded())
     assert harness.rcon("css_endmatch") == ""
     assert harness.game.phase is GamePhase.WARMUP
-    assert not harness.console.has_plugin_match()
+    assert not harness.parts.has_plugin_match()
     harness.load(match(matchid=28))
     assert harness.outside.bodies[-1]["matchid"] == 28
 

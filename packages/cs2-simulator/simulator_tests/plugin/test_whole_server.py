@@ -12,7 +12,8 @@ from cs2_protocol.game import Side
 from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
-from cs2_simulator.log_stream import GameHeaders, LogStream
+from cs2_simulator.console.parts import ServerParts
+from cs2_simulator.log_stream import LogStream
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
@@ -20,6 +21,7 @@ from cs2_simulator.play.flow.game import Game, GamePhase
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.variables import Variables
+from simulator_tests.null_outside import no_headers
 from simulator_tests.plugin.plugin_harness import MATCH_URL, START_MS, FakeOutside, match
 
 CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
@@ -29,16 +31,12 @@ class Log(LogStream):
     """A log without listeners that keeps all lines."""
 
     def __init__(self, agenda: Agenda) -> None:
-        super().__init__(agenda, describe=_no_headers)
+        super().__init__(agenda, describe=no_headers)
         self.is_on = True
         self.texts: list[str] = []
 
     def write(self, line: Line) -> None:
         self.texts.append(line.text())
-
-
-def _no_headers() -> GameHeaders:
-    raise AssertionError("unexpected post")
 
 
 class Server:
@@ -55,10 +53,9 @@ class Server:
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
         self.outside = FakeOutside()
-        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=self.outside, stream=self.log)
-        self.plugin = MatchPlugin(
-            self.arena, self.game, self.door, self.visitors, console=self.console, outside=self.outside
-        )
+        parts = ServerParts(self.arena, self.game, self.door, self.visitors, self.outside, self.log)
+        self.console = Console(parts)
+        self.plugin = MatchPlugin(parts, self.console)
         self.game.load_map("de_dust2")
         self.wait(10)
 

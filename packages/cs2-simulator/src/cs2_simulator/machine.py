@@ -9,6 +9,7 @@ from __future__ import annotations
 from cs2_protocol.game import Side
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
+from cs2_simulator.console.parts import ServerParts
 from cs2_simulator.log_stream import GameHeaders, LogStream
 from cs2_simulator.options import ServerOptions
 from cs2_simulator.outside import Outside
@@ -66,11 +67,10 @@ class Machine(Watcher):
         self.game = Game(self.arena)
         self.visitors = Visitors(self.arena, self.door, self.game)
         Bots(self.arena, self.door)
-        self.console = Console(self.arena, self.game, self.door, self.visitors, outside=outside, stream=self.stream)
-        self.plugin = MatchPlugin(
-            self.arena, self.game, self.door, self.visitors, console=self.console, outside=outside
-        )
-        ShotCounter(self.arena, outside, console=self.console)
+        parts = ServerParts(self.arena, self.game, self.door, self.visitors, outside, self.stream)
+        self.console = Console(parts)
+        self.plugin = MatchPlugin(parts, self.console)
+        ShotCounter(parts, self.console)
         self.arena.watchers.append(self)
         self._losses = self.arena.rng("losses")
 

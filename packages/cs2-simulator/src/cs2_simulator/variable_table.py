@@ -256,14 +256,10 @@ sv_mover_pogofrequency=10 sv_rollangle=0 sv_rollspeed=200 sv_stepsize=18
 """
 
 
-def _switches(names: str, value: str, *, is_hidden: bool = False) -> Iterator[Variable]:
-    for name in names.split():
-        yield Variable(name, VariableKind.BOOL, value, is_hidden=is_hidden)
-
-
-def _values(packed: str, kind: VariableKind, *, is_hidden: bool = False) -> Iterator[Variable]:
+def _values(packed: str, kind: VariableKind, value: str = "", *, is_hidden: bool = False) -> Iterator[Variable]:
     for entry in packed.split():
         name, _, rest = entry.partition("=")
+        rest = rest or value
         # A text may contain colons and has no bounds.
         default, minimum, maximum = (
             (rest, "", "") if kind in (VariableKind.TEXT, VariableKind.RAW) else (*rest.split(":"), "", "")[:3]
@@ -277,14 +273,14 @@ def _bound(text: str) -> float | None:
 
 
 def _table() -> Iterator[Variable]:
-    yield from _switches(_ON, "true")
-    yield from _switches(_OFF, "false")
+    yield from _values(_ON, VariableKind.BOOL, "true")
+    yield from _values(_OFF, VariableKind.BOOL, "false")
     yield from _values(_INTS, VariableKind.INT)
     yield from _values(_FLOATS, VariableKind.FLOAT)
     yield from _values(_TEXTS, VariableKind.TEXT)
     yield from _values(_RAWS, VariableKind.RAW)
-    yield from _switches(_HIDDEN_ON, "true", is_hidden=True)
-    yield from _switches(_HIDDEN_OFF, "false", is_hidden=True)
+    yield from _values(_HIDDEN_ON, VariableKind.BOOL, "true", is_hidden=True)
+    yield from _values(_HIDDEN_OFF, VariableKind.BOOL, "false", is_hidden=True)
     yield from _values(_HIDDEN_INTS, VariableKind.INT, is_hidden=True)
     yield from _values(_HIDDEN_FLOATS, VariableKind.FLOAT, is_hidden=True)
 

@@ -31,9 +31,6 @@ SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6
 """Requests of an organization per minute, for one callback and for many: each sends requests to a receiver."""
 
-MAX_SHOWN_ATTEMPTS: Final = 100
-"""Attempts in the details of a callback: two, and one per request to send it again."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +45,7 @@ class CallbackDeliveries:
         wake: Callable[[], None],
         audit: Audit,
         max_redelivered: int = MAX_REDELIVERED,
-        max_shown_attempts: int = MAX_SHOWN_ATTEMPTS,
+        max_shown_attempts: int = callback_views.MAX_SHOWN_ATTEMPTS,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -72,8 +69,7 @@ class CallbackDeliveries:
     @unavailable_on_outage
     async def get(self, principal: Principal, callback_id: str) -> callback_views.CallbackDetail:
         row = await self._own(principal, callback_id)
-        attempts = await callback_lists.newest_attempts(self._db, row.id, self._max_shown_attempts)
-        return callback_views.callback_detail(row, attempts, await callback_lists.body_of(self._db, row.id))
+        return await callback_views.detail_of(self._db, row, max_attempts=self._max_shown_attempts)
 
     @unavailable_on_outage
     async def redeliver(self, principal: Principal, callback_id: str) -> callback_views.CallbackItem:

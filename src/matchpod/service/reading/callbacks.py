@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -12,10 +12,15 @@ from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.secrets import mask_url
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views.result_shapes import IsoTime
+from matchpod.ports import Database
 from matchpod.service.reading.match_head import AsGiven, ServerId
 from matchpod.service.row_views import time_text, view_of
+from matchpod.storage import callback_lists
 from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow
+
+MAX_SHOWN_ATTEMPTS: Final = 100
+"""Attempts in the details of a callback: two, and one per request to send it again."""
 
 _HEADERS = StoredReader[dict[str, str]](dict[str, str])
 
@@ -114,6 +119,12 @@ def callback_detail(row: CallbackSummary, attempts: Sequence[AttemptRow], body: 
     # One that was recorded after the row was read is left out, so that count and state agree with the list.
     shown = tuple(_attempt(one) for one in attempts if one.number <= row.attempts)
     return view_of(CallbackDetail, row, **_shown(row), attempts=shown, body=msgspec.Raw(body))
+
+
+async def detail_of(db: Database, row: CallbackSummary, *, max_attempts: int = MAX_SHOWN_ATTEMPTS) -> CallbackDetail:
+    """Read the attempts and the body of a callback."""
+    attempts = await callback_lists.newest_attempts(db, row.id, max_attempts)
+    return callback_detail(row, attempts, await callback_lists.body_of(db, row.id))
 
 
 def _shown(row: CallbackSummary) -> dict[str, object]:

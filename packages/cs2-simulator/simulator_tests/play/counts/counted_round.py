@@ -36,10 +36,10 @@ class BookAndTeams:
 
     def die(self, victim: Player) -> None:
         self.now_ms += 1000
-        self.book.died(victim, self.now_ms)
+        self.book.died(victim)
 
     def leave(self, player: Player) -> None:
-        self.book.player_left(player, self.now_ms)
+        self.book.player_left(player)
 
     def tally(self, player: Player) -> Tally:
         found = [tally for tally in self.book.tallies() if tally.player_id == player.person.player_id]

@@ -18,14 +18,14 @@ def test_new_book_is_closed_and_counts_nothing() -> None:
     book.round_started(1, [ann], [ben])
     book.hit(ann, ben, "ak47", 30)
     book.kill(ann, ben, "ak47", is_headshot=True, at_ms=1)
-    book.died(ann, 2)
+    book.died(ann)
     book.assist(ann, ben, is_flash=False)
     book.blinded(ben, ann)
     book.grenade_thrown(ann, "decoy")
     book.chicken_killed(ann)
     book.bomb_planted(ben)
     book.bomb_defused(ann)
-    book.player_left(ben, 3)
+    book.player_left(ben)
     book.round_decided(1, ann)
     assert (book.is_open, book.tallies(), book.rounds_played()) == (False, [], 0)
 
@@ -96,7 +96,7 @@ def test_events_of_a_player_who_joins_mid_round_count_but_the_round_does_not() -
     game.book.round_decided(1, None)
     tally = game.tally(late)
     assert (tally.team, tally.rounds_played, tally.kills, tally.damage, tally.deaths) == (1, 0, 1, 50, 1)
-    assert (tally.kast_rounds, tally.rounds_survived) == (0, 0)
+    assert tally.kast_rounds == 0
 
 
 def test_late_player_belongs_to_the_team_on_their_side() -> None:
@@ -169,7 +169,6 @@ def test_returning_player_keeps_the_tally_under_the_latest_name() -> None:
     game.book.round_decided(1, None)
     assert (game.tally(back).name, game.tally(back).kills, game.tally(back).chicken_kills) == ("renamed", 1, 1)
     assert game.tally(back).kast_rounds == 1
-    assert game.tally(back).rounds_survived == 0
 
 
 def test_bots_are_identified_by_name() -> None:

@@ -61,7 +61,7 @@ def test_client_of_the_last_player_can_load_for_long(server: VisitedServer) -> N
 
 
 def test_kicked_listed_player_returns_after_five_seconds(filled: VisitedServer) -> None:
-    filled.door.kick(find(filled, 1003), "")
+    filled.door.kick(find(filled, 1003))
     at = filled.agenda.now_ms
     filled.wait(4.9)
     assert 1003 not in filled.accounts
@@ -86,7 +86,7 @@ def test_people_follow_the_name_of_their_team_to_its_side(server: VisitedServer)
 def test_kicked_unlisted_player_does_not_return(server: VisitedServer) -> None:
     server.visitors.expect_anyone()
     server.wait(75)
-    server.door.kick(server.arena.players[0], "")
+    server.door.kick(server.arena.players[0])
     server.wait(300)
     server.change_map()
     server.wait(75)
@@ -98,7 +98,7 @@ def test_player_kicked_while_loading_does_not_enter(server: VisitedServer) -> No
     while not server.arena.players:
         server.wait(0.1)
     number = server.arena.players[0].person.account
-    server.door.kick(server.arena.players[0], "")
+    server.door.kick(server.arena.players[0])
     server.wait(75)
     assert number not in server.accounts
     assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
@@ -133,7 +133,7 @@ def test_guest_tries_again_if_the_server_is_full(server: VisitedServer) -> None:
 def test_kicked_player_who_is_not_a_guest_does_not_return(server: VisitedServer) -> None:
     player = server.door.connect(participant())
     assert player is not None
-    server.door.kick(player, "")
+    server.door.kick(player)
     server.wait(60)
     assert len(server.connections()) == 1
 
@@ -203,7 +203,7 @@ def test_map_change_during_the_arrival_loses_no_player(server: VisitedServer) ->
 
 
 def test_kicked_player_returns_with_the_others_after_a_map_change(filled: VisitedServer) -> None:
-    filled.door.kick(find(filled, 1001), "")
+    filled.door.kick(find(filled, 1001))
     filled.change_map()
     filled.wait(60)
     assert sorted(filled.accounts) == sorted(listed_accounts())
@@ -224,7 +224,7 @@ def test_kicked_stranger_tries_again_a_limited_number_of_times() -> None:
         server.wait(0.1)
         for player in strangers(server):
             if player.is_in_game:
-                server.door.kick(player, "not listed")
+                server.door.kick(player)
                 kicks.append(player.person)
     assert len(kicks) == STRANGER_VISITS
     assert len(set(kicks)) == 1
@@ -256,7 +256,7 @@ def test_kicked_stranger_gives_up_when_the_match_is_over() -> None:
     server.fill()
     while not strangers(server):
         server.wait(1)
-    server.door.kick(strangers(server)[0], "")
+    server.door.kick(strangers(server)[0])
     server.visitors.forget_roster()
     server.wait(100)
     assert strangers(server) == []
@@ -266,7 +266,7 @@ def test_kicked_stranger_gives_up_when_the_match_is_over() -> None:
     while not strangers(server):
         server.wait(1)
     server.visitors.map_ended()
-    server.door.kick(strangers(server)[0], "")
+    server.door.kick(strangers(server)[0])
     server.wait(100)
     assert server.arena.players == []
 
@@ -292,7 +292,7 @@ def test_user_ids_are_unique_and_connections_match_the_players(scenario: Scenari
     for number in range(1, 8):
         server.play_round(number, seconds=30)
         if number == 5 and server.arena.players:
-            server.door.kick(server.arena.players[-1], "")
+            server.door.kick(server.arena.players[-1])
         numbers = [player.user_id for player in server.arena.players]
         assert numbers == sorted(set(numbers))
         accounts = server.accounts

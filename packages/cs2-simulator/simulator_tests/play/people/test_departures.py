@@ -69,10 +69,10 @@ def test_all_players_leave_a_deathmatch_after_one_to_two_minutes() -> None:
 def test_player_about_to_return_stays_away_when_all_leave() -> None:
     server = live(Scenario.ALL_LEAVE)
     server.door.max_players = 9
-    server.door.kick(server.arena.players[0], "")
+    server.door.kick(server.arena.players[0])
     for number in range(1, 8):
         if number < 7 and len(server.arena.players) == 10:
-            server.door.kick(server.arena.players[0], "")
+            server.door.kick(server.arena.players[0])
         server.play_round(number)
     server.wait(300)
     assert server.arena.players == []
@@ -160,7 +160,7 @@ def test_rage_quitter_kicked_while_typing_returns_like_a_kicked_player() -> None
         server.wait(0.1)
     quitter = server.door.find(int(server.watcher.events[-1].split()[1]))
     assert quitter is not None
-    server.door.kick(quitter, "")
+    server.door.kick(quitter)
     server.wait(60)
     assert len(server.arena.playing) == 10
     assert len(server.departures()) == 1

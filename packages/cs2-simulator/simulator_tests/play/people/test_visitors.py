@@ -279,7 +279,7 @@ def test_players_leave_if_the_series_turns_out_to_be_over(filled: VisitedServer)
 
 
 def test_kicked_player_does_not_return_to_a_finished_map(filled: VisitedServer) -> None:
-    filled.door.kick(filled.arena.players[0], "")
+    filled.door.kick(filled.arena.players[0])
     filled.visitors.map_ended()
     filled.wait(9)
     assert len(filled.arena.players) == 9

@@ -80,12 +80,12 @@ class RecordingWatcher(Watcher):
     def player_connected(self, player: Player) -> None:
         self.events.append(f"connected {player.user_id}")
         if player.person.account in self.kicked_on_connect:
-            self._door.kick(player, "not listed")
+            self._door.kick(player)
 
     def player_entered(self, player: Player) -> None:
         self.events.append(f"entered {player.user_id}")
         if player.person.account in self.kicked_on_enter:
-            self._door.kick(player, "not listed")
+            self._door.kick(player)
 
     def player_joined(self, player: Player) -> None:
         self.events.append(f"joined {player.user_id} {player.team}")

@@ -16,13 +16,7 @@ from cs2_simulator.console.match_commands import MATCH_COMMANDS
 from cs2_simulator.console.parts import Command, ServerParts, lines
 from cs2_simulator.console.server_commands import SERVER_COMMANDS
 from cs2_simulator.console.statements import ConsoleStatement, statements
-from cs2_simulator.log_stream import LogStream
-from cs2_simulator.outside import Outside
-from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.door import Door
-from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.flow.map_load import LISTED
-from cs2_simulator.play.people.visitors import Visitors
 
 CommandHandler = Callable[[list[str]], str]
 """A plugin command: receives the arguments and returns the output."""
@@ -36,21 +30,8 @@ _SECRETS = frozenset({"rcon_password", "sv_password", "tv_password", "tv_passwor
 
 
 class Console:
-    def __init__(
-        self,
-        arena: Arena,
-        game: Game,
-        door: Door,
-        visitors: Visitors,
-        *,
-        outside: Outside,
-        stream: LogStream,
-    ) -> None:
-        self.has_plugin_match: Callable[[], bool] = lambda: False
-        """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
-        self._parts = ServerParts(
-            arena, game, door, visitors, outside, stream, has_plugin_match=lambda: self.has_plugin_match()
-        )
+    def __init__(self, parts: ServerParts) -> None:
+        self._parts = parts
         self._registered: dict[str, CommandHandler] = {}
 
     def register(self, name: str, handler: CommandHandler) -> None:

@@ -57,8 +57,8 @@ def _last_backup(parts: ServerParts, _statement: ConsoleStatement) -> str:
 def _kick_by_id(parts: ServerParts, statement: ConsoleStatement) -> str:
     if not statement.args:
         return lines("Usage:  kickid < userid | uniqueid > { message }")
-    wanted, *message = statement.args
-    return _kick(parts, _by_id(parts, wanted), wanted, " ".join(message))
+    # A message after the id is shown to the player only: CS2 does not log it.
+    return _kick(parts, _by_id(parts, statement.args[0]), statement.args[0])
 
 
 def _kick_by_name(parts: ServerParts, statement: ConsoleStatement) -> str:
@@ -66,13 +66,13 @@ def _kick_by_name(parts: ServerParts, statement: ConsoleStatement) -> str:
     if not wanted:
         return lines("Usage:  kick < name >")
     found = [player for player in parts.arena.players if player.person.name.lower() == wanted.lower()]
-    return _kick(parts, found[0] if found else None, wanted, "")
+    return _kick(parts, found[0] if found else None, wanted)
 
 
 def _kick_bots(parts: ServerParts, _statement: ConsoleStatement) -> str:
     for player in tuple(parts.arena.players):
         if player.person.is_bot:
-            parts.door.kick(player, "")
+            parts.door.kick(player)
     return ""
 
 
@@ -85,10 +85,10 @@ def _by_id(parts: ServerParts, wanted: str) -> Player | None:
     return next((player for player in parts.arena.players if id64 and player.person.player_id == id64), None)
 
 
-def _kick(parts: ServerParts, player: Player | None, wanted: str, message: str) -> str:
+def _kick(parts: ServerParts, player: Player | None, wanted: str) -> str:
     if player is None:
         return lines(f'Can\'t kick "{wanted}", name not found')
-    parts.door.kick(player, message)
+    parts.door.kick(player)
     return ""
 
 

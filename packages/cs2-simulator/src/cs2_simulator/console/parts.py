@@ -1,4 +1,4 @@
-"""The parts of a server that console commands operate on, and the type of a command."""
+"""The parts of a server that commands and plugins operate on, and the type of a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cs2_simulator.play.people.visitors import Visitors
 
 @dataclass(slots=True)
 class ServerParts:
-    """The parts of one server that its console uses."""
+    """The parts of one server that its console and its plugins use."""
 
     arena: Arena
     game: Game
@@ -24,7 +24,8 @@ class ServerParts:
     visitors: Visitors
     outside: Outside
     stream: LogStream
-    has_plugin_match: Callable[[], bool]
+    has_plugin_match: Callable[[], bool] = lambda: False
+    """Returns True if the plugin has a match loaded; the expected players are then those of that match."""
 
 
 @dataclass(frozen=True, slots=True)

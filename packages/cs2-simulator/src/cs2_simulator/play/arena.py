@@ -12,6 +12,7 @@ from random import Random
 from typing import Protocol
 
 from cs2_protocol.game import Side
+from cs2_protocol.log_lines.player_lines import LeftBuyzone
 from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import TICKS_PER_S, Agenda
 from cs2_simulator.play.counts.book import Book
@@ -43,7 +44,7 @@ class Arena:
         self.absent: list[Player] = []
         """Players who left a side on this map: the game keeps their place, statistics and money until the next map."""
         self.buy_zone_exits: list[Player] = []
-        """Players who died or left: an empty `left buyzone` line follows at the end of the tick."""
+        """Players whose last line follows at the end of the tick."""
         self.is_map_over = False
         """True from `Game Over` to the next warmup or match."""
         self.watchers: list[Watcher] = []
@@ -65,6 +66,26 @@ class Arena:
         """
         return (self.agenda.tick - self._zero_tick) * 1000 // TICKS_PER_S
 
+    def plan_last_line(self, player: Player) -> None:
+        """Log an empty `left buyzone` at the end of this tick, for a player who left or died in their buy zone.
+
+        It comes after a round end that a departure causes.
+        """
+        if player not in self.buy_zone_exits:
+            self.buy_zone_exits.append(player)
+            self.agenda.call_in(0, self.write_last_lines)
+
+    def write_last_lines(self) -> None:
+        """Log the lines that are due. None of ten players who left after the end of a real match had one."""
+        exits, self.buy_zone_exits = self.buy_zone_exits, []
+        for player in exits:
+            if player not in self.players:
+                player.forget_id()  # a real server no longer knows it from then on
+                if player.person.is_bot and player in self.absent:
+                    self.absent.remove(player)
+            if not self.is_map_over and self.variables.is_on("mp_logdetail_items"):
+                self.log.write(LeftBuyzone(player.token, ()))
+
     def restart_clock(self) -> None:
         self._zero_tick = self.agenda.tick
 
@@ -75,6 +96,12 @@ class Arena:
     @property
     def scenario(self) -> Scenario:
         return _SCENARIOS[self.variables.text("sim_scenario")]
+
+    def notify(self, event: Callable[[Watcher], None], *, about: Player | None = None) -> None:
+        """Call an event of all watchers, until one of them makes the player it is about leave."""
+        for watcher in tuple(self.watchers):
+            if about is None or about in self.players:
+                event(watcher)
 
     def rng(self, *purpose: object) -> Random:
         """Return the random stream for a purpose; the same seed and purpose give the same stream."""

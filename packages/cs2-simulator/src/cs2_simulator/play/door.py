@@ -25,7 +25,6 @@ from cs2_protocol.log_lines.player_lines import (
 )
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.economy import reward_for_departure
-from cs2_simulator.play.last_lines import plan_last_line
 from cs2_simulator.play.player import SPECTATOR, UNASSIGNED, Participant, Player
 
 DEFAULT_MAX_PLAYERS = 64
@@ -64,9 +63,7 @@ class Door:
         player.connected_at_ms = arena.agenda.now_ms
         insort(arena.players, player, key=_user_id)
         arena.log.write(Connected(player.token, person.address))
-        for watcher in tuple(arena.watchers):
-            if player in arena.players:
-                watcher.player_connected(player)
+        arena.notify(lambda watcher: watcher.player_connected(player), about=player)
         return player
 
     def validate(self, player: Player) -> None:
@@ -81,9 +78,7 @@ class Door:
         arena.log.write(Entered(player.token))
         player.is_in_game = True
         player.team, player.kept_team = player.kept_team or UNASSIGNED, ""
-        for watcher in tuple(arena.watchers):
-            if player in arena.players:
-                watcher.player_entered(player)
+        arena.notify(lambda watcher: watcher.player_entered(player), about=player)
         if player.side is not None:
             self._resume(player)
 
@@ -103,7 +98,7 @@ class Door:
         if player.is_alive:
             self._die_of_team_change(player)
         if had_side:
-            arena.book.player_left(player, arena.agenda.now_ms)
+            arena.book.player_left(player)
         self._notify_joined(player)
 
     def leave(self, player: Player, reason: str) -> None:
@@ -119,20 +114,18 @@ class Door:
             reward_for_departure(arena, player)
             if not player.person.is_bot:
                 arena.log.write(Suicide(player.token, player.position, "world"))
-                arena.book.died(player, arena.agenda.now_ms)
+                arena.book.died(player)
                 player.died_leaving = True
         player.is_alive = player.is_in_game = False
         player.team = player.kept_team or player.team
         if player.team not in ("", UNASSIGNED, SPECTATOR):
-            arena.book.player_left(player, arena.agenda.now_ms)
+            arena.book.player_left(player)
             insort(arena.absent, player, key=_user_id)
-        for watcher in tuple(arena.watchers):
-            watcher.player_left(player, reason)
+        arena.notify(lambda watcher: watcher.player_left(player, reason))
         if player in arena.absent:
-            plan_last_line(arena, player)
+            arena.plan_last_line(player)
 
-    def kick(self, player: Player, message: str) -> None:
-        """Kick a player. The message is shown to the player only: CS2 does not log it."""
+    def kick(self, player: Player) -> None:
         self.leave(player, KICKED)
 
     def say(self, player: Player, text: str, *, is_team_only: bool = False) -> None:
@@ -140,8 +133,7 @@ class Door:
         if player not in arena.players:
             return
         arena.log.write(Chat(player.token, is_team_only, text))
-        for watcher in tuple(arena.watchers):
-            watcher.player_chatted(player, text)
+        arena.notify(lambda watcher: watcher.player_chatted(player, text))
 
     def rename(self, player: Player, name: str) -> None:
         """Change a player's name; later log lines use the new one."""
@@ -171,9 +163,7 @@ class Door:
             self._notify_joined(player)
 
     def _notify_joined(self, player: Player) -> None:
-        for watcher in tuple(self._arena.watchers):
-            if player in self._arena.players:
-                watcher.player_joined(player)
+        self._arena.notify(lambda watcher: watcher.player_joined(player), about=player)
 
     def _free_user_id(self) -> int:
         taken = {player.user_id for player in (*self._arena.players, *self._arena.absent)}
@@ -193,4 +183,4 @@ class Door:
         self._arena.log.write(Suicide(token, place, "world"))
         player.is_alive = False
         player.health = 0
-        self._arena.book.died(player, self._arena.agenda.now_ms)
+        self._arena.book.died(player)

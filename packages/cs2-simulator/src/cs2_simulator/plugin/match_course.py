@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cs2_protocol.game import Side, Team
-from cs2_simulator.outside import FetchResult, Outside
-from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.door import Door
-from cs2_simulator.play.flow.game import Game, GamePhase
-from cs2_simulator.play.people.visitors import Visitors
+from cs2_simulator.console.console import Console
+from cs2_simulator.console.parts import ServerParts
+from cs2_simulator.outside import FetchResult
+from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.play.player import UNASSIGNED, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
-from cs2_simulator.plugin.deps import PluginConsole
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
 from cs2_simulator.plugin.ready_list import ReadyList
@@ -45,14 +43,12 @@ DEFAULT_NAMES = ("COUNTER-TERRORISTS", "TERRORISTS")
 class MatchCourse:
     """State and progress of the match on one server, if any."""
 
-    def __init__(
-        self, arena: Arena, game: Game, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
-    ) -> None:
-        self.arena = arena
-        self.game = game
-        self.door = door
-        self.visitors = visitors
-        self.report_sender = ReportSender(arena, outside)
+    def __init__(self, parts: ServerParts, console: Console) -> None:
+        self.arena = parts.arena
+        self.game = parts.game
+        self.door = parts.door
+        self.visitors = parts.visitors
+        self.report_sender = ReportSender(parts.arena, parts.outside)
         self.ready = ReadyList()
         self.settings = PluginSettings()
         self.series: Series | None = None
@@ -64,7 +60,7 @@ class MatchCourse:
         """The last error. A real server prints most of them only to its own console."""
         self.knife_winner = Side.CT
         self._console = console
-        self._outside = outside
+        self._outside = parts.outside
         self._last_match_id = 0
 
     @property
@@ -262,9 +258,9 @@ class MatchCourse:
         """Kick a player who is not listed. The first admitted player restarts warmup."""
         if self.series is None:
             if self.settings.is_on("matchzy_kick_when_no_match_loaded"):
-                self.door.kick(player, "")
+                self.door.kick(player)
         elif self.required_team(player) is None:
-            self.door.kick(player, "")
+            self.door.kick(player)
         else:
             self.ready.set_ready(player, is_ready=self.stage.is_started)
             if self.stage is PluginStage.WARMUP and len(self.ready) == 1:

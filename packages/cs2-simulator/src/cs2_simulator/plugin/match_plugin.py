@@ -9,33 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cs2_protocol.game import Side
-from cs2_simulator.outside import Outside
-from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.door import Door
-from cs2_simulator.play.flow.game import Game
-from cs2_simulator.play.people.visitors import Visitors
+from cs2_simulator.console.console import Console
+from cs2_simulator.console.parts import ServerParts
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
 from cs2_simulator.plugin import chat_commands
 from cs2_simulator.plugin.commands import all_commands
-from cs2_simulator.plugin.deps import PluginConsole
 from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
 from cs2_simulator.scenarios import Scenario
 
 
 class MatchPlugin(Watcher):
-    def __init__(
-        self, arena: Arena, game: Game, door: Door, visitors: Visitors, *, console: PluginConsole, outside: Outside
-    ) -> None:
-        self._arena = arena
+    def __init__(self, parts: ServerParts, console: Console) -> None:
+        self._arena = parts.arena
         self._console = console
-        self.course = MatchCourse(arena, game, door, visitors, console=console, outside=outside)
+        self.course = MatchCourse(parts, console)
         for name, handler in all_commands(self.course).items():
             console.register(name, self._if_installed(name, handler))
-        console.has_plugin_match = lambda: self.has_match
-        arena.required_team = self.course.required_team
-        arena.watchers.append(self)
+        parts.has_plugin_match = lambda: self.has_match
+        parts.arena.required_team = self.course.required_team
+        parts.arena.watchers.append(self)
 
     @property
     def is_installed(self) -> bool:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 
-from cs2_simulator.outside import Outside
-from cs2_simulator.play.arena import Arena
+from cs2_simulator.console.console import Console
+from cs2_simulator.console.parts import ServerParts
 from cs2_simulator.play.watcher import Watcher
-from cs2_simulator.plugin.deps import PluginConsole
 from cs2_simulator.scenarios import Scenario
 
 COMMAND = "matchpod_shots_url"
@@ -20,16 +19,16 @@ HEADERS = {"Content-Type": "application/json"}
 
 
 class ShotCounter(Watcher):
-    def __init__(self, arena: Arena, outside: Outside, *, console: PluginConsole) -> None:
-        self._arena = arena
-        self._outside = outside
+    def __init__(self, parts: ServerParts, console: Console) -> None:
+        self._arena = parts.arena
+        self._outside = parts.outside
         self._console = console
         self._map_number = 1
         self._is_map_over = False
         self._url = ""
         self._sequence = 0
         console.register(COMMAND, self._set_url)
-        arena.watchers.append(self)
+        parts.arena.watchers.append(self)
 
     def went_live(self) -> None:
         """Count the map, unless it is the same one again."""

@@ -127,7 +127,7 @@ class _Round:
             return
         for alive in self._alive.values():
             for tally in alive.values():
-                tally.rounds_survived = tally.kast_rounds = 1
+                tally.kast_rounds = 1
         if winner in self._clutches:
             last, enemies = self._clutches[winner]
             clutch = f"clutch1v{enemies}"
@@ -209,6 +209,8 @@ class Book:
         self._has_respawns = False
         self._round: _Round | None = None
         """The current round; it stays current until the next one starts."""
+        self._no_round = _Round(0, ((), ()), is_free_for_all=False, has_respawns=True)
+        """Takes what happens outside rounds; nothing reads it."""
         self._earlier: dict[int, list[Tally]] = {}
         """The tallies of the earlier rounds, by number."""
         self._decided: set[int] = set()
@@ -221,6 +223,10 @@ class Book:
     def is_open(self) -> bool:
         """True while events count; false in warmup, in a knife round and after the end."""
         return self._is_open
+
+    @property
+    def _current(self) -> _Round:
+        return self._round or self._no_round
 
     def open(self, *, is_free_for_all: bool, has_respawns: bool) -> None:
         """Start the statistics of a map that goes live, and discard earlier ones."""
@@ -251,9 +257,7 @@ class Book:
 
     def hit(self, attacker: Player, victim: Player, weapon: str, health_lost: int) -> None:
         """Count a hit; only hits on enemies matter. `weapon` is the name in `killed` lines."""
-        current = self._round
-        if current is None:
-            return
+        current = self._current
         tally = current.tally_of(attacker)
         if current.are_enemies(attacker, victim):
             tally.damage += health_lost
@@ -268,56 +272,44 @@ class Book:
         self, killer: Player, victim: Player, weapon: str, *, is_headshot: bool, at_ms: int, is_blind: bool = False
     ) -> None:
         """Count a kill, of an enemy or a team mate; `is_blind` is true while a flashbang blinds the killer."""
-        if self._round is not None:
-            self._round.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
+        self._current.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
 
-    def died(self, victim: Player, at_ms: int) -> None:
+    def died(self, victim: Player) -> None:
         """Count a death by a fall or suicide, or of a player who left the server or their side alive."""
-        if self._round is not None:
-            self._round.die(self._round.tally_of(victim))
+        self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
         """Count a death by the bomb, unless the round is decided: the game then does not, 4 of 4 real cases."""
-        if self._round is not None and not self._round.is_decided:
-            self._round.die(self._round.tally_of(victim))
+        if not self._current.is_decided:
+            self.died(victim)
 
     def assist(self, helper: Player, victim: Player, *, is_flash: bool) -> None:
-        if self._round is not None:
-            self._round.assist(helper, victim, is_flash=is_flash)
+        self._current.assist(helper, victim, is_flash=is_flash)
 
     def blinded(self, victim: Player, thrower: Player) -> None:
         """Count a living player blinded by an enemy's flashbang; others are not counted."""
-        current = self._round
-        if current is not None:
-            tally = current.tally_of(thrower)
-            tally.enemies_flashed += current.are_enemies(thrower, victim)
+        self._current.tally_of(thrower).enemies_flashed += self._current.are_enemies(thrower, victim)
 
     def grenade_thrown(self, thrower: Player, grenade: str) -> None:
-        if self._round is not None:
-            tally, counter = self._round.tally_of(thrower), _THROWN[grenade]
-            setattr(tally, counter, getattr(tally, counter) + 1)
+        tally, counter = self._current.tally_of(thrower), _THROWN[grenade]
+        setattr(tally, counter, getattr(tally, counter) + 1)
 
     def chicken_killed(self, killer: Player) -> None:
-        if self._round is not None:
-            self._round.tally_of(killer).chicken_kills += 1
+        self._current.tally_of(killer).chicken_kills += 1
 
     def bomb_planted(self, planter: Player) -> None:
-        if self._round is not None:
-            self._round.tally_of(planter).bomb_plants += 1
+        self._current.tally_of(planter).bomb_plants += 1
 
     def bomb_defused(self, defuser: Player) -> None:
-        if self._round is not None:
-            self._round.tally_of(defuser).bomb_defuses += 1
+        self._current.tally_of(defuser).bomb_defuses += 1
 
-    def player_left(self, player: Player, at_ms: int) -> None:
+    def player_left(self, player: Player) -> None:
         """Remove a player who disconnected or left their side from the living; this is not a death."""
-        if self._round is not None:
-            self._round.leave(player)
+        self._current.leave(player)
 
     def round_decided(self, winner: int | None, mvp: Player | None) -> None:
         """End the round with team 1, team 2 or none as winner. Later events until the next round still belong to it."""
-        if self._round is not None:
-            self._round.decide(winner, mvp)
+        self._current.decide(winner, mvp)
 
     def rewind(self, rounds_played: int) -> None:
         """Go back to a backup: discard later rounds and an undecided one, and count again even after the end."""

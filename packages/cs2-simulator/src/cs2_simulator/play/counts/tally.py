@@ -66,7 +66,6 @@ class Tally(msgspec.Struct, kw_only=True):
     """Kills while blinded by a flashbang."""
     carrier_kills: int = 0
     """Kills of the bomb carrier."""
-    rounds_survived: int = 0
     weapon_kills: dict[str, int] = msgspec.field(default_factory=dict)
     """Kills of enemies by weapon, named as in `killed` lines."""
 

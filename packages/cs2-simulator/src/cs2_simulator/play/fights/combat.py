@@ -16,7 +16,6 @@ from cs2_simulator.play.fights.arsenal import Weapon, weapon_named
 from cs2_simulator.play.fights.economy import change_money, give_bomb
 from cs2_simulator.play.fights.terrain import Terrain, nearby_position
 from cs2_simulator.play.fights.wounds import Hit
-from cs2_simulator.play.last_lines import plan_last_line
 from cs2_simulator.play.player import Player
 
 ASSIST_DAMAGE = 40
@@ -125,7 +124,7 @@ class Battle:
     def commit_suicide(self, victim: Player, weapon: str = "world") -> None:
         self._mark_dead(victim)
         self.arena.log.write(Suicide(victim.token, victim.position, weapon))
-        self.arena.book.died(victim, self.arena.agenda.now_ms)
+        self.arena.book.died(victim)
         victim.has_bomb = False
 
     def kill_by_bomb(self, victim: Player) -> None:
@@ -162,7 +161,7 @@ class Battle:
         victim.health = 0
         self.deaths += 1
         if victim.is_in_buy_zone and self._has_rewards:
-            plan_last_line(self.arena, victim)
+            self.arena.plan_last_line(victim)
         victim.is_in_buy_zone = False
         if victim.has_bomb:
             self.is_bomb_dropped = True

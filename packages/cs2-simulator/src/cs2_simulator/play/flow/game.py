@@ -103,8 +103,7 @@ class Game(Watcher):
         arena.absent.clear()
         arena.buy_zone_exits.clear()
         if arena.map_name:
-            for watcher in tuple(arena.watchers):
-                watcher.map_closing()
+            arena.notify(lambda watcher: watcher.map_closing())
 
     def _disconnect_all(self) -> None:
         arena = self._arena
@@ -134,9 +133,8 @@ class Game(Watcher):
         self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin(is_announced=True)
         self._follow_up.call_in(FIRST_FREEZE_MS, lambda: self.rounds.spawn_all(is_match_start=True))
-        for watcher in tuple(arena.watchers):
-            watcher.map_loaded(arena.map_name)
-        self._notify_warmup_began()
+        arena.notify(lambda watcher: watcher.map_loaded(arena.map_name))
+        self._arena.notify(lambda watcher: watcher.warmup_began())
 
     # --- warmup and starts -----------------------------------------------------------------------------------------
 
@@ -146,13 +144,12 @@ class Game(Watcher):
             return
         self.standing.reset_sides()
         self._open_warmup()
-        self._notify_warmup_began()
+        self._arena.notify(lambda watcher: watcher.warmup_began())
 
     def end_warmup(self) -> None:
         """End warmup and start the match, or the knife round before it."""
         if self.phase is GamePhase.WARMUP:
-            for watcher in tuple(self._arena.watchers):
-                watcher.warmup_ending()
+            self._arena.notify(lambda watcher: watcher.warmup_ending())
             self._warmup.end()
             self._start()
 
@@ -186,7 +183,7 @@ class Game(Watcher):
         yield seconds * 1000
         if self.phase is GamePhase.WARMUP:
             self._open_warmup()
-            self._notify_warmup_began()
+            self._arena.notify(lambda watcher: watcher.warmup_began())
         else:
             self._start()
 
@@ -244,8 +241,7 @@ class Game(Watcher):
         rounds.stop()
         reload_match(arena, self.standing, rounds.economy, backup)
         rounds.resume()
-        for watcher in tuple(arena.watchers):
-            watcher.restored(backup.rounds_played)
+        arena.notify(lambda watcher: watcher.restored(backup.rounds_played))
         rounds.notify_freeze_began()
         return True
 
@@ -257,8 +253,7 @@ class Game(Watcher):
             self.start_warmup()
             return
         self._follow_up.run(self._continue_after_map((*self._arena.playing, *self._arena.absent)))
-        for watcher in tuple(self._arena.watchers):
-            watcher.map_ended()
+        self._arena.notify(lambda watcher: watcher.map_ended())
 
     def _continue_after_map(self, played: tuple[Player, ...]) -> Script[None]:
         """Restart or reload the map after its end, as a server does without other commands."""
@@ -278,7 +273,7 @@ class Game(Watcher):
         self.standing.reset(GamePhase.WARMUP)
         self._warmup.begin()
         self._rejoin_plan.call_in(REJOIN_MS, lambda: self._rejoin(sides))
-        self._notify_warmup_began()
+        self._arena.notify(lambda watcher: watcher.warmup_began())
 
     def _rejoin(self, sides: dict[Player, str]) -> None:
         """Move the players who are still connected back to their sides."""
@@ -323,10 +318,6 @@ class Game(Watcher):
     def _cancel_plans(self) -> None:
         for slot in (self._load, self._restart, self._follow_up, self._rejoin_plan):
             slot.cancel()
-
-    def _notify_warmup_began(self) -> None:
-        for watcher in tuple(self._arena.watchers):
-            watcher.warmup_began()
 
 
 def _unassign(arena: Arena, played: tuple[Player, ...]) -> None:

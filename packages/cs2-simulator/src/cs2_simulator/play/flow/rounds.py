@@ -31,9 +31,7 @@ from cs2_simulator.play.flow.schedule import NextStep, next_step, rules_of
 from cs2_simulator.play.flow.slot import TaskSlot
 from cs2_simulator.play.flow.standing import GamePhase, Standing
 from cs2_simulator.play.flow.stats_rows import stats_block
-from cs2_simulator.play.last_lines import write_last_lines
 from cs2_simulator.play.player import Player
-from cs2_simulator.play.watcher import RoundEnd
 
 MIN_BUY_MS = 2_000
 """Minimum time for buying; it extends into the round if the freeze time is shorter."""
@@ -100,8 +98,7 @@ class Rounds:
         self.economy.start_half(arena)
         self._begin_freeze(is_match_start=True)
         if not is_knife:
-            for watcher in tuple(arena.watchers):
-                watcher.went_live()
+            arena.notify(lambda watcher: watcher.went_live())
             self.notify_freeze_began()
 
     def resume(self) -> None:
@@ -118,7 +115,7 @@ class Rounds:
         scores = {"ct_score": standing.side_score(Side.CT), "t_score": standing.side_score(Side.T)}
         for line in stats_block(arena, round_number=round_number, **scores):
             write(line)
-        write_last_lines(arena)
+        arena.write_last_lines()
         for player in sorted(arena.playing, key=_spawn_order):
             self.economy.spawn(arena, player)
         if is_match_start:
@@ -162,8 +159,7 @@ class Rounds:
         self._is_idle = not arena.playing
         if self._is_idle:
             return
-        for watcher in tuple(arena.watchers):
-            watcher.round_restarting()
+        arena.notify(lambda watcher: watcher.round_restarting())
         self.economy.pay_for_dead(arena)
         if self._next is NextStep.HALF:
             standing.change_sides()
@@ -206,8 +202,7 @@ class Rounds:
         one = self._standing.team1_side
         arena.book.round_started(self.number, arena.players_on(one), arena.players_on(one.other))
         self._flow.run(self._play_deathmatch(rng) if self._is_deathmatch else self._play_round(rng, winner_rng))
-        for watcher in tuple(arena.watchers):
-            watcher.round_started(self.number)
+        arena.notify(lambda watcher: watcher.round_started(self.number))
 
     def _play_knife(self, rng: Random) -> Script[None]:
         side = self._standing.team1_side
@@ -215,7 +210,7 @@ class Rounds:
         end = yield from play_round(self._arena, rng, winner, RoundStyle.KNIFE)
         self._standing.count_round(end.side)
         self._standing.write_round_end(end)
-        self._notify_round_ended(0, end)
+        self._arena.notify(lambda watcher: watcher.round_ended(0, end))
         yield 0
         self._on_over()
 
@@ -235,7 +230,7 @@ class Rounds:
         self._background.start(play_aftermath(arena, self._rng("aftermath")))
         if self._next is NextStep.OVER:
             self._end_map()
-        self._notify_round_ended(number, end)
+        arena.notify(lambda watcher: watcher.round_ended(number, end))
         yield 0
         if self._next is NextStep.OVER:
             self._on_over()
@@ -269,10 +264,6 @@ class Rounds:
         arena.is_map_over = True
         arena.book.close()
         self._is_over = True
-
-    def _notify_round_ended(self, number: int, end: RoundEnd) -> None:
-        for watcher in tuple(self._arena.watchers):
-            watcher.round_ended(number, end)
 
     def _next_step(self) -> NextStep:
         arena, standing = self._arena, self._standing

@@ -121,7 +121,7 @@ class Bots(Watcher):
         while len(bots) > self._wanted:
             bot = max(bots, key=lambda player: (self._size_of(player.side), player.user_id))
             bots.remove(bot)
-            self._door.kick(bot, "")
+            self._door.kick(bot)
 
     def _add_bot(self) -> bool:
         taken = {player.person.name for player in self._arena.players}
