@@ -138,7 +138,7 @@ image: $(READY) ## Build the images of the service and of game servers; ARGS="--
 
 # AGAINST=/path/of/another/checkout compares with it: reading, the cost of a match, and the latency of callbacks.
 bench: AGAINST_OPTION = $(if $(AGAINST),--against $(AGAINST))
-bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, streams, console, callbacks, farms of simulated servers, and pods
+bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, streams, console, farms of simulated servers, and pods
 	@$(BIN)/python tests/bench/run.py
 	@$(if $(AGAINST),$(BIN)/python tests/bench/reading.py $(AGAINST_OPTION))
 	@$(BIN)/python tests/bench/cadence.py $(AGAINST_OPTION)
@@ -150,7 +150,6 @@ bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, stream
 	@$(BIN)/python tests/bench/streams.py
 	@$(BIN)/python tests/bench/organization_stream.py
 	@$(BIN)/python tests/bench/console.py
-	@$(BIN)/python tests/bench/callbacks.py
 	@$(BIN)/python tests/bench/farm.py
 	@$(BIN)/python tests/bench/agones.py
 	@$(BIN)/python tests/bench/flood.py $(AGAINST_OPTION)

@@ -89,6 +89,7 @@ def main() -> None:
     """Run the benchmark and print the results."""
     from tests.bench.checkouts import Machine, add_argument, checkouts  # not in an older checkout
     from tests.bench.pinned_process import cores
+    from tests.bench.workload import real_log
 
     parser = argparse.ArgumentParser(description=__doc__)
     add_argument(parser)
@@ -96,6 +97,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.against is None:
         parser.error("--against is required")
+    real_log()
     os.sched_setaffinity(0, cores()[:1])
     machine = Machine()
     workers = [Worker(one.python, one.folder) for one in checkouts(given.against)]

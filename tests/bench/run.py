@@ -1,7 +1,7 @@
 """Measure how fast a log is read: lines per second, ratios, and where the time goes. Part of `make bench`.
 
 Measurements on a busy machine are noisy, so the subjects run in turns: speeds are those of the best run, ratios the
-median of the ratios within each round. The garbage collector is on, as in production. `--made-up` skips the real log.
+median of the ratios within each round. The garbage collector is on, as in production.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matchpod.core.events import GameEvent
 from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.match_reader import MatchReader
 from tests.bench.stages import Run, stages
-from tests.bench.workload import POST_BYTES, Workload, load_workload
+from tests.bench.workload import POST_BYTES, REAL_LOG, Workload, load_workload
 
 BUDGET_S = 40
 MIN_ROUNDS = 5
@@ -145,11 +145,11 @@ def _fold_posts(reader: MatchReader, posts: list[LogPost]) -> None:
 
 def main() -> None:
     """Run the benchmark and print the results."""
-    workload = load_workload(made_up="--made-up" in sys.argv[1:])
+    workload = load_workload()
     speeds, parts = subjects(workload), stages(workload)
     figures = Figures(measure(speeds | parts, BUDGET_S), len(workload.lines))
     size = f"{len(workload.lines):,} lines, {len(workload.data) / 1024:,.0f} KB"
-    print(f"{workload.source}: {size}; Python {platform.python_version()}, gc on")
+    print(f"real log {REAL_LOG}: {size}; Python {platform.python_version()}, gc on")
     print(f"{figures.rounds} rounds; the median run was up to {figures.noise:.0%} slower than the best")
     print_speeds(figures, speeds)
     print_stages(figures, list(parts))

@@ -1,9 +1,11 @@
-"""Load the log of one whole match for the benchmark: a real one if available, else a made-up one."""
+"""Load the real log of one whole match for the benchmark."""
 
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from cs2_protocol.log_batches import LogPost
 from cs2_protocol.log_clock import format_stamp, parse_stamp
@@ -11,7 +13,6 @@ from matchpod.core.events import RoundStarted
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import GameSettings, MatchType, TeamRoster
 from matchpod.cs2.match_reader import MatchReader
-from tests.bench.made_up_log import made_up_log
 from tests.corpus_folder import corpus_dir
 
 REAL_LOG = "cs2-5v5-inferno.log"
@@ -26,7 +27,6 @@ _FILE_PREFIX = re.compile(rb"^L (\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d): ", re.MULTIL
 class Workload:
     """One match as bytes, as lines of a file, and as log posts."""
 
-    source: str
     data: bytes
     lines: list[bytes]
     settings: GameSettings
@@ -35,14 +35,22 @@ class Workload:
     """The same log with a different time stamp on every line; a real server has one per tick. The worst case."""
 
 
-def load_workload(*, made_up: bool = False) -> Workload:
-    """Return the match to read: the real log if it is available, unless `made_up`."""
+def real_log() -> Path:
+    """Return the path of the real log; end this process with a sentence if there is none."""
     path = corpus_dir() / REAL_LOG
-    is_real = path.is_file() and not made_up
-    data = path.read_bytes() if is_real else made_up_log()
+    if not path.is_file():
+        print(
+            f"log reading skipped: there is no {path}; set MATCHPOD_CORPUS to the folder of real logs", file=sys.stderr
+        )
+        sys.exit()
+    return path
+
+
+def load_workload() -> Workload:
+    """Return the match to read."""
+    data = real_log().read_bytes()
     lines = lines_in(data)
     workload = Workload(
-        source=f"real log {REAL_LOG}" if is_real else "made-up log",
         data=data,
         lines=lines,
         settings=_settings_of(lines),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.errors import CallbackWaitingError, NotFoundError, RateLimitError
+from matchpod.core.errors import CallbackWaitingError, RateLimitError
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.ports import Database, Delivery
@@ -203,21 +203,6 @@ async def test_redelivered_callback_is_sent_once_more_with_the_same_id_and_bytes
     assert {headers["webhook-signature"] for headers in shown} == {"v1,***"}
 
 
-async def test_callback_can_be_sent_again_after_a_success_and_after_a_failure(db: Database) -> None:
-    world = World(db)
-    await add(world, "cb_1")
-    dispatcher = world.dispatcher()
-    service = deliveries(world, dispatcher.wake)
-    async with running(dispatcher):
-        await world.until_attempts(1)
-        world.receivers.fail(500, 200)
-        for attempts, state in ((2, CallbackState.GIVEN_UP), (3, CallbackState.DELIVERED)):
-            await service.redeliver(OURS, "cb_1")
-            await world.until_attempts(attempts)
-            assert (await service.get(OURS, "cb_1")).state is state
-    assert world.receivers.attempts == ["1", "2", "3"]
-
-
 @databases.on_both
 async def test_concurrent_requests_cause_one_attempt(replicas: databases.Replicas) -> None:
     world = World(replicas[0])
@@ -230,19 +215,6 @@ async def test_concurrent_requests_cause_one_attempt(replicas: databases.Replica
     async with running(dispatcher):
         await world.until_attempts(2)
     assert world.receivers.attempts == ["2"]
-
-
-async def test_another_organization_cannot_read_or_send_a_callback(db: Database) -> None:
-    world = World(db)
-    await add(world, "cb_1")
-    await fail(db, "cb_1")
-    service = deliveries(world)
-    for request in (service.get(THEIRS, "cb_1"), service.redeliver(THEIRS, "cb_1"), service.get(OURS, "cb_2")):
-        with pytest.raises(NotFoundError):
-            await request
-    assert not await outbox.redeliver_finished(db, "org_2", "cb_1", BEGAN_MS)
-    assert (await service.redeliver_given_up(THEIRS, b'{"since":"2000-01-01"}')).count == 0
-    assert (await service.get(OURS, "cb_1")).state is CallbackState.GIVEN_UP
 
 
 async def test_requests_to_send_callbacks_again_are_limited_per_organization(db: Database) -> None:

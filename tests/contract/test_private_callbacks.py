@@ -76,24 +76,6 @@ async def is_state(site: ConsoleSite, state: str) -> bool:
     return await state_of(site) == state
 
 
-async def test_setting_that_denies_wins_over_what_was_accepted_before(tmp_path: Path) -> None:
-    async with receiver() as (url, called):
-        async with open_site(tmp_path / "data") as site:
-            created = (await create(site, url)).json()
-            key = site.keys[OWNER]
-        async with open_site(tmp_path / "data", callback_private="deny") as later:
-            later.keys[OWNER] = key
-            assert (await create(later, url)).status_code == 400
-            async with running(later.service.dispatcher):
-                assert (await call(later, "POST", f"/api/v1/servers/{created['serverId']}/cancel")).status_code == 200
-                await until(lambda: has_attempt(later))
-        assert not called.is_set()
-
-
-async def has_attempt(site: ConsoleSite) -> bool:
-    return "not sent: the receiver has an address that is not public" in await state_of(site)
-
-
 @pytest.mark.parametrize("headers", [PROXIED, {"X-Forwarded-Host": "play.example"}, {"Forwarded": "for=192.0.2.9"}])
 async def test_person_who_comes_through_a_proxy_shows_it(tmp_path: Path, headers: Mapping[str, str]) -> None:
     async with open_site(tmp_path / "data") as site:

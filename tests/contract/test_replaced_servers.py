@@ -24,7 +24,7 @@ from tests.contract.test_ingest import World as IngestWorld
 from tests.unit.service.match_log.test_fold import recorded
 from tests.vaults import stored_tokens, tokens_of
 
-harness = databases.harness
+harness = databases.mostly_sqlite_harness
 
 FOREIGN = tuple(entry for entry in recorded().entries if entry.kind == EntryKind.LOG)
 """Posts of another match: with its kills, rounds and end."""
@@ -82,6 +82,7 @@ async def test_result_has_nothing_of_a_server_that_was_replaced(db: Database, in
     assert before > 0
 
 
+@databases.on_both
 async def test_driving_process_stops_to_believe_the_tokens_of_a_replaced_server(db: Database) -> None:
     async with open_world(db, kind=HeldRegion) as world:
         await world.create(scenario="no_show")
@@ -122,6 +123,7 @@ async def test_bytes_of_a_server_that_was_replaced_do_not_count_for_the_quota(db
     assert stored_bytes - (await world.row()).log_from_bytes < quota_bytes / 2
 
 
+@databases.on_both
 async def test_server_that_replaces_another_has_the_same_quota(db: Database) -> None:
     await servers.create(db, server(log_from_bytes=10 * len(LINE)), idempotency=None)
     await db.write(
@@ -142,6 +144,7 @@ SENT = (
 )
 
 
+@databases.on_both
 @pytest.mark.parametrize("is_driving", [True, False])
 async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_as_its_own(
     db: Database, is_driving: bool
@@ -179,6 +182,7 @@ async def test_all_that_is_sent_with_the_tokens_of_a_replaced_server_is_stored_a
         assert other.dump() != before
 
 
+@databases.on_both
 @pytest.mark.parametrize("is_log", [True, False])
 async def test_body_that_arrives_after_its_server_was_replaced_is_not_stored(db: Database, is_log: bool) -> None:
     await servers.create(db, server(), idempotency=None)
@@ -212,6 +216,7 @@ async def test_entry_of_another_attempt_changes_nothing() -> None:
     assert fold.dump() != before
 
 
+@databases.on_both
 async def test_post_of_another_attempt_does_not_prove_that_the_log_arrives(db: Database) -> None:
     await servers.create(db, server(), idempotency=None)
     await db.write(

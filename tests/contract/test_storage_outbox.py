@@ -8,7 +8,6 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, Delivery, NothingChangedError, Statement
@@ -16,7 +15,6 @@ from matchpod.storage import outbox, servers
 from matchpod.storage.outbox import (
     CALLBACK_LEASE_MS,
     REPEAT_AFTER_MS,
-    AttemptRow,
     CallbackRow,
     OutcomeRow,
 )
@@ -309,19 +307,6 @@ async def test_postponed_repeat_is_due_after_a_restart_with_the_clock_set_back(d
     assert [row.id for row in await claim(db, owner="me", now_ms=500_000, limit=9)] == ["cb_1"]
 
 
-async def test_failed_attempt_is_retried_until_the_delivery(db: Database) -> None:
-    await store(db, callback())
-    await claim(db, owner="me", now_ms=50, limit=1)
-    await record(db, 1, next_at_ms=5_060)
-    assert await only_callback(db) == callback(attempts=1, next_at_ms=5_060)
-    await record(db, 2, delivered=True)
-    assert await only_callback(db) == callback(attempts=2, next_at_ms=None, delivered_at_ms=60)
-    assert await outbox.attempts_of(db, "cb_1") == [
-        AttemptRow(callback_id="cb_1", number=1, at_ms=60, duration_ms=7, error="timeout"),
-        AttemptRow(callback_id="cb_1", number=2, at_ms=60, duration_ms=7, status=200),
-    ]
-
-
 async def test_attempts_are_recorded_once_and_in_order(db: Database) -> None:
     await store(db, callback())
     await record(db, 1, next_at_ms=5_060)
@@ -330,15 +315,6 @@ async def test_attempts_are_recorded_once_and_in_order(db: Database) -> None:
             await record(db, number)
     assert (await only_callback(db)).auth == b"sealed"
     assert len(await outbox.attempts_of(db, "cb_1")) == 1
-
-
-async def test_given_up_callback_can_be_redelivered_on_request(db: Database) -> None:
-    await store(db, callback())
-    await record(db, 1)
-    assert await only_callback(db) == callback(attempts=1, next_at_ms=None)
-    assert await outbox.redeliver(db, "cb_1", 900)
-    assert not await outbox.redeliver(db, "cb_2", 900)
-    assert [row.id for row in await claim(db, owner="me", now_ms=900, limit=9)] == ["cb_1"]
 
 
 async def test_redelivery_requested_during_a_claim_without_an_attempt_is_due_after_its_lease(db: Database) -> None:
@@ -359,23 +335,3 @@ async def test_lease_of_an_attempt_with_a_requested_redelivery_ends_with_its_pro
     assert await outbox.redeliver(db, "cb_1", 60)
     await servers.drop_leases(db, 70)
     assert len(await claim(db, owner="you", now_ms=70, limit=1)) == 1
-
-
-async def test_callbacks_are_listed_by_organization_and_state_newest_first(db: Database) -> None:
-    await store(
-        db,
-        callback("cb_waiting", created_at_ms=1),
-        callback("cb_delivered", created_at_ms=2, next_at_ms=None, delivered_at_ms=3),
-        callback("cb_given_up", created_at_ms=3, next_at_ms=None),
-        callback("cb_other", created_at_ms=4, org_id="org_2"),
-    )
-
-    async def ids(org_id: str | None, state: CallbackState | None, limit: int = 10) -> list[str]:
-        return [row.id for row in await outbox.list_callbacks(db, org_id=org_id, state=state, limit=limit)]
-
-    assert await ids(None, None) == ["cb_other", "cb_given_up", "cb_delivered", "cb_waiting"]
-    assert await ids(None, None, 1) == ["cb_other"]
-    assert await ids("org_1", CallbackState.WAITING) == ["cb_waiting"]
-    assert await ids("org_1", CallbackState.DELIVERED) == ["cb_delivered"]
-    assert await ids("org_1", CallbackState.GIVEN_UP) == ["cb_given_up"]
-    assert await ids("org_2", None) == ["cb_other"]

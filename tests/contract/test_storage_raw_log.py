@@ -88,8 +88,8 @@ async def test_concurrent_appends_leave_no_gaps_and_lose_nothing(replicas: datab
 
 async def test_entries_of_an_ended_match_become_blocks_that_read_the_same(db: Database) -> None:
     line = b"L 11/15/2026 - 08:00:00: line %d\n"
-    count = 3 * raw_log.BLOCK_BYTES // (40 * len(line))
-    sent = [line % number * 40 for number in range(count)]
+    count = 10 * raw_log.BLOCK_BYTES // (3 * 400 * len(line))
+    sent = [line % number * 400 for number in range(count)]
     kinds = ["report" if number % 10 == 9 else "log" for number in range(count)]
     await db.write(
         [

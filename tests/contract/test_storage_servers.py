@@ -7,12 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
-from matchpod.core.effects import CancelReason
-from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, NothingChangedError, Statement
-from matchpod.service.end_match import end_match
-from matchpod.storage import outbox, servers
+from matchpod.storage import servers
 from matchpod.storage.servers import LEASE_MS, Idempotency, ServerRow
 from tests.contract import databases
 
@@ -66,33 +63,6 @@ async def test_server_is_stored_unchanged(db: Database) -> None:
     assert await servers.get(db, "srv_1") == server()
     assert await servers.get(db, "srv_2") == full
     assert await servers.get(db, "srv_3") is None
-
-
-async def test_server_is_found_by_its_tokens(db: Database) -> None:
-    await create(db, server("srv_1"), server("srv_2", phase=ServerPhase.RELEASED))
-    for name in ("srv_1", "srv_2"):
-        by_log = await servers.by_log_token(db, f"log of {name}")
-        by_report = await servers.by_report_token(db, f"report of {name}")
-        assert by_log is not None
-        assert by_log.id == name
-        assert by_log == by_report
-    assert await servers.by_log_token(db, "report of srv_1") is None
-    assert await servers.by_report_token(db, "log of srv_1") is None
-
-
-async def test_newest_server_by_external_id_is_limited_to_the_organization(db: Database) -> None:
-    await create(
-        db,
-        server("srv_1", external_match_id="final", created_at_ms=1),
-        server("srv_2", external_match_id="final", created_at_ms=2),
-        server("srv_3", external_match_id="final", created_at_ms=3, org_id="org_2"),
-    )
-    newest = await servers.newest_by_external_id(db, "org_1", "final")
-    assert newest is not None
-    assert newest.id == "srv_2"
-    assert await servers.newest_by_external_id(db, "org_3", "final") is None
-    assert await servers.external_id_exists(db, "final")
-    assert not await servers.external_id_exists(db, "semifinal")
 
 
 async def test_due_servers_without_lease_are_claimed_longest_overdue_first(db: Database) -> None:
@@ -237,43 +207,3 @@ def test_only_changeable_columns_are_accepted() -> None:
             servers.change("srv_1", 1, **{column: 1})
     with pytest.raises(ValueError, match="no columns to change"):
         servers.change("srv_1", 1)
-
-
-async def test_servers_are_counted_by_region_and_status(db: Database) -> None:
-    assert await servers.count_by_status(db) == {}
-    await create(db, server("srv_1"), server("srv_2"), server("srv_3", region="us", status=ServerStatus.FAILED))
-    assert await servers.count_by_status(db) == {("eu", "allocating"): 2, ("us", "failed"): 1}
-
-
-async def test_servers_that_are_not_released_are_open(db: Database) -> None:
-    assert await servers.open_ids(db) == set()
-    await create(db, *(server(f"srv_{phase}", phase=phase) for phase in ServerPhase))
-    assert await servers.open_ids(db) == {f"srv_{phase}" for phase in ServerPhase if phase != "released"}
-
-
-async def test_servers_are_listed_newest_first(db: Database) -> None:
-    await create(
-        db,
-        server("srv_1"),
-        server("srv_3", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING),
-        server("srv_2"),
-    )
-
-    async def ids(status: ServerStatus | None, limit: int) -> list[str]:
-        return [row.id for row in await servers.newest(db, status=status, limit=limit)]
-
-    assert await ids(None, 10) == ["srv_3", "srv_2", "srv_1"]
-    assert await ids(None, 2) == ["srv_3", "srv_2"]
-    assert await ids(ServerStatus.ALLOCATING, 10) == ["srv_2", "srv_1"]
-    assert await ids(ServerStatus.FAILED, 10) == []
-
-
-async def test_callback_is_found_by_its_server(db: Database) -> None:
-    row = server("srv_1", callback_url="https://example.net/")
-    await create(db, row)
-    assert await outbox.callback_of(db, "srv_1") is None
-    outcome = Outcome(at_ms=5, reason=CancelReason.SERVER_LOST)
-    await db.write(end_match(row, outcome, fence=None, callback_id="msg_1"))
-    found = await outbox.callback_of(db, "srv_1")
-    assert found is not None
-    assert (found.id, found.url) == ("msg_1", "https://example.net/")

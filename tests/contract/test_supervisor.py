@@ -18,18 +18,16 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.match import ROSTER_INCOMPLETE
 from matchpod.core.match.presence import NOT_LISTED
-from matchpod.core.match.timers import Timers
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.views.leaderboard import LeaderboardPlayer, LeaderboardSort, rank
 from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, ServerLease, Statement
-from matchpod.service.match_log.fold import CATCH_UP_MS, Fold
+from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.run import SNAPSHOT_MS
 from matchpod.service.runner.supervisor import CRASHES, CRASHES_FORGOTTEN_MS, Supervisor
-from matchpod.storage import history, outbox, servers, slots, snapshots
+from matchpod.storage import outbox, servers, slots, snapshots
 from matchpod.storage.servers import HANDOVER_MS, LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import (
@@ -179,25 +177,6 @@ async def test_series_is_played_map_by_map(db: Database) -> None:
         assert len(settings) >= len(result["maps"]), "a map load overwrites our settings"
 
 
-async def test_shots_are_in_the_callback_and_the_leaderboard_is_ranked_by_accuracy(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create()
-        (played,) = (await world.result())["maps"]
-        for player in played["players"]:
-            extra = player["extraStats"]
-            assert len(extra) == 24
-            assert 0 < extra["shotsHit"] < extra["shotsFired"]
-            assert extra["accuracyPercent"] == round(100 * extra["shotsHit"] / extra["shotsFired"], 2)
-        (row,) = await history.maps_of(db, "srv_1")
-        stats = await history.stats_of(db, row.id)
-        assert stats is not None
-        rows = rank(stats.leaderboard, sort_by=LeaderboardSort.ACCURACY, limit=10)
-        ranked = [msgspec.json.decode(row, type=LeaderboardPlayer).accuracy_percent for row in rows]
-        assert len(set(ranked)) > 1
-        assert ranked == sorted(ranked, key=lambda percent: -(percent or 0))
-
-
 @pytest.mark.parametrize("sub_mode", DmSubMode)
 async def test_deathmatch_has_its_full_length_and_all_shots_after_a_slow_configuration(
     db: Database, sub_mode: DmSubMode
@@ -250,19 +229,6 @@ async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
         row = await world.row()
         assert row.status is ServerStatus.FAILED
         assert row.error in ("its process has ended", "its fleet reports that it is gone")
-
-
-async def test_join_time_counts_from_the_allocation(db: Database) -> None:
-    """The server was late: by the time of its allocation, the players would have had half a second."""
-    join_ms = round(Timers().at_speed(200).join_s * 1000)
-    async with open_world(db, speed=200) as world:
-        world.start()
-        await world.create(scenario="no_show", created_at_ms=world.clock.now_ms() - join_ms + 500)
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.NO_PLAYERS_JOINED)
-        row = await world.row()
-        assert row.status is ServerStatus.STOPPED
-        assert join_ms <= outcome.at_ms - (row.allocated_at_ms or 0) < join_ms + CATCH_UP_MS
 
 
 async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_players(db: Database) -> None:
@@ -520,21 +486,6 @@ async def test_log_is_redirected_to_the_process_that_drives_the_match(db: Databa
         await world.until(is_moved, "the log is sent only to the successor")
         world.region.is_paused = False
         assert (await world.outcome()).kind == "match_over"
-
-
-async def test_start_of_a_match_continues_in_another_process(db: Database) -> None:
-    expected = await play_undisturbed(db, 5)
-    async with open_world(db) as world:
-        world.region.is_paused = True  # without log posts it does not become running
-        dead = world.start("dead")
-        await world.create(seed=5)
-        await world.until_row(lambda row: row.allocated_at_ms is not None, "the server is allocated")
-        await dead.kill()
-        world.region.is_paused = False
-        world.clock.ahead_ms += LEASE_MS
-        world.start("successor")
-        assert_same_match(callback_fields(await world.outcome()), expected)
-        assert {order.server_id for order in world.region.orders} == {"srv_1"}
 
 
 async def test_draining_process_releases_its_matches_at_once(db: Database) -> None:

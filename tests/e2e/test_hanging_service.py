@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from matchpod.app.loop_watch import EXIT_CODE
-from tests.buggy_service import put_bug, read_bug
-from tests.e2e.serve_process import end_servers, matchpod, one_region, serving
-from tests.e2e.service.callback_receiver import CallbackReceiver
+from tests.buggy_service import put_bug
+from tests.e2e.serve_process import end_servers, one_region, serving
 from tests.e2e.service.running_service import wait_until
 from tests.e2e.test_serve import create, get_server
 
@@ -19,22 +18,6 @@ from tests.e2e.test_serve import create, get_server
 def _no_server_left(tmp_path: Path) -> Iterator[None]:
     yield
     end_servers(tmp_path)
-
-
-def test_entry_that_raises_costs_the_entry_and_not_the_match(tmp_path: Path) -> None:
-    bugs = tmp_path / "bugs"
-    config = one_region(tmp_path, speed=10)
-    with CallbackReceiver() as receiver, serving(tmp_path, config=config, bugs=bugs) as service:
-        key = service.key
-        server_id = str(create(service, key, cvars="sim_speed 60", callbackUrl=receiver.url("/"))["serverId"])
-        wait_until(lambda: get_server(service, key, server_id)["phase"] == "live", "the match is live")
-        put_bug(bugs, "raise", server_id)
-        (received,) = receiver.wait_for("/")
-        found = read_bug(bugs, "raise")
-        assert found is not None
-        assert received.json["eventType"] == "match_over"
-        assert b'"complete":false' in received.body
-        assert f"entry {found[1]} (log)" in matchpod(tmp_path, "match", "show", server_id).stdout
 
 
 @pytest.mark.parametrize("what", [pytest.param("hang", marks=pytest.mark.soak), "spin"])

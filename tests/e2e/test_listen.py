@@ -131,23 +131,6 @@ def test_secret_of_the_organization_is_read_from_the_data_folder(tmp_path: Path,
         assert "signature: ok" in receiver.line()
 
 
-def test_invalid_requests_do_not_end_the_command(tmp_path: Path) -> None:
-    with run_listen(tmp_path) as receiver:
-        for invalid in (b"\x00\xff\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n[]"):  # fmt: skip
-            with socket.create_connection(("127.0.0.1", receiver.port), timeout=TIMEOUT_S) as connection:
-                connection.sendall(invalid)
-                connection.shutdown(socket.SHUT_WR)
-                while connection.recv(65536):
-                    pass
-        assert send(receiver.url).status == 204
-        assert "signature: not checked" in receiver.line()
-        code, _, notes = receiver.interrupt()
-        assert code == 0
-        assert "the body is not a callback" in notes
-        assert "Traceback" not in notes
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_closed_output_pipe_ends_the_command(tmp_path: Path) -> None:
     with run_listen(tmp_path, "--json") as receiver:
         assert receiver.process.stdout is not None

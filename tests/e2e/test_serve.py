@@ -11,7 +11,6 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -140,18 +139,6 @@ def test_first_key_can_be_chosen_in_a_file(tmp_path: Path) -> None:
         assert key not in service.out + service.err
 
 
-def test_file_with_the_first_key_that_all_users_can_read_is_warned_about(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        file = Path(folder) / "chosen"
-        file.write_text("mk_live_Qm9-fT2xKq0LrW7vUeYzA1sDdGhJk3NpXcV_bM4n5Oi")
-        file.chmod(0o644)
-        with serving(tmp_path, first_key_file=str(file)) as service:
-            assert service.url
-            (record,) = [one for one in service.records() if "chmod o-rwx" in str(one["message"])]
-            assert (record["level"], record["file"], record["contains"]) == ("WARNING", str(file), "first API key")
-
-
 def test_key_is_printed_on_a_terminal_and_not_written(tmp_path: Path) -> None:
     terminal, stdout = pty.openpty()
     with serving(tmp_path, stdout=stdout) as service:
@@ -197,18 +184,6 @@ def test_second_service_on_the_same_folder_does_not_start(shared: ServeProcess) 
     assert shared.process.poll() is None
 
 
-def test_port_in_use_is_reported_in_one_sentence(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with serving(tmp_path, port=str(port)) as service:
-            assert service.wait() == 1
-            assert (
-                service.err
-                == f"matchpod: The service cannot listen on 127.0.0.1 port {port}: Address already in use.\n"
-            )
-            assert service.out == ""
-
-
 def test_connection_stays_usable_after_large_posts_with_an_unknown_token(shared: ServeProcess) -> None:
     with httpx.Client(base_url=shared.url) as client:
         for body in (b"x" * 1_000_000, b"x", b"x" * 3_000_000):
@@ -242,46 +217,6 @@ def test_second_signal_ends_the_service_at_once(tmp_path: Path) -> None:
 
 
 # --- restarting -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.soak  # `make test` tries it with more matches in e2e/service: test_stopping.py, test_recovery.py
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_match_survives_a_restart_and_sends_one_callback(tmp_path: Path, number: signal.Signals) -> None:
-    with CallbackReceiver() as receiver:
-        config = one_region(tmp_path, speed=3)  # slow enough to stop the service during the match
-        with serving(tmp_path, config=config) as first:
-            key = first.key
-            server_id = create(first, key, cvars="sim_speed 30", callbackUrl=receiver.url("/"))["serverId"]
-            wait_until(lambda: get_server(first, key, server_id)["status"] == "running", "the match is running")
-            port = first.url.rpartition(":")[2]
-            first.stop(number)
-        with serving(tmp_path, config=config, port=port) as second:
-            assert [callback.json["eventType"] for callback in receiver.wait_for("/")] == ["match_over"]
-            assert get_server(second, key, server_id)["status"] == "stopped"
-            wait_until(lambda: _slots(second) == 0, "the server is released")
-            assert second.stop() == 0
-        assert len(receiver.at("/")) == 1
-
-
-def test_entry_during_which_three_processes_died_is_set_aside(tmp_path: Path) -> None:
-    config = one_region(tmp_path, speed=1)
-    with serving(tmp_path, config=config) as first:
-        key = first.key
-        server_id = str(create(first, key)["serverId"])
-        wait_until(lambda: get_server(first, key, server_id)["status"] == "running", "the match is running")
-        first.stop(signal.SIGKILL)
-    with closing(sqlite3.connect(tmp_path / "data" / "matchpod.sqlite3")) as db:
-        ((seq,),) = db.execute("SELECT MIN(seq) FROM raw_log WHERE server_id = ? AND kind = 'log'", (server_id,))
-    for number in range(3):
-        (tmp_path / "data" / f"{number}.begun").write_text(f"{server_id} {seq}\n")
-    with serving(tmp_path, config=config) as second:
-        assert get_server(second, key, server_id)["status"] == "running"
-        wait_until(lambda: "match resumed" in second.err, "the match goes on")
-        set_aside = f"entry {seq} (log): 3 processes died during it"
-        assert set_aside in matchpod(tmp_path, "match", "show", server_id).stdout
-        levels = {str(record["message"]): record["level"] for record in second.records()}
-        assert levels["entry set aside: it cannot be applied"] == "ERROR"
-        assert len(list((tmp_path / "data").glob("*.begun"))) == 1, "only the file of the running process is left"
 
 
 # --- operator commands ----------------------------------------------------------------------------------------------

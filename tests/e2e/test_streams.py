@@ -263,20 +263,6 @@ def test_http_1_0_stream_has_no_chunks_and_ends_with_the_connection(site: Site) 
     assert 'why="over"' in site.get("/metrics").text
 
 
-def test_http_1_0_stream_of_a_live_map_ends_when_the_client_disconnects(site: Site) -> None:
-    map_id, path = live_map(site)
-
-    async def scenario(web: WebServer) -> None:
-        async with web.connect() as (reader, writer):
-            writer.write(web.request(path, version="1.0", Connection="keep-alive"))
-            await read_start(reader)
-            await publish(web.site, map_id, 1, 3)
-            await reader.readuntil(b"id: 3\n")
-        await web.until_idle()
-
-    run(site, scenario)
-
-
 def test_ended_stream_closes_its_body_and_its_connection(site: Site) -> None:
     _, path = ended_map(site)
 

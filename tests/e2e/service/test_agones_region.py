@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from matchpod.adapters.fleets.agones_servers import SERVER_LABEL
-from tests.chaos.cluster import PATIENT_SPEED, Cluster
+from tests.chaos.cluster import Cluster
 from tests.chaos.http_messages import Response, format_request, send
 from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore
 from tests.contract.agones_api import FakeAgones, Fault
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file, write_kubeconfig
 from tests.e2e.serve_process import serving
-from tests.e2e.service.running_service import RunningService, free_port_range, region
+from tests.e2e.service.running_service import free_port_range, region
 
 SPEED = 100
 WAIT_S = 180.0
@@ -44,10 +43,6 @@ class Client:
         shown = (await self._ask("GET", f"/api/v1/servers/{server_id}")).json
         assert shown["reason"] is None
         return str(shown["status"])
-
-    async def is_lost(self, server_id: str) -> bool:
-        shown = (await self._ask("GET", f"/api/v1/servers/{server_id}")).json
-        return bool(shown["reason"] == "server_lost")
 
     async def is_over(self, server_id: str) -> bool:
         return await self.status(server_id) == "stopped"
@@ -84,19 +79,6 @@ class Client:
 
 async def is_free(api: FakeAgones) -> bool:
     return api.names("Allocated") == []
-
-
-async def has_match(api: FakeAgones) -> bool:
-    return len(api.names("Allocated")) == 1
-
-
-async def is_deleted(api: FakeAgones, name: str) -> bool:
-    return name not in api.objects
-
-
-async def has_foreign_server(service: RunningService) -> bool:
-    metrics = await send(service.port, format_request("GET", "/metrics", {}))
-    return b'matchpod_servers_foreign{scope="fleet",region="cluster"} 1\n' in metrics.body
 
 
 async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -212,43 +194,3 @@ async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_
             for match in matches:
                 await until(functools.partial(client.is_over, match), "the match is over")
             assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="previous"}') == 3
-
-
-@pytest.mark.soak  # `make test` tries the sweep alone: tests/contract/test_sweep.py, test_agones_release.py
-async def test_second_service_with_an_empty_database_ends_no_match(tmp_path: Path) -> None:
-    async with agones_cluster(tmp_path, replicas=2) as pods:
-        regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=PATIENT_SPEED)
-        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
-            client = Client(service)
-            match = await client.create("cluster", speed=1)
-            await until(lambda: has_match(pods.api), "the match has a pod")
-            second = RunningService(tmp_path / "second", regions=regions)
-            try:
-                await asyncio.to_thread(second.start)
-                await until(lambda: has_foreign_server(second), "the second service has swept")
-            finally:
-                second.close()
-            assert await has_match(pods.api)
-            assert not await client.is_over(match)
-            for server in pods.api.game_servers.running.values():
-                server.set_speed(SPEED)
-            await until(lambda: client.is_over(match), "the match is over")
-            await until(lambda: is_free(pods.api), "its pod is free")
-
-
-@pytest.mark.soak  # `make test` tries the fleet alone: tests/contract/test_agones_reused.py
-async def test_pod_that_puts_itself_back_into_the_pool_loses_its_match_and_gets_no_other(tmp_path: Path) -> None:
-    async with agones_cluster(tmp_path, replicas=1) as pods:
-        regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=PATIENT_SPEED)
-        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
-            client = Client(service)
-            first = await client.create("cluster", speed=1)
-            await until(lambda: client.has_started(first), "the match runs")
-            (name,) = pods.names_of(first)
-            labels = pods.api.objects[name]["metadata"]["labels"]
-            pods.api.sdk_ready(name)
-            second = await client.create("cluster", speed=1)
-            await until(lambda: client.is_lost(first), "the match has lost its server")
-            await until(lambda: is_deleted(pods.api, name), "its pod is deleted")
-            await until(lambda: client.has_started(second), "the other match runs")
-            assert labels[SERVER_LABEL] == first

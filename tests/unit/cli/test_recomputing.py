@@ -144,45 +144,6 @@ def test_invalid_arguments_give_exit_code_2(played: CommandRunner) -> None:
     assert played.error(create_app("recompute"), "recompute", "srv_1", "--all") == "Give either a SERVER_ID or --all."
 
 
-def test_missing_history_is_written_and_reported_as_new(played: CommandRunner) -> None:
-    async def delete(db: Database) -> None:
-        await db.write([Statement(f"DELETE FROM {name} WHERE server_id = 'srv_2'") for name in ("maps", "series")])
-
-    on_database(played, delete)
-    out, _ = recompute(played, "srv_2", "--write")
-    assert out == [
-        "srv_2: no stored history, written as version 1",
-        *(f"  map {number}: is new" for number in (1, 2, 3)),
-        "  series: is new",
-    ]
-
-
-def test_failed_match_is_reported_and_the_others_are_recomputed(played: CommandRunner) -> None:
-    async def damage(db: Database) -> None:
-        await db.write([Statement("UPDATE servers SET settings = :broken WHERE id = 'srv_1'", {"broken": b"{"})])
-
-    on_database(played, damage)
-    _, notes = recompute(played, "--all", code=1)
-    assert any(line.startswith("matchpod: srv_1 was not recomputed. UnreadableError: ") for line in notes)
-    assert "matchpod: 4 matches: 1 unchanged, 2 skipped, 1 failed." in notes
-
-
-def test_unreadable_statistics_are_repaired(played: CommandRunner) -> None:
-    async def damage(db: Database) -> None:
-        sql = "UPDATE map_stats SET players = :a, anti_cheat = :b, leaderboard = :c"
-        await db.write([Statement(sql, {"a": b'[{"name": "\xff"}]', "b": b"", "c": b"{}"})])
-
-    on_database(played, damage)
-    out, _ = recompute(played, "srv_2", "--write")
-    assert out[0] == "srv_2: 9 differences, written as version 2"
-    assert out[1:4] == [
-        '  map 1 players: entries "[{\\"name\\": \\"\ufffd\\"}]" -> []',
-        '  map 1 leaderboard: entries "{}" -> []',
-        '  map 1 antiCheat: entries "" -> []',
-    ]
-    assert recompute(played, "srv_2") == (["srv_2: no differences."], [])
-
-
 def test_long_list_of_differences_is_shortened(capsys: pytest.CaptureFixture[str]) -> None:
     differences = [Difference(part=DifferencePart.MAP, map_number=number) for number in range(SHOWN_DIFFERENCES + 2)]
     recomputing._print_text(Finding(server_id="srv_2", verdict=Verdict.CHANGED, differences=differences))

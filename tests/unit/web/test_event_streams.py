@@ -101,11 +101,6 @@ def test_fully_read_ended_stream_returns_204(site: Site, method: str, number: in
         assert response.headers["x-request-id"].startswith("req_")
 
 
-def test_stream_of_an_ended_map_without_items_returns_204(site: Site) -> None:
-    ended = EndedMatch(site)
-    assert site.get(f"/api/v1/cs2/maps/{ended.maps_without_items[0]}/events/stream").status_code == 204
-
-
 @pytest.mark.parametrize("number", [0, 2])
 def test_head_returns_headers_and_leaves_no_stream_open(site: Site, number: int) -> None:
     response = site.request("HEAD", EndedMatch(site).paths[number], key=site.key)
@@ -243,27 +238,6 @@ def metric(site: Site, name: str) -> str:
     return next(line.split()[-1] for line in text.splitlines() if line.startswith(name))
 
 
-def test_items_of_a_live_match_are_pushed_until_the_client_disconnects(site: Site) -> None:
-    server_id = histories.new_series(site)
-    first, second, _ = histories.map_ids(site, server_id)
-
-    async def scenario() -> None:
-        async with open_stream(site, f"/api/v1/servers/{server_id}/stream") as (client, _):
-            site.services.streams.publish(first, 1, [b'{"type":"chat","seq":1}'])
-            assert await client.body() == (
-                b'id: 1\nevent: chat\ndata: {"mapId":"%b","mapNumber":1,"type":"chat","seq":1}\n\n' % first.encode()
-            )
-            site.services.streams.publish(second, 1, [b'{"type":"chat","seq":1}', b'{"type":"chat","seq":2}'])
-            assert ids(await client.body()) == ["1.1", "1.2"]
-            assert open_streams(site) == "1"
-        assert open_streams(site) == "0"
-
-    site.run(scenario())
-    ended = 'matchpod_streams_ended_total{route="/api/v1/servers/{id}/stream",why="gone"}'
-    assert metric(site, ended) == "1"
-    assert 'why="gone"' in site.get("/metrics").text
-
-
 def open_streams(site: Site) -> str:
     text = site.app._site.services.metrics.text()
     return next(line.split()[-1] for line in text.splitlines() if line.startswith("matchpod_streams "))
@@ -284,19 +258,6 @@ def test_stream_is_counted_when_it_starts(site: Site) -> None:
         assert 'matchpod_http_request_seconds_sum{route="/api/v1/servers/{id}/stream",status_class="2xx"} 0' in text
 
     site.run(scenario())
-
-
-def test_stopping_the_service_ends_its_streams(site: Site) -> None:
-    map_id = histories.map_ids(site, histories.new_series(site))[0]
-
-    async def scenario() -> None:
-        async with open_stream(site, f"/api/v1/cs2/maps/{map_id}/events/stream") as (client, _):
-            site.services.streams.close()
-            last = await client.messages.get()
-            assert last == {"type": "http.response.body", "body": b"", "more_body": False}
-
-    site.run(scenario())
-    assert 'why="closing"' in site.get("/metrics").text
 
 
 def test_revoking_the_key_ends_the_stream_while_it_is_idle(site: Site) -> None:
@@ -479,21 +440,6 @@ async def test_slow_client_is_disconnected(has_connection: bool) -> None:
     assert await run_stream(Blocking(), connection, has_connection=has_connection) is StreamEnd.SLOW
     assert connection.body == OPENING
     assert connection.calls == (["begin", "abort"] if has_connection else [])
-
-
-@pytest.mark.parametrize("parts", [(), (None,)], ids=["start", "end"])
-async def test_slow_client_at_the_start_or_end_is_disconnected(parts: tuple[None, ...]) -> None:
-    connection = FakeConnection()
-
-    class Blocking(ScriptedFrames):
-        async def next(self, within_s: float) -> bytes | None:
-            connection.can_send.clear()
-            return await super().next(within_s)
-
-    if not parts:
-        connection.can_send.clear()
-    assert await run_stream(Blocking(*parts), connection) is StreamEnd.SLOW
-    assert connection.calls[-1] == "abort"
 
 
 async def test_slow_client_does_not_delay_stopping_the_service() -> None:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.service.access.quotas import Quotas
-from tests.unit.web import histories
 from tests.unit.web.sites import Site, check_error
-from tests.unit.web.test_event_streams import StreamClient, open_stream
 
 
 @pytest.fixture
@@ -65,25 +63,3 @@ def test_repeated_creation_is_answered_even_if_the_organization_is_at_its_limits
     again = site.create(None, "k-1")
     assert (again.status_code, again.json()) == (201, first)
     check_error(site.create(None, "k-1", externalMatchId="other"), 409, "IDEMPOTENCY_CONFLICT")
-
-
-@pytest.mark.parametrize("other", ["", "/api/v1/stream"])
-def test_organization_with_too_many_open_streams_gets_429(site: Site, other: str) -> None:
-    path = f"/api/v1/servers/{histories.new_series(site)}/stream"
-
-    async def open_another() -> StreamClient:
-        client = StreamClient(site, other or path)
-        await site.app(client.scope, client.receive, client.messages.put)
-        return client
-
-    async def scenario() -> None:
-        async with open_stream(site, path):
-            rejected = await open_another()
-            start, body = (rejected.messages.get_nowait() for _ in range(2))
-            assert start["status"] == 429
-            assert (b"retry-after", b"5") in start["headers"]
-            assert b"This organization has 1 open streams, its limit. Close some, or retry later." in body["body"]
-        async with open_stream(site, path):
-            pass  # the first one is closed
-
-    site.run(scenario())

@@ -101,19 +101,6 @@ def test_requests_of_an_organization_wait_for_its_turns_and_those_of_others_do_n
     guests.run(scenario)
 
 
-def test_all_keys_of_an_organization_share_its_queue(site: Site) -> None:
-    guests, other = Guests(site), site.new_key(role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
-
-    async def scenario() -> None:
-        await guests.hold(guests.ours)
-        waiting = [guests.send("GET", "/api/v1/servers", key) for key in (site.key, other)]
-        await guests.until_waiting(2)
-        guests.release(guests.ours)
-        assert [(await one).status_code for one in waiting] == [200, 200]
-
-    guests.run(scenario)
-
-
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
@@ -37,54 +36,6 @@ def new_callback(site: Site, *statuses: int | None, **fields: object) -> str:
 def redeliver(site: Site, callback_id: str, key: str | None = None) -> tuple[int, dict[str, object]]:
     response = site.request("POST", f"{API}/{callback_id}/redeliver", key=key or site.key)
     return response.status_code, response.json()
-
-
-def test_callback_of_an_ended_match_is_listed(site: Site) -> None:
-    waiting = new_callback(site)
-    given_up = new_callback(site, 503, None, externalMatchId="cup/1")
-    site.new_server(callbackUrl=URL)
-    page = site.get(API).json()
-    assert (page["page"], page["pageSize"], page["total"]) == (1, 20, 2)
-    assert [item["id"] for item in page["items"]] == [given_up, waiting]
-    assert page["items"][0] == {
-        "id": given_up,
-        "serverId": given_up.removeprefix("msg_"),
-        "externalMatchId": "cup/1",
-        "eventType": "match_canceled",
-        "url": "https://caller.example/done?key=***",
-        "state": "given_up",
-        "attemptCount": 2,
-        "createdAt": NOW,
-        "deliveredAt": None,
-        "nextAttemptAt": None,
-        "lastStatus": None,
-        "lastError": "the connection was refused",
-    }
-    shown = [page["items"][1][name] for name in ("state", "attemptCount", "nextAttemptAt", "lastStatus", "lastError")]
-    assert shown == ["waiting", 0, NOW, None, None]
-
-
-def test_callback_has_its_attempts_and_its_body_as_sent(site: Site) -> None:
-    callback_id = new_callback(site, 503, 200)
-    response = site.get(f"{API}/{callback_id}")
-    detail = response.json()
-    assert detail["state"] == "delivered"
-    assert detail["deliveredAt"] == "2026-09-21T14:13:20.125Z"
-    assert detail["attempts"] == [
-        {
-            "number": number,
-            "at": f"2026-09-21T14:13:20.{123 + number}Z",
-            "durationMs": 31,
-            "status": status,
-            "error": None,
-            "requestHeaders": HEADERS,
-        }
-        for number, status in ((1, 503), (2, 200))
-    ]
-    stored = site.run(outbox.callback_of(site.db, callback_id.removeprefix("msg_")))
-    assert stored is not None
-    assert b'"body":' + stored.body + b"}" in response.content
-    assert msgspec.json.decode(stored.body)["eventType"] == detail["eventType"] == "match_canceled"
 
 
 def test_attempt_of_an_older_version_has_no_headers(site: Site) -> None:
