@@ -53,6 +53,7 @@ from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
+from matchpod.service.rulings import Rulings
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
@@ -127,6 +128,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         access=access,
         audit=audit,
         matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
+        rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
         history=History(db=db, live=deps.live, remote=remote),

@@ -29,6 +29,8 @@ _TAGS = {
 _LINKED = {
     "getServer": ("getServer", "id", "serverId"),
     "cancelMatch": ("cancelMatch", "id", "serverId"),
+    "ruleMatch": ("ruleMatch", "id", "serverId"),
+    "withdrawRuling": ("withdrawRuling", "id", "serverId"),
     "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
