@@ -109,7 +109,7 @@ class ServerNotRunningError(MatchpodError):
 
 
 class MatchNotEndedError(MatchpodError):
-    """The match has no outcome yet, so there is nothing to rule on."""
+    """The match is in progress, and the request needs one that has ended."""
 
     code = ErrorCode.MATCH_NOT_ENDED
     status = 409

@@ -59,8 +59,8 @@ _HELP: Final = (
     ),
     ErrorHelp(
         error=errors.MatchNotEndedError,
-        meaning="The match is in progress: it can be ruled once it has an outcome.",
-        advice="Wait for its callback, or cancel the match first.",
+        meaning="The match is still in progress.",
+        advice="Repeat the request when the match has ended: its callback, or `endedAt` of the server, says so.",
     ),
     ErrorHelp(
         error=errors.RulingTooLateError,
