@@ -211,6 +211,7 @@ def rule_match(
     winner: Annotated[
         RuledWinner | None, typer.Option(help="Who wins; `none`: the match is void, and counts for no team.")
     ] = None,
+    *,
     reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
     by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the ruling that counts.")] = False,

@@ -32,7 +32,7 @@ class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
 def add(row: RulingRow, current: bytes) -> list[Statement]:
     """Store a ruling as the one that counts (JSON); NothingChangedError if the match has not ended.
 
-    A match without a result counts as acknowledged from then on: somebody has looked at it.
+    A match without a result counts as acknowledged from then on.
     """
     # First the row of the server: its lock puts rulings on one match in their order.
     change = Statement(

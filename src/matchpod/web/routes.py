@@ -10,18 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.core.errors import (
-    IdempotencyConflictError,
-    InvalidParamsError,
-    MatchNotEndedError,
-    MatchpodError,
-    NotFoundError,
-    PayloadTooLargeError,
-    RateLimitError,
-    RulingTooLateError,
-    ServerNotRunningError,
-    UnauthorizedError,
-)
+from matchpod.core import errors
 from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
@@ -45,9 +34,11 @@ _ingest_post: Final = partial(
     tag=Tag.INGEST,
     is_queued=False,
     returns=matches.Accepted,
-    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+    errors=(*ANYWHERE, errors.UnauthorizedError, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
-_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError, InvalidParamsError))
+_operation: Final = partial(
+    Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(errors.MatchpodError, errors.InvalidParamsError)
+)
 
 METRICS: Final = _operation(
     path="/metrics",
@@ -55,7 +46,7 @@ METRICS: Final = _operation(
     summary="Metrics for Prometheus",
     text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
     content_type=CONTENT_TYPE,
-    errors=(MatchpodError, InvalidParamsError, RateLimitError),
+    errors=(errors.MatchpodError, errors.InvalidParamsError, errors.RateLimitError),
     handler=ops.metrics,
     is_queued=False,
 )
@@ -95,7 +86,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         status=201,
         returns=ServerView,
         links=("getServer", "cancelMatch", "getResult", "getLog", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError, UnsupportedMediaTypeError),
+        errors=(*WITH_KEY, errors.IdempotencyConflictError, errors.PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -111,7 +102,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=MatchView,
         has_etag=True,
         links=("getServer",),
-        errors=(*WITH_KEY, NotFoundError),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.by_external_id,
     ),
     Endpoint(
@@ -139,7 +130,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
         links=("cancelMatch", "getResult", "getLog", "ruleMatch", "withdrawRuling", "getMatchByExternalId"),
-        errors=(*WITH_KEY, NotFoundError),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_server,
     ),
     Endpoint(
@@ -154,7 +145,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=(parameters.SERVER_ID,),
         stored="MatchResult",
         has_etag=True,
-        errors=(*WITH_KEY, NotFoundError, MatchNotEndedError),
+        errors=(*WITH_KEY, errors.NotFoundError, errors.MatchNotEndedError),
         handler=matches.get_result,
     ),
     Endpoint(
@@ -169,7 +160,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         content_type=matches.LOG_TYPE,
-        errors=(*WITH_KEY, NotFoundError),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_log,
     ),
     Endpoint(
@@ -183,7 +174,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
-        errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
+        errors=(*WITH_KEY, errors.NotFoundError, errors.ServerNotRunningError),
         handler=matches.act(Matches.cancel),
     ),
     Endpoint(
@@ -204,11 +195,11 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=Ruling,
         errors=(
             *WITH_KEY,
-            NotFoundError,
-            MatchNotEndedError,
-            RulingTooLateError,
-            IdempotencyConflictError,
-            PayloadTooLargeError,
+            errors.NotFoundError,
+            errors.MatchNotEndedError,
+            errors.RulingTooLateError,
+            errors.IdempotencyConflictError,
+            errors.PayloadTooLargeError,
             UnsupportedMediaTypeError,
         ),
         handler=matches.rule,
@@ -224,7 +215,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
-        errors=(*WITH_KEY, NotFoundError, RulingTooLateError),
+        errors=(*WITH_KEY, errors.NotFoundError, errors.RulingTooLateError),
         handler=matches.withdraw_ruling,
     ),
     Endpoint(
@@ -264,7 +255,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
-        errors=(*ANYWHERE, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+        errors=(*ANYWHERE, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
         handler=ingest.post_log,
     ),
     _ingest_post(
@@ -301,7 +292,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Get the match file for the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,
-        errors=(*ANYWHERE, UnauthorizedError),
+        errors=(*ANYWHERE, errors.UnauthorizedError),
         handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
@@ -335,7 +326,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",
-        errors=(MatchpodError, InvalidParamsError, NotFoundError),
+        errors=(errors.MatchpodError, errors.InvalidParamsError, errors.NotFoundError),
         handler=ops.docs_asset,
     ),
 )

@@ -314,7 +314,6 @@ def server_view(
 ) -> ServerView:
     """The view of a server, with the live state of its match while it is running."""
     found, state = summarize(row, ending), stored_state(row) if live is None else live
-    roster = final_roster(row.settings, ending) if live is None and row.has_ended else state.roster
     # Field by field: this is the most frequent request, and `view_of` takes three times as long.
     return ServerView(
         server_id=found.server_id,
@@ -341,7 +340,7 @@ def server_view(
         deadline=msgspec.Raw(state.deadline),
         round=state.round,
         sides=msgspec.Raw(state.sides),
-        roster=msgspec.Raw(roster),
+        roster=msgspec.Raw(final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
         last_heard_at=state.last_heard_at,
         connect=connect,
         created_by=row.created_by,
