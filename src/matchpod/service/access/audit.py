@@ -60,6 +60,8 @@ class Action(StrEnum):
     MATCH_CREATED = "match_created", "created a match", Target.MATCH
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
+    MATCH_RULED = "match_ruled", "ruled on a match", Target.MATCH
+    RULING_WITHDRAWN = "ruling_withdrawn", "withdrew the ruling on a match", Target.MATCH
     PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH
     CALLBACK_REDELIVERED = "callback_redelivered", "sent a callback again", Target.CALLBACK
     KEY_CREATED = "key_created", "created a key", Target.KEY

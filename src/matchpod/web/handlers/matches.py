@@ -84,6 +84,19 @@ def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handle
     return handle
 
 
+async def rule(site: Site, call: Call) -> Response:
+    """Rule on the match of a server that has ended."""
+    key = call.single_header(b"idempotency-key")
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    return private_json(await site.services.rulings.rule(call.caller, call.params[0], body, key), 201)
+
+
+async def withdraw_ruling(site: Site, call: Call) -> Response:
+    """Withdraw the ruling that counts."""
+    await site.services.rulings.withdraw(call.caller, call.params[0])
+    return Response(OK_BODY, headers=NO_STORE)
+
+
 async def by_external_id(site: Site, call: Call) -> Response:
     view = await site.services.matches.by_external_id(call.caller, call.params[0])
     return final_json(call, view, has_ended=view.ended_at is not None)

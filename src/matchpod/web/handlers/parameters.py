@@ -77,6 +77,11 @@ IDEMPOTENCY_KEY: Final = Parameter(
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
 )
+RULING_KEY: Final = replace(
+    IDEMPOTENCY_KEY,
+    text="A repeated key with the same body returns the same ruling for 24 hours and makes no other one. Keys count per"
+    " match. Two different keys in one request are rejected.",
+)
 TRACEPARENT: Final = Parameter(
     name="traceparent",
     place="header",

@@ -31,6 +31,8 @@ _LINKED = {
     "cancelMatch": ("cancelMatch", "id", "serverId"),
     "getResult": ("getResult", "id", "serverId"),
     "getLog": ("getLog", "id", "serverId"),
+    "ruleMatch": ("ruleMatch", "id", "serverId"),
+    "withdrawRuling": ("withdrawRuling", "id", "serverId"),
     "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
