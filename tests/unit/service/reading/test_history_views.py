@@ -8,6 +8,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.core.rulings import RuledWinner, Ruling
+from matchpod.core.views.marks import NO_MARKS, Marks
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
@@ -125,12 +126,12 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
 
 
 def test_page_of_maps_has_position_total_and_summaries() -> None:
-    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP], {"srv_1": RULING})
+    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP], {"srv_1": RULING}, {})
     assert as_json(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
 
 
 def test_map_contains_its_stored_statistics_unchanged() -> None:
-    view = views.map_detail(MAP, STATS, RULING)
+    view = views.map_detail(MAP, STATS, RULING, NO_MARKS)
     assert bytes(view.players) == STATS.players
     assert as_json(view) == {
         **SUMMARY,
@@ -158,7 +159,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         server_name="Europe 1",
         status=MapStatus.UPCOMING,
     )
-    shown = as_json(views.map_detail(unplayed, STATS, None))
+    shown = as_json(views.map_detail(unplayed, STATS, None, NO_MARKS))
     absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
               "team1StartSide", "sidesBy")  # fmt: skip
     assert [shown[name] for name in absent] == [None] * len(absent)
@@ -166,13 +167,13 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
 
 
 def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
-    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None))
+    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None, NO_MARKS))
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 
 def test_page_of_series_contains_the_maps_of_each_series() -> None:
     listed = msgspec.convert(MAP, HistoryMap, from_attributes=True)
-    page = views.series_page(ListQuery(), 1, [(ListedSeries(SERIES, EndColumns(), [listed]), ENDING)])
+    page = views.series_page(ListQuery(), 1, [(ListedSeries(SERIES, EndColumns(), [listed]), ENDING)], {})
     assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
 
 
@@ -182,10 +183,25 @@ def test_series_contains_the_scores_of_its_maps() -> None:
         for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
     }
     more = {"complete": False, "missingRounds": [3, 4], "team1StartSide": "TERRORIST", "sidesBy": "knife"}
-    assert as_json(views.series_detail(SERIES, [MAP], ENDING)) == {
+    assert as_json(views.series_detail(SERIES, [MAP], ENDING, NO_MARKS)) == {
         **SERIES_FIELDS,
         "maps": [{**IN_SERIES, **scores, "winner": "team1", **more}],
     }
+
+
+def test_labels_and_simulation_of_a_match_are_shown_with_its_maps_and_series() -> None:
+    marks = Marks(labels={"event": "finals"}, simulated=True)
+    by_server = {"srv_1": marks}
+    listed = ListedSeries(SERIES, EndColumns(), [])
+    found = [
+        views.maps_page(ListQuery(), 1, [MAP], {}, by_server).items[0],
+        views.map_detail(MAP, STATS, None, marks),
+        views.series_page(ListQuery(), 1, [(listed, ENDING)], by_server).items[0],
+        views.series_detail(SERIES, [], ENDING, marks),
+    ]
+    for view in found:
+        shown = as_json(view)
+        assert (shown["labels"], shown["simulated"]) == ({"event": "finals"}, True)
 
 
 def test_next_page_of_a_timeline_starts_after_the_last_item() -> None:
