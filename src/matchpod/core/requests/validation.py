@@ -21,6 +21,7 @@ from matchpod.core.model import (
     GameSettings,
     MatchRequest,
     MatchType,
+    OnNoShow,
     SeriesFormat,
     StartSides,
     TeamRoster,
@@ -119,7 +120,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     series_format = given_format or SeriesFormat.BO1
     people = _read_people(fields)
     teams = (people.team1, people.team2)
-    sides = _read_sides(fields, given_format, teams) if match_type in (None, *table.SERIES_TYPES) else ()
+    may_have_teams = match_type in (None, *table.SERIES_TYPES)
+    sides = _read_sides(fields, given_format, teams) if may_have_teams else ()
+    on_no_show = _read_on_no_show(fields, teams) if may_have_teams else OnNoShow.CANCEL
+    join_seconds = fields.read(table.JOIN_SECONDS)
     server_password = fields.read(table.SERVER_PASSWORD)
     dm_sub_mode = fields.read(table.DM_SUB_MODE)
     dm_round_minutes = fields.read(table.DM_ROUND_MINUTES)
@@ -136,6 +140,8 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
         team2=people.team2,
         players=people.players,
         spectators=people.spectators,
+        join_seconds=join_seconds,
+        on_no_show=on_no_show,
         server_password=server_password,
         dm_sub_mode=dm_sub_mode,
         dm_round_minutes=dm_round_minutes,
@@ -185,6 +191,15 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
     if is_open and side == StartSides.KNIFE:
         return Fault(FaultCode.KNIFE_WITHOUT_PLAYERS)
     return table.side_fault(side)
+
+
+def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:
+    """Return what happens if players do not come. The teams are None if they are absent or invalid."""
+    found = fields.read(table.ON_NO_SHOW) or OnNoShow.CANCEL
+    is_invalid = fields.has(table.TEAMS) and None in teams
+    if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):
+        fields.fault(table.ON_NO_SHOW, FaultCode.FORFEIT_WITHOUT_PLAYERS)
+    return found
 
 
 def _read_people(settings: Fields) -> _People:
