@@ -13,13 +13,13 @@
 #   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
 #   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
 # - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. Not if the
-#   server was silent or replaced, or lines were lost, within that time: then nobody is to blame, and it is canceled.
+#   server was silent or replaced, or lines were lost, within that time: the players may not be to blame, and it is canceled.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
 # - A person may order the start: play begins without the listed players who are not connected, and then waits for one
-#   of them only once they have connected. Nobody's leaving revokes an ordered start.
+#   of them only once they have connected. An ordered start is not revoked when players leave.
 # - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
 #   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
@@ -142,7 +142,7 @@ class Match(MatchAlarms, kw_only=True):
         return self._cancel(CancelMatch(reason), now_ms)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Let play begin without those who are missing. No effects if nobody is there, or no loaded map waits."""
+        """Let play begin without those who are missing. No effects if no player is there, or no loaded map waits."""
         if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
             return []
         if not self._move(Trigger.START_ORDERED):

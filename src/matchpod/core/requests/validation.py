@@ -29,13 +29,24 @@ from matchpod.core.model import (
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.addresses import private_host
 from matchpod.core.requests.field_rules import Texts, text, texts
-from matchpod.core.requests.json_fields import Faults, Fields, RequestField
+from matchpod.core.requests.json_fields import AnyField, Faults, Fields, RequestField
 from matchpod.core.requests.text_rules import nearest, printable
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 MAX_NAMED_REGIONS: Final = 30
 """Regions that the fault of an unknown region names; `GET /api/v1/regions` lists all."""
+
+
+_AS_GIVEN: Final[Mapping[str, AnyField]] = {
+    "join_seconds": table.JOIN_SECONDS,
+    "server_password": table.SERVER_PASSWORD,
+    "dm_sub_mode": table.DM_SUB_MODE,
+    "dm_round_minutes": table.DM_ROUND_MINUTES,
+    "freeze_time": table.FREEZE_TIME,
+    "max_rounds": table.MAX_ROUNDS,
+}
+"""Settings whose value is that of their field, by their name in `GameSettings`."""
 
 
 class RegionRules(msgspec.Struct, frozen=True):
@@ -123,12 +134,7 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     may_have_teams = match_type in (None, *table.SERIES_TYPES)
     sides = _read_sides(fields, given_format, teams) if may_have_teams else ()
     on_no_show = _read_on_no_show(fields, teams) if may_have_teams else OnNoShow.CANCEL
-    join_seconds = fields.read(table.JOIN_SECONDS)
-    server_password = fields.read(table.SERVER_PASSWORD)
-    dm_sub_mode = fields.read(table.DM_SUB_MODE)
-    dm_round_minutes = fields.read(table.DM_ROUND_MINUTES)
-    freeze_time = fields.read(table.FREEZE_TIME)
-    max_rounds = fields.read(table.MAX_ROUNDS)
+    as_given = {name: fields.read(field) for name, field in _AS_GIVEN.items()}
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
     if body.faults or match_type is None or first_map is None:
         return None
@@ -140,15 +146,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
         team2=people.team2,
         players=people.players,
         spectators=people.spectators,
-        join_seconds=join_seconds,
         on_no_show=on_no_show,
-        server_password=server_password,
-        dm_sub_mode=dm_sub_mode,
-        dm_round_minutes=dm_round_minutes,
-        freeze_time=freeze_time,
-        max_rounds=max_rounds,
         custom_cvars=custom_cvars,
         sides=sides,
+        **as_given,
     )
 
 

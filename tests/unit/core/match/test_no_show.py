@@ -9,7 +9,7 @@ from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
-from matchpod.core.model import GameSettings, OnNoShow, SeriesFormat, Winner
+from matchpod.core.model import GameSettings, OnNoShow, SeriesFormat, TeamRoster, Winner
 from tests.unit.core.match_driver import ANN, BEN, MAPS, START_MS, MatchDriver, duel
 
 JOIN_S = 300
@@ -91,11 +91,11 @@ def test_player_whose_client_never_finishes_loading_has_not_come() -> None:
 
 @pytest.mark.parametrize("present", [(), (ANN,)])
 def test_match_without_a_team_of_listed_players_is_canceled(present: tuple[str, ...]) -> None:
-    settings = forfeited(team2=msgspec.structs.replace(forfeited().team2, players=()))  # an action may take players out
+    settings = forfeited(team2=TeamRoster("Blues"))  # an action may take all players out
     assert MatchDriver(settings).join(*present).after(JOIN_S).match.winner is None
 
 
-# --- somebody else is to blame ------------------------------------------------------------------------------------
+# --- the players may not be to blame ----------------------------------------------------------------------------------
 
 
 def test_nobody_forfeits_if_lines_were_lost_within_the_time_to_join() -> None:
