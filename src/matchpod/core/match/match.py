@@ -16,6 +16,10 @@
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
+# - A person may order the start: play begins without the listed players who are not connected, and then waits for one
+#   of them only once they have connected. Nobody's leaving revokes an ordered start.
+# - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
+#   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
@@ -23,7 +27,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cs2_protocol.game import is_human
+from cs2_protocol.game import Team, is_human
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
@@ -126,6 +130,28 @@ class Match(MatchAlarms, kw_only=True):
         """Cancel the match, unless it has already ended."""
         return self._cancel(CancelMatch(reason), now_ms)
 
+    def start(self, now_ms: int) -> list[Effect]:
+        """Let play begin without those who are missing. No effects if nobody is there, or no loaded map waits."""
+        if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
+            return []
+        if not self._move(Trigger.START_ORDERED):
+            return []
+        self.presence.excuse_absent()
+        self.is_start_ordered, self.roster_broken_ms = True, None
+        return self._request_next_step(now_ms)
+
+    def forfeit(self, winner: Team, now_ms: int) -> list[Effect]:
+        """End the match in favor of a team. No effects if it is over or decided, or in a deathmatch."""
+        is_cut = self.current_map.status is MapStatus.LIVE
+        is_decided = self.reported.over_since_ms is not None or self._are_all_maps_over()
+        if is_decided or (is_cut and self.current_map.has_final_score) or not self.current_map.is_scored:
+            return []
+        if not self._move(Trigger.DECIDED):
+            return []
+        self.current_map.cut() if is_cut else self.current_map.cancel()
+        self.outcome = Outcome(at_ms=now_ms, forfeited_to=winner)
+        return [EndMatch()]
+
     def _apply_combat(self, event: GameEvent, now_ms: int) -> list[Effect]:
         if self.current_map.apply_combat(event):
             return self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, now_ms)
@@ -163,7 +189,7 @@ class Match(MatchAlarms, kw_only=True):
         self._apply_to_current_map(event, now_ms)
 
     def _mark_live(self, now_ms: int) -> None:
-        self.presence.is_map_over = False
+        self.presence.is_map_over = self.is_start_ordered = False
         self.asked_at_ms = None
         self.live_at_ms = now_ms
         self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
@@ -260,7 +286,8 @@ class Match(MatchAlarms, kw_only=True):
 
     def _check_roster(self, now_ms: int) -> list[Effect]:
         if self.phase is MatchPhase.STARTING:
-            if self.presence.complete_since_ms() is None and self._move(Trigger.ROSTER_BROKEN):
+            is_complete = self.is_start_ordered or self.presence.complete_since_ms() is not None
+            if not is_complete and self._move(Trigger.ROSTER_BROKEN):
                 self.asked_at_ms = None
             return []
         ready_at_ms = self._ready_at_ms()

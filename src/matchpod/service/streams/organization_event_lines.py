@@ -64,7 +64,8 @@ def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
     """The event of an ended match; `kind` is that of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
-    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value))
+    forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
+    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
 
 
 def gap(first_id: int, last_id: int) -> bytes:
