@@ -62,7 +62,7 @@ def test_required_team_of_a_listed_player_depends_on_the_sides() -> None:
 
 def test_players_with_invalid_ids_are_not_expected() -> None:
     loaded = series(team1={"name": "A", "players": {"invalid": "", id64(5): ""}})
-    assert loaded.expected_players()[0] == [(5, "")]
+    assert loaded.expected_people("team1") == [(5, "")]
 
 
 WIN1, WIN2, DRAW = (13, 7), (3, 13), (12, 12)
