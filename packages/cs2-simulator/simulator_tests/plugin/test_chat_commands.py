@@ -42,13 +42,6 @@ def test_timeout_is_for_the_side_of_the_player() -> None:
     assert harness.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
 
 
-def test_chat_without_a_dot_is_ignored() -> None:
-    harness = playing()
-    harness.door.say(harness.arena.players[0], "pause")
-    harness.door.say(harness.arena.players[0], ".nothing")
-    assert harness.console.executed == []
-
-
 def test_match_commands_do_nothing_before_the_match_is_live(harness: PluginHarness) -> None:
     harness.load(match(2))
     harness.enter_all()
@@ -58,26 +51,9 @@ def test_match_commands_do_nothing_before_the_match_is_live(harness: PluginHarne
     assert harness.console.executed == []
 
 
-def test_ready_commands_do_nothing_in_a_live_match() -> None:
-    harness = playing()
-    before = harness.rcon("get5_status")
-    for player in harness.arena.players:
-        for command in (".unready", ".ready"):
-            harness.door.say(player, command)
-    assert harness.rcon("get5_status") == before
-
-
 def test_players_unpause_after_a_restored_round() -> None:
     harness = playing()
     harness.rcon("css_restore 1")
     assert harness.console.executed[-1] == "mp_pause_match"
     harness.wait(11)
     assert harness.console.executed[-1] == "mp_unpause_match"
-
-
-def test_admin_can_unpause_before_the_players() -> None:
-    harness = playing()
-    harness.rcon("css_restore 1")
-    harness.rcon("css_forceunpause")
-    harness.wait(11)
-    assert harness.console.executed.count("mp_unpause_match") == 1
