@@ -123,7 +123,9 @@ def test_mode_depends_on_game_type_and_game_mode(variables: Variables) -> None:
 def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
     names = [name for name in VARIABLES if name.startswith("sim_")]
     assert {name: variables.text(name) for name in names} == {
+        "sim_absent": "",
         "sim_arrival": "25",
+        "sim_casters": "",
         "sim_client_load": "0",
         "sim_lost_posts": "",
         "sim_map_load": "6",
@@ -136,6 +138,9 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
         "sim_scenario": "full_match",
         "sim_seed": "1",
         "sim_speed": "1",
+        "sim_substitutes": "",
+        "sim_unpause": "10",
+        "sim_unready": "",
     }
 
 

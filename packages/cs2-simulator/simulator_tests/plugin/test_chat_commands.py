@@ -42,6 +42,14 @@ def test_timeout_is_for_the_side_of_the_player() -> None:
     assert harness.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
 
 
+def test_timeout_cannot_be_called_while_the_match_is_paused() -> None:
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".pause")
+    harness.door.say(red, ".tac")
+    assert harness.console.executed == ["mp_pause_match"]
+
+
 def test_match_commands_do_nothing_before_the_match_is_live(harness: PluginHarness) -> None:
     harness.load(match(2))
     harness.enter_all()
@@ -53,7 +61,15 @@ def test_match_commands_do_nothing_before_the_match_is_live(harness: PluginHarne
 
 def test_players_unpause_after_a_restored_round() -> None:
     harness = playing()
-    harness.rcon("css_restore 1")
+    harness.rcon("css_restore 0")
     assert harness.console.executed[-1] == "mp_pause_match"
     harness.wait(11)
     assert harness.console.executed[-1] == "mp_unpause_match"
+
+
+def test_players_leave_the_end_of_the_pause_to_an_admin_if_told_so() -> None:
+    harness = playing()
+    harness.variables.set("sim_unpause", "0")
+    harness.rcon("css_restore 0")
+    harness.wait(60)
+    assert harness.course.paused_by

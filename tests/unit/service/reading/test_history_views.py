@@ -7,6 +7,7 @@ import msgspec
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
@@ -59,6 +60,10 @@ SERIES = SeriesRow(
     sort_ms=STARTED_MS,
 )
 ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at_ms=1_790_000_000_999, missing_players=("1",))
+RULING = Ruling(id="rul_1", winner=RuledWinner.TEAM2, reason="wrong map", by=None, ruled_at="2026-09-22T00:00:00.000Z")
+SHOWN_RULING = {
+    "id": "rul_1", "winner": "team2", "reason": "wrong map", "by": None, "ruledAt": "2026-09-22T00:00:00.000Z",
+}  # fmt: skip
 STATS = MapStats(map_id="m1", stats_version=3, players=b'[{"kills":1}]', anti_cheat=b"[]", leaderboard=b"[]")
 SUMMARY = {
     "id": "m1",
@@ -76,6 +81,7 @@ SUMMARY = {
     "finishedAt": "2026-09-21T14:14:51.122Z",
     "duration": 90,
     "playerCount": 4,
+    "ruling": SHOWN_RULING,
 }
 
 
@@ -84,7 +90,7 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
 
 
 def test_map_contains_its_stored_statistics_unchanged() -> None:
-    view = views.map_detail(MAP, STATS)
+    view = views.map_detail(MAP, STATS, RULING)
     assert bytes(view.players) == STATS.players
     assert as_json(view) == {
         **SUMMARY,
@@ -112,7 +118,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         server_name="Europe 1",
         status=MapStatus.UPCOMING,
     )
-    shown = as_json(views.map_detail(unplayed, STATS))
+    shown = as_json(views.map_detail(unplayed, STATS, None))
     absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
               "team1StartSide", "sidesBy")  # fmt: skip
     assert [shown[name] for name in absent] == [None] * len(absent)
@@ -120,7 +126,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
 
 
 def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
-    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS))
+    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None))
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 
