@@ -12,8 +12,8 @@
 # - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
 #   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
 #   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
-# - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. Not if the
-#   server was silent or replaced, or lines were lost, within that time: the players may not be to blame, and it is canceled.
+# - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. If the
+#   server was silent or replaced, or lines were lost, within that time, the match is canceled as without that wish.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
