@@ -95,10 +95,10 @@ def ruled(ruling: Ruling, team1: str, team2: str) -> str:
     """Return in a few words what was ruled."""
     match ruling.winner:
         case RuledWinner.NONE:
-            return "void by ruling"
+            return "Void by ruling"
         case RuledWinner.TEAM1:
-            return f"{team1} wins by ruling"
+            return f"Winner by ruling: {team1}"
         case RuledWinner.TEAM2:
-            return f"{team2} wins by ruling"
+            return f"Winner by ruling: {team2}"
         case _:
             assert_never(ruling.winner)

@@ -47,7 +47,7 @@ def ruling_form(match: MatchDetail, now_ms: int) -> RulingForm | None:
     if match.ended_at_ms is None or now_ms > rulings_end_ms(match.ended_at_ms):
         return None
     team1, team2 = team_names(match)
-    teams = ((RuledWinner.TEAM1.value, f"{team1} wins"), (RuledWinner.TEAM2.value, f"{team2} wins"))
+    teams = ((RuledWinner.TEAM1.value, team1), (RuledWinner.TEAM2.value, team2))
     void = (RuledWinner.NONE.value, "No team: the match is void")
     return RulingForm(
         until_ms=rulings_end_ms(match.ended_at_ms),
