@@ -80,7 +80,6 @@ _log = logging.getLogger(__name__)
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
-    readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
     upkeep: Upkeep
@@ -96,6 +95,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     def access(self) -> Access:
         """The organizations and their keys."""
         return self.console.services.access
+
+    @property
+    def readiness(self) -> Readiness:
+        return self.console.services.readiness
 
     @property
     def regions(self) -> Regions:
@@ -130,7 +133,6 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     web, ops = _compose_web(services, console, settings)
     return Service(
         console=console,
-        readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
         upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),

@@ -20,7 +20,6 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.requests.history_query import read_server_id
-from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.ruling_request import read_ruling_request
 from matchpod.core.requests.text_rules import printable
 from matchpod.core.rulings import RuledWinner, ruling_words
@@ -31,11 +30,10 @@ from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.service.reading.callbacks import CallbackAttempt, CallbackDetail, detail_of
-from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.history_views import SeriesDetailMap, map_view
 from matchpod.service.reading.match_head import ServerItem
 from matchpod.service.reading.match_records import log_parts
-from matchpod.service.reading.server_lists import servers_page, stored_maps
+from matchpod.service.reading.server_lists import server_items
 from matchpod.service.row_views import view_of
 from matchpod.service.rulings import Rulings
 from matchpod.storage import callback_lists, history, outbox, rulings, servers, unfinished
@@ -248,9 +246,6 @@ async def _server(db: Database, server_id: str) -> ServerRow | None:
 
 
 async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer]:
-    endings = await endings_of(db, [(row.id, row) for row in rows])
-    maps = await stored_maps(db, [row.id for row in rows])
-    items = servers_page(MatchListQuery(), len(rows), tuple(zip(rows, endings, strict=True)), maps).items
     return [
         view_of(
             OperatorServer,
@@ -261,7 +256,7 @@ async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer
             held_by=row.lease_owner,
             server_error=row.error,
         )
-        for item, row in zip(items, rows, strict=True)
+        for item, row in zip(await server_items(db, rows), rows, strict=True)
     ]
 
 

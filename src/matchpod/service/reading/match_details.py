@@ -19,7 +19,7 @@ from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
-from matchpod.service.access.audit import COMMAND_LINE
+from matchpod.service.access.actor_names import actor_names
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
@@ -31,17 +31,7 @@ from matchpod.service.reading.match_head import MatchHead, summarize, visible_ro
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
 from matchpod.service.row_views import time_text, view_of
-from matchpod.storage import (
-    acknowledgements,
-    api_keys,
-    callback_lists,
-    history,
-    map_events,
-    outbox,
-    raw_log,
-    rulings,
-    servers,
-)
+from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, rulings, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -167,21 +157,24 @@ class MatchDetails:
     async def rulings(self, principal: Principal, server_id: str) -> list[MadeRuling]:
         """All rulings that were made on the match, the last first."""
         row = await self._own_row(principal, server_id)
+        found = await rulings.of_server(self._db, row.id)
+        names = await actor_names(self._db, [actor for one in found for actor in (one.ruled_by, one.withdrawn_by)])
         return [
             MadeRuling(
                 ruling=ruling_of(one),
-                who=await actor_name(self._db, one.ruled_by),
+                who=names.get(one.ruled_by, one.ruled_by),
                 withdrawn_at=time_text(one.withdrawn_at_ms),
-                withdrawn_by=await actor_name(self._db, one.withdrawn_by),
+                withdrawn_by=names.get(one.withdrawn_by or "", one.withdrawn_by or ""),
             )
-            for one in await rulings.of_server(self._db, row.id)
+            for one in found
         ]
 
     @unavailable_on_outage
     async def created_by(self, principal: Principal, server_id: str) -> str:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
-        return await actor_name(self._db, row.created_by)
+        names = await actor_names(self._db, [row.created_by])
+        return names.get(row.created_by or "", "")
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
@@ -246,14 +239,5 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
-
-
-async def actor_name(db: Database, actor: str | None) -> str:
-    """Return who acted: the name or beginning of a key, `a link` for a session that was begun with one, or
-    `command line`; empty for None.
-    """
-    if actor is None or actor == COMMAND_LINE:
-        return actor or ""
-    key = await api_keys.get(db, actor)
-    return "a link" if key is None else key.name or f"{key.prefix}…"
+    by = found.acknowledged_by or ""
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=(await actor_names(db, [by])).get(by, by))

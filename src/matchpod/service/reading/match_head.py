@@ -78,6 +78,13 @@ CreatedBy = Annotated[
         "was begun with a link. Null for keys of the role `member`, and for matches of earlier versions."
     ),
 ]
+CreatedByName = Annotated[
+    str | None,
+    Meta(
+        description="The name of that key, or the beginning of its text if it has none; `a link` for a session that "
+        "was begun with one. Null where `createdBy` is null."
+    ),
+]
 CallbackUrl = Annotated[
     str | None,
     Meta(
@@ -274,6 +281,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     error: ErrorSentence
     ruling: RulingOrNull
     created_by: CreatedBy
+    created_by_name: CreatedByName
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
@@ -375,6 +383,13 @@ def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_
     return view_of(MatchView, summarize(row, ending), result=None if result is None else msgspec.Raw(result))
 
 
-def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps) -> ServerItem:
+def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps, *, created_by_name: str | None) -> ServerItem:
     """The view of a server in a list."""
-    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE, created_by=row.created_by)
+    return view_of(
+        ServerItem,
+        summarize(row, ending),
+        maps,
+        game_type=GAME_TYPE,
+        created_by=row.created_by,
+        created_by_name=created_by_name,
+    )

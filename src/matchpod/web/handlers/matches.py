@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
@@ -19,6 +20,8 @@ from matchpod.web.query_strings import query_of
 from matchpod.web.services import Services
 
 LOG_TYPE: Final = "text/plain; charset=utf-8"
+
+REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _encoder = msgspec.json.Encoder()
 
@@ -36,7 +39,9 @@ async def create(site: Site, call: Call) -> Response:
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
-    return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
+    creation = await site.services.matches.create(call.caller, body, key, caller=caller)
+    response = private_json(creation.server, 201)
+    return replace(response, headers=(*response.headers, REPLAYED)) if creation.is_replayed else response
 
 
 async def get_server(site: Site, call: Call) -> Response:
