@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
@@ -17,6 +18,8 @@ from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_
 from matchpod.web.services import Services
 
 LOG_TYPE: Final = "text/plain; charset=utf-8"
+
+REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _encoder = msgspec.json.Encoder()
 
@@ -34,7 +37,9 @@ async def create(site: Site, call: Call) -> Response:
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
-    return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
+    creation = await site.services.matches.create(call.caller, body, key, caller=caller)
+    response = private_json(creation.server, 201)
+    return replace(response, headers=(*response.headers, REPLAYED)) if creation.is_replayed else response
 
 
 async def get_server(site: Site, call: Call) -> Response:
@@ -70,6 +75,19 @@ def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handle
         return Response(OK_BODY, headers=NO_STORE)
 
     return handle
+
+
+async def rule(site: Site, call: Call) -> Response:
+    """Rule on the match of a server that has ended."""
+    key = call.single_header(b"idempotency-key")
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    return private_json(await site.services.rulings.rule(call.caller, call.params[0], body, key), 201)
+
+
+async def withdraw_ruling(site: Site, call: Call) -> Response:
+    """Withdraw the ruling that counts."""
+    await site.services.rulings.withdraw(call.caller, call.params[0])
+    return Response(OK_BODY, headers=NO_STORE)
 
 
 async def list_regions(site: Site, _: Call) -> Response:
