@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -330,7 +331,9 @@ class Session:
             wait_until(lambda: self._is_released(played.server_id), "its server is released")
             read_history(self._services[0], played.server_id)
         except AssertionError as exc:
-            self._fault(played, f"its history is not consistent: {str(exc)[:500]}", time.monotonic())
+            failed = traceback.extract_tb(exc.__traceback__)[-1]
+            text = f"its history is not consistent: {failed.name}: {failed.line}: {str(exc)[:500]}"
+            self._fault(played, text, time.monotonic())
 
     def _is_released(self, server_id: str) -> bool:
         return any(server_id in service.released() for service in self._services)
