@@ -17,6 +17,8 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
+    MATCH_NOT_ENDED = "MATCH_NOT_ENDED"
+    RULING_TOO_LATE = "RULING_TOO_LATE"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
     CALLBACK_WAITING = "CALLBACK_WAITING"
     GONE = "GONE"
@@ -103,6 +105,20 @@ class ServerNotRunningError(MatchpodError):
     """The match on this server has already ended in a way that conflicts with the request."""
 
     code = ErrorCode.SERVER_NOT_RUNNING
+    status = 409
+
+
+class MatchNotEndedError(MatchpodError):
+    """The match is in progress, and the request needs one that has ended."""
+
+    code = ErrorCode.MATCH_NOT_ENDED
+    status = 409
+
+
+class RulingTooLateError(MatchpodError):
+    """The match ended too long ago: rulings on it can be neither made nor withdrawn."""
+
+    code = ErrorCode.RULING_TOO_LATE
     status = 409
 
 

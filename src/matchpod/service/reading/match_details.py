@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
+from matchpod.service.access.actor_names import actor_names
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
@@ -29,12 +30,10 @@ from matchpod.service.reading.match_head import MatchHead, summarize, visible_ro
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
 from matchpod.service.row_views import view_of
-from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-PAGE: Final = 4
-"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
 NEWEST: Final = 20
 """Log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
@@ -135,22 +134,6 @@ class MatchDetails:
         return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
 
     @unavailable_on_outage
-    async def result(self, principal: Principal, server_id: str) -> bytes | None:
-        """The result of a finished match, as JSON; None if there is none."""
-        row = await self._own_row(principal, server_id)
-        outcome = await outbox.outcome_of(self._db, row.id)
-        return None if outcome is None else outcome.result
-
-    @unavailable_on_outage
-    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
-        """The log lines that the server posted, in the order of their arrival, in parts.
-
-        Passwords were removed from them before they were stored; old ones are deleted after their retention.
-        """
-        row = await self._own_row(principal, server_id)
-        return self._log_parts(row)
-
-    @unavailable_on_outage
     async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
         """Why the server of a match failed: the recorded error, and the last lines of its log."""
         row = await self._own_row(principal, server_id)
@@ -164,15 +147,8 @@ class MatchDetails:
     async def created_by(self, principal: Principal, server_id: str) -> str:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
-        return await actor_name(self._db, row.created_by)
-
-    async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
-        seq, own = 0, ("", row.attempt)
-        while entries := await raw_log.read_after(self._db, row.id, seq, limit=PAGE):
-            seq = entries[-1].seq
-            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
-            del entries  # the reader may take its time
-            yield part
+        names = await actor_names(self._db, [row.created_by])
+        return names.get(row.created_by or "", "")
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
@@ -237,12 +213,5 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
-
-
-async def actor_name(db: Database, actor: str | None) -> str:
-    """Return the name or beginning of a key, or `a link` for a session that was begun with one; empty for None."""
-    if actor is None:
-        return ""
-    key = await api_keys.get(db, actor)
-    return "a link" if key is None else key.name or f"{key.prefix}…"
+    names = await actor_names(db, [found.acknowledged_by])
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=names.get(found.acknowledged_by or "", ""))
