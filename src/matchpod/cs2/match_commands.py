@@ -75,7 +75,6 @@ def uses_plugin_match(settings: GameSettings) -> bool:
 
 
 def game_mode_of(match_type: MatchType) -> tuple[int, int]:
-    """Return `game_type` and `game_mode` of a match type."""
     return _GAME_MODES[match_type]
 
 
