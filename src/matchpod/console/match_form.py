@@ -15,7 +15,8 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
-from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, SeriesFormat
+from matchpod.core.labels import SEPARATOR
+from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, OnNoShow, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
 
@@ -33,6 +34,8 @@ _SHOWN: Final = {
     **{series.value: f"best of {series.length}" for series in SeriesFormat},
     DmSubMode.FFA.value: "ffa: free for all",
     DmSubMode.TEAM.value: "team: two teams",
+    OnNoShow.CANCEL.value: "cancel the match",
+    OnNoShow.FORFEIT.value: "the team that is complete wins",
 }
 """Choices that are shown in other words than their values."""
 _ROSTER_HELP: Final = f"One player per line: {FORMATS}."
@@ -88,11 +91,14 @@ def _fields() -> dict[str, FormField]:
         _field(table.DM_SUB_MODE, help_text=""),
         _number_field(table.DM_ROUND_MINUTES),
         _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
+        _number_field(table.JOIN_SECONDS),
+        _field(table.ON_NO_SHOW),
         _field(table.SERVER_PASSWORD),
         _number_field(table.FREEZE_TIME),
         _number_field(table.MAX_ROUNDS),
         _field(table.CUSTOM_CVARS),
         _field(table.CALLBACK_AUTH_TOKEN),
+        _field(table.LABELS, help_text=f"{table.LABELS.meaning} One per line, as in event: finals."),
     ]
     return {field.name: field for field in found}
 
@@ -117,7 +123,8 @@ def _team_label(team: str) -> str:
 
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
-    "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
+    "joinSeconds", "onNoShow", "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
+    "labels",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -180,14 +187,16 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "teams": _teams(values),
         "players": [listed.player for listed in read_roster(values["players"])],
         "dmSubMode": values["dmSubMode"],
+        "onNoShow": values["onNoShow"],
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
+        "labels": _labels(values),
         **{name: _number(values[name].strip()) for name in _NUMBERS},
     }
     return {
         name: value
         for name, value in settings.items()
-        if value not in ("", [], None) and _SETTINGS[name].is_for(match_type)
+        if value not in ("", [], {}, None) and _SETTINGS[name].is_for(match_type)
     }
 
 
@@ -207,6 +216,11 @@ def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
 
 def _roster(values: Mapping[str, str], team: str) -> list[ListedPlayer]:
     return read_roster(values[f"{team}Players"])
+
+
+def _labels(values: Mapping[str, str]) -> dict[str, str]:
+    lines = [line.partition(SEPARATOR) for line in values["labels"].splitlines() if line.strip()]
+    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 def _cvars(values: Mapping[str, str]) -> str:
@@ -256,6 +270,8 @@ def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
             return _more_maps(values)[at], fault.message
         case ("gameSettings", "sides", int(at)):
             return "sides", f"map {at + 1}: {fault.message}"
+        case ("gameSettings", "labels", str(name)):
+            return "labels", f"{name or 'a label'} {fault.message}"
         case ("gameSettings", "customCvars") if values["scenario"] and fault.line == _cvars(values).count("\n") + 1:
             return "scenario", fault.phrase
         case ("gameSettings", str(name)) | (str(name),):
