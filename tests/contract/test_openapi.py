@@ -53,6 +53,8 @@ FORMATS = {
     "region-code": st.sampled_from(["sandbox", "eu-west"]),
     "http-url": st.from_regex(r"https?://[a-z]{1,20}\.example(:[1-9][0-9]{0,3})?(/[a-z0-9]{0,9})?", fullmatch=True),
     "team-name": TEXT.filter(lambda text: text_rules.team_name_fault(text) is None),
+    "reason": TEXT.filter(lambda text: text_rules.reason_fault(text) is None),
+    "person": TEXT.filter(lambda text: text_rules.person_fault(text) is None),
     "server-password": TEXT.filter(lambda text: text_rules.password_fault(text) is None),
     "console-variables": st.sampled_from(
         ["", "// none", "mp_friendlyfire 1", 'mp_overtime_enable "1"\nmp_roundtime 2']
@@ -221,6 +223,26 @@ def test_running_and_finished_matches_are_as_documented(document: OpenApiSchema,
     match = site.get("/api/v1/matches/finished")
     assert match.json()["result"] is not None
     document["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
+
+
+def test_rulings_are_as_documented(document: OpenApiSchema, site: Site) -> None:
+    server_id = site.new_server(externalMatchId="ruled")
+    path = f"/api/v1/servers/{server_id}/ruling"
+    for status in (409, 201):
+        made = site.request("POST", path, key=site.key, json={"winner": "team2", "by": "Eva"})
+        assert made.status_code == status
+        document["/api/v1/servers/{id}/ruling"]["POST"].validate_response(made)
+        if status == 409:
+            site.cancel(server_id)
+    for found in (f"servers/{server_id}", "matches/ruled"):
+        template = "/api/v1/servers/{id}" if "servers" in found else "/api/v1/matches/{externalMatchId}"
+        shown = site.get(f"/api/v1/{found}")
+        assert shown.json()["ruling"]["winner"] == "team2"
+        document[template]["GET"].validate_response(shown)
+    for status in (200, 404):
+        withdrawn = site.request("DELETE", path, key=site.key)
+        assert withdrawn.status_code == status
+        document["/api/v1/servers/{id}/ruling"]["DELETE"].validate_response(withdrawn)
 
 
 def test_callbacks_are_as_documented(document: OpenApiSchema, site: Site) -> None:

@@ -56,7 +56,7 @@ from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
-from matchpod.service.reading.endings import build_ending, ending_of, endings_of
+from matchpod.service.reading.endings import build_ending, ending_of
 from matchpod.service.reading.match_head import (
     IN_PROGRESS,
     MatchView,
@@ -67,7 +67,7 @@ from matchpod.service.reading.match_head import (
     server_view,
     visible_row,
 )
-from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
+from matchpod.service.reading.server_lists import ServersPage, server_items
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
@@ -90,6 +90,14 @@ _IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
+
+
+class Creation(msgspec.Struct, frozen=True):
+    """The server of a create request."""
+
+    server: ServerView
+    is_replayed: bool = False
+    """True if an earlier request with the same idempotency key created it."""
 
 
 class Matches:
@@ -142,7 +150,7 @@ class Matches:
     @unavailable_on_outage
     async def create(
         self, principal: Principal, body: bytes, idempotency_key: str | None, *, caller: TraceContext | None = None
-    ) -> ServerView:
+    ) -> Creation:
         """Create a match, or return the one created with the same idempotency key and body within the last day.
 
         `caller` is the trace that the match belongs to.
@@ -157,7 +165,7 @@ class Matches:
         earlier = await self._earlier(used) if used is not None else None
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
-            return await self._created(principal, earlier[1])
+            return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()
         request = await self._read_request(decoded, callback_private=callback_private)
         if earlier is not None:
@@ -234,10 +242,8 @@ class Matches:
     async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
         """The organization's servers, newest first."""
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
-        endings = await endings_of(self._db, [(row.id, row) for row in found])
-        maps = await stored_maps(self._db, [row.id for row in found])
-        visible = [visible_row(row, principal.audience) for row in found]
-        return servers_page(query, total, tuple(zip(visible, endings, strict=True)), maps)
+        items = await server_items(self._db, [visible_row(row, principal.audience) for row in found])
+        return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -269,7 +275,7 @@ class Matches:
 
     async def _create_new(
         self, principal: Principal, request: MatchRequest, new_row: Callable[[], ServerRow], used: Idempotency | None
-    ) -> ServerView:
+    ) -> Creation:
         await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
@@ -285,7 +291,7 @@ class Matches:
             if used is not None and earlier is not None:
                 if earlier[0] != used.body_hash:
                     raise _conflict() from None
-                return await self._created(principal, earlier[1])
+                return await self._replayed(principal, earlier[1])
             if isinstance(exc, DuplicateError):
                 raise
             raise _too_many_live(self._max_live) from None
@@ -294,7 +300,7 @@ class Matches:
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
-        return created_view(row, rcon_password=self._rcon_password(principal, row))
+        return Creation(created_view(row, rcon_password=self._rcon_password(principal, row)))
 
     async def _read_request(self, decoded: object, *, callback_private: bool) -> MatchRequest:
         region = decoded.get("region") if isinstance(decoded, dict) else None
@@ -312,12 +318,12 @@ class Matches:
         """The body hash and the server id of the key's earlier use; None if there was none within the last day."""
         return await servers.find_idempotent(self._db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
-    async def _created(self, principal: Principal, server_id: str) -> ServerView:
+    async def _replayed(self, principal: Principal, server_id: str) -> Creation:
         """The current view of a server that an earlier request created."""
         row = await self._own_row(principal, server_id)
-        return created_view(
-            row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
-        )
+        ending = await ending_of(self._db, row.id, row)
+        view = created_view(row, rcon_password=self._rcon_password(principal, row), ending=ending)
+        return Creation(view, is_replayed=True)
 
     def _new_row(
         self,

@@ -68,7 +68,6 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def method(self) -> str:
-        """The method of the request."""
         method: str = self.scope["method"]
         return method
 
@@ -176,7 +175,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The media type of a body that is stored without being parsed."""
     status: int = 200
     returns: object = None
-    """The type that is encoded as JSON; None if the response is not JSON."""
+    """The type that is encoded as JSON; None if the response is not JSON, or is stored JSON."""
+    stored: str | None = None
+    """The name of the schema of a response that is JSON as stored."""
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""

@@ -10,16 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.core.errors import (
-    IdempotencyConflictError,
-    InvalidParamsError,
-    MatchpodError,
-    NotFoundError,
-    PayloadTooLargeError,
-    RateLimitError,
-    ServerNotRunningError,
-    UnauthorizedError,
-)
+from matchpod.core import errors
+from matchpod.core.requests.audit_query import read_audit_query
+from matchpod.core.requests.match_list_query import read_match_list_query
+from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
@@ -30,9 +24,11 @@ from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
-from matchpod.web.handlers import audit, ingest, matches, ops, parameters
+from matchpod.web.handlers import ingest, matches, ops, parameters, use_cases
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
+
+RULING_PATH: Final = "/api/v1/servers/{id}/ruling"
 
 _ingest_post: Final = partial(
     Endpoint,
@@ -40,9 +36,11 @@ _ingest_post: Final = partial(
     tag=Tag.INGEST,
     is_queued=False,
     returns=matches.Accepted,
-    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+    errors=(*ANYWHERE, errors.UnauthorizedError, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
-_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError, InvalidParamsError))
+_operation: Final = partial(
+    Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(errors.MatchpodError, errors.InvalidParamsError)
+)
 
 METRICS: Final = _operation(
     path="/metrics",
@@ -50,7 +48,7 @@ METRICS: Final = _operation(
     summary="Metrics for Prometheus",
     text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
     content_type=CONTENT_TYPE,
-    errors=(MatchpodError, InvalidParamsError, RateLimitError),
+    errors=(errors.MatchpodError, errors.InvalidParamsError, errors.RateLimitError),
     handler=ops.metrics,
     is_queued=False,
 )
@@ -89,8 +87,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         body="CreateMatch",
         status=201,
         returns=ServerView,
-        links=("getServer", "cancelMatch", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError, UnsupportedMediaTypeError),
+        links=("getServer", "cancelMatch", "getResult", "getLog", "getMatchByExternalId", "listServerSeries"),
+        errors=(*WITH_KEY, errors.IdempotencyConflictError, errors.PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -106,8 +104,10 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=MatchView,
         has_etag=True,
         links=("getServer",),
-        errors=(*WITH_KEY, NotFoundError),
-        handler=matches.by_external_id,
+        errors=(*WITH_KEY, errors.NotFoundError),
+        handler=use_cases.view(
+            lambda services: services.matches.by_external_id, has_ended=lambda view: view.ended_at is not None
+        ),
     ),
     Endpoint(
         method="GET",
@@ -121,7 +121,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=ServersPage,
         links=("getListedServer",),
         errors=WITH_KEY,
-        handler=matches.list_servers,
+        handler=use_cases.view(lambda services: services.matches.server_list, read_match_list_query),
     ),
     Endpoint(
         method="GET",
@@ -133,9 +133,39 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
-        links=("cancelMatch", "getMatchByExternalId"),
-        errors=(*WITH_KEY, NotFoundError),
+        links=("cancelMatch", "getResult", "getLog", "ruleMatch", "withdrawRuling", "getMatchByExternalId"),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_server,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers/{id}/result",
+        name="getResult",
+        tag=Tag.API,
+        summary="Get the result of a match",
+        text="The `result` of the `match_over` callback, byte for byte. 409 while the match is in progress, 404 if it "
+        "was canceled.",
+        access=Scope.SERVERS_READ,
+        parameters=(parameters.SERVER_ID,),
+        stored="MatchResult",
+        has_etag=True,
+        errors=(*WITH_KEY, errors.NotFoundError, errors.MatchNotEndedError),
+        handler=matches.get_result,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers/{id}/log",
+        name="getLog",
+        tag=Tag.API,
+        summary="Get the log of a game server",
+        text="All lines that the server has posted until now, as they were received, without passwords. Empty before "
+        "the first line, and when its retention is over.",
+        access=Scope.SERVERS_READ,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID,),
+        content_type=matches.LOG_TYPE,
+        errors=(*WITH_KEY, errors.NotFoundError),
+        handler=matches.get_log,
     ),
     Endpoint(
         method="POST",
@@ -148,8 +178,49 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
-        errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
+        errors=(*WITH_KEY, errors.NotFoundError, errors.ServerNotRunningError),
         handler=matches.act(Matches.cancel),
+    ),
+    Endpoint(
+        method="POST",
+        path=RULING_PATH,
+        name="ruleMatch",
+        tag=Tag.API,
+        summary="Rule on a match that has ended",
+        text="Says who wins, or that the match is void, if that is not what was played: after a no-show, or if the "
+        f"wrong team won. Allowed for {RULING_DAYS} days after the end; a new ruling replaces the one before. The "
+        "outcome does not change, and no callback is sent: the ruling is shown beside the result as `ruling`, and is "
+        "in the stream of the organization.",
+        access=Scope.SERVERS_WRITE,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID, parameters.RULING_KEY),
+        body="RuleMatch",
+        status=201,
+        returns=Ruling,
+        errors=(
+            *WITH_KEY,
+            errors.NotFoundError,
+            errors.MatchNotEndedError,
+            errors.RulingTooLateError,
+            errors.IdempotencyConflictError,
+            errors.PayloadTooLargeError,
+            UnsupportedMediaTypeError,
+        ),
+        handler=matches.rule,
+    ),
+    Endpoint(
+        method="DELETE",
+        path=RULING_PATH,
+        name="withdrawRuling",
+        tag=Tag.API,
+        summary="Withdraw the ruling on a match",
+        text="Then there is no ruling; one that it had replaced does not count again. 404 if there is none.",
+        access=Scope.SERVERS_WRITE,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID,),
+        returns=matches.Accepted,
+        errors=(*WITH_KEY, errors.NotFoundError, errors.RulingTooLateError),
+        handler=matches.withdraw_ruling,
     ),
     Endpoint(
         method="GET",
@@ -179,7 +250,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.AUDIT_LIST,
         returns=AuditPage,
         errors=WITH_KEY,
-        handler=audit.list_audit,
+        handler=use_cases.view(lambda services: services.audit.list, read_audit_query),
     ),
     # --- from game servers --------------------------------------------------------------------------------------------
     _ingest_post(
@@ -188,7 +259,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
-        errors=(*ANYWHERE, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+        errors=(*ANYWHERE, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
         handler=ingest.post_log,
     ),
     _ingest_post(
@@ -225,7 +296,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Get the match file for the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,
-        errors=(*ANYWHERE, UnauthorizedError),
+        errors=(*ANYWHERE, errors.UnauthorizedError),
         handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
@@ -259,7 +330,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",
-        errors=(MatchpodError, InvalidParamsError, NotFoundError),
+        errors=(errors.MatchpodError, errors.InvalidParamsError, errors.NotFoundError),
         handler=ops.docs_asset,
     ),
 )

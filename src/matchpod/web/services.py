@@ -15,7 +15,9 @@ from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
+from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Regions
+from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry
 
@@ -37,9 +39,11 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     access: Access
     audit: Audit
     matches: Matches
+    rulings: Rulings
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
     history: History
+    records: MatchRecords
     streams: Streams
     ingest: Ingest
     regions: Regions

@@ -12,10 +12,16 @@
 # - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
 #   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
 #   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
+# - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. If the
+#   server was silent or replaced, or lines were lost, within that time, the match is canceled as without that wish.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
+# - A person may order the start: play begins without the listed players who are not connected, and then waits for one
+#   of them only once they have connected. An ordered start is not revoked when players leave.
+# - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
+#   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
@@ -23,7 +29,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cs2_protocol.game import is_human
+from cs2_protocol.game import Team, is_human
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
@@ -32,6 +38,7 @@ from matchpod.core.events import (
     CheatSuspected,
     GameEvent,
     LiveReported,
+    LogGap,
     MapEnded,
     MapLive,
     MapLoading,
@@ -39,6 +46,7 @@ from matchpod.core.events import (
     ResultReported,
     RoundRestored,
     RoundStarted,
+    ServerRestarted,
     ShotsCounted,
     WarmupBegan,
 )
@@ -49,7 +57,7 @@ from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
 from matchpod.core.match.roster import Roster
 from matchpod.core.match.timers import Timers, to_ms
-from matchpod.core.model import GameSettings
+from matchpod.core.model import GameSettings, OnNoShow
 from matchpod.core.outcome import Outcome
 
 __all__ = ("ROSTER_INCOMPLETE", "TRANSITIONS", "Match", "MatchPhase", "Trigger")
@@ -71,7 +79,7 @@ class Match(MatchAlarms, kw_only=True):
             maps=[PlayedMap.upcoming(settings, 1)],
             watch=Detectors.of(settings),
             reported=ReportedSeries(series_format=settings.series_format),
-            timers=timers or Timers(),
+            timers=timers or Timers.of(settings),
         )
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
@@ -100,6 +108,9 @@ class Match(MatchAlarms, kw_only=True):
                 self._move(Trigger.SUSPENDED)
             case CheatSuspected():
                 self._add_detection(event)
+            case LogGap() | ServerRestarted():
+                self.disturb(now_ms)
+                self._apply_to_current_map(event, now_ms)
             case _:
                 effects += self._apply_report(event, now_ms) if isinstance(event, Report) else []
                 self._apply_to_current_map(event, now_ms)
@@ -115,6 +126,10 @@ class Match(MatchAlarms, kw_only=True):
         if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
             self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
 
+    def disturb(self, now_ms: int) -> None:
+        """Record that players could not join as usual, or were not seen to."""
+        self.disturbed_ms = now_ms
+
     def tick(self, now_ms: int) -> list[Effect]:
         """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
         if self.phase is MatchPhase.OVER:
@@ -125,6 +140,28 @@ class Match(MatchAlarms, kw_only=True):
     def cancel(self, reason: CancelReason, now_ms: int) -> list[Effect]:
         """Cancel the match, unless it has already ended."""
         return self._cancel(CancelMatch(reason), now_ms)
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """Let play begin without those who are missing. No effects if no player is there, or no loaded map waits."""
+        if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
+            return []
+        if not self._move(Trigger.START_ORDERED):
+            return []
+        self.presence.excuse_absent()
+        self.is_start_ordered, self.roster_broken_ms = True, None
+        return self._request_next_step(now_ms)
+
+    def forfeit(self, winner: Team, now_ms: int) -> list[Effect]:
+        """End the match in favor of a team. No effects if it is over or decided, or in a deathmatch."""
+        is_cut = self.current_map.status is MapStatus.LIVE
+        is_decided = self.reported.over_since_ms is not None or self._are_all_maps_over()
+        if is_decided or (is_cut and self.current_map.has_final_score) or not self.current_map.is_scored:
+            return []
+        if not self._move(Trigger.DECIDED):
+            return []
+        self.current_map.cut() if is_cut else self.current_map.cancel()
+        self.outcome = Outcome(at_ms=now_ms, forfeited_to=winner)
+        return [EndMatch()]
 
     def _apply_combat(self, event: GameEvent, now_ms: int) -> list[Effect]:
         if self.current_map.apply_combat(event):
@@ -163,7 +200,7 @@ class Match(MatchAlarms, kw_only=True):
         self._apply_to_current_map(event, now_ms)
 
     def _mark_live(self, now_ms: int) -> None:
-        self.presence.is_map_over = False
+        self.presence.is_map_over = self.is_start_ordered = False
         self.asked_at_ms = None
         self.live_at_ms = now_ms
         self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
@@ -260,7 +297,8 @@ class Match(MatchAlarms, kw_only=True):
 
     def _check_roster(self, now_ms: int) -> list[Effect]:
         if self.phase is MatchPhase.STARTING:
-            if self.presence.complete_since_ms() is None and self._move(Trigger.ROSTER_BROKEN):
+            is_complete = self.is_start_ordered or self.presence.complete_since_ms() is not None
+            if not is_complete and self._move(Trigger.ROSTER_BROKEN):
                 self.asked_at_ms = None
             return []
         ready_at_ms = self._ready_at_ms()
@@ -314,6 +352,8 @@ class Match(MatchAlarms, kw_only=True):
             return self.cancel(CancelReason.NO_PLAYERS_JOINED, now_ms)
         if self.first_live_at_ms is not None and (ended := self.end_series(now_ms)):
             return ended
+        if (winner := self._no_show_winner(now_ms)) is not None:
+            return self.forfeit(winner, now_ms)
         connected = {**self.presence.connected, **self.presence.guests}.items()
         kicks: list[Effect] = [Kick(player_id, found.user_id, ROSTER_INCOMPLETE) for player_id, found in connected]
         cancel = CancelMatch(
@@ -323,6 +363,15 @@ class Match(MatchAlarms, kw_only=True):
             absent_players=self.presence.absent() or self.presence.loading(),
         )
         return kicks + self._cancel(cancel, now_ms)
+
+    def _no_show_winner(self, now_ms: int) -> Team | None:
+        """Return the only team that is complete at the end of the time to join, if the match is forfeited then."""
+        since_ms, load_ms = self._joining_since_ms(), to_ms(self.timers.client_load_s)
+        is_disturbed = since_ms is None or (self.disturbed_ms is not None and self.disturbed_ms >= since_ms)
+        if self.settings.on_no_show is not OnNoShow.FORFEIT or is_disturbed:
+            return None
+        here = [team for team in Team if self.presence.is_team_here(team, now_ms, load_ms=load_ms)]
+        return here[0] if len(here) == 1 else None
 
     def _cancel(self, effect: CancelMatch, now_ms: int) -> list[Effect]:
         if not self._move(Trigger.CANCELED):

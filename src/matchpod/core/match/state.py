@@ -29,7 +29,9 @@ class MatchState(msgspec.Struct, kw_only=True):
     `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
-    all have entered or play is requested.
+    all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
+    missing. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or the
+    server was silent or replaced.
     """
 
     settings: GameSettings
@@ -46,6 +48,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     live_at_ms: int | None = None
     asked_at_ms: int | None = None
     roster_broken_ms: int | None = None
+    is_start_ordered: bool = False
+    disturbed_ms: int | None = None
     detections: list[Detection] = msgspec.field(default_factory=list)
     outcome: Outcome | None = None
     times: GameTimes = msgspec.field(default_factory=GameTimes)
@@ -76,6 +80,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     @property
     def winner(self) -> Winner | None:
         """The winner; None while undecided, if canceled, and in a deathmatch."""
+        if self.outcome is not None and self.outcome.forfeited_to is not None:
+            return Winner(self.outcome.forfeited_to)
         is_over = self.outcome is not None and self.outcome.is_finished and self.current_map.is_scored
         return Winner.of(*self.series_score) if is_over and self.reported.is_winner_known(self.maps) else None
 

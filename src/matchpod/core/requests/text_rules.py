@@ -30,6 +30,12 @@ MAX_AUTH_TOKEN = 4096
 MAX_PASSWORD = 32
 """Most characters of a server password. The game compares about this many of `sv_password`."""
 
+MAX_REASON = 500
+"""Most characters of the reason of a ruling: a paragraph."""
+
+MAX_PERSON = 100
+"""Most characters of the name of a person at the caller's platform."""
+
 MAX_QUOTED = 64
 """Most characters of a caller's text that an error message quotes, enough to identify it."""
 
@@ -96,16 +102,22 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def team_name_fault(text: str) -> Fault | None:
     """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
-    if length := _length_fault(text, MAX_TEAM_NAME):
-        return length
-    if text != text.strip():
-        return Fault(FaultCode.OUTER_WHITESPACE)
-    if code := unprintable_in(text):
-        return Fault(FaultCode.UNPRINTABLE, {"found": code})
+    if fault := _trimmed_fault(text, MAX_TEAM_NAME):
+        return fault
     forbidden = sorted(_FORBIDDEN_IN_TEAM_NAMES.intersection(text))
     if forbidden or "//" in text:
         return Fault(FaultCode.FORBIDDEN_TEXT, {"found": " ".join(forbidden) or "//"})
     return None
+
+
+def reason_fault(text: str) -> Fault | None:
+    """Check a reason that people read: no whitespace at the ends, no invisible characters that could disguise it."""
+    return _trimmed_fault(text, MAX_REASON)
+
+
+def person_fault(text: str) -> Fault | None:
+    """Check the name of a person at the caller's platform, by the same rules."""
+    return _trimmed_fault(text, MAX_PERSON)
 
 
 def player_id_fault(text: str) -> Fault | None:
@@ -205,3 +217,14 @@ def _is_ipv6(text: str) -> bool:
 
 def _length_fault(text: str, max_length: int) -> Fault | None:
     return None if 1 <= len(text) <= max_length else Fault(FaultCode.LENGTH, {"maximum": max_length})
+
+
+def _trimmed_fault(text: str, max_length: int) -> Fault | None:
+    """Check a text without whitespace at its ends and without unprintable characters."""
+    if length := _length_fault(text, max_length):
+        return length
+    if text != text.strip():
+        return Fault(FaultCode.OUTER_WHITESPACE)
+    if code := unprintable_in(text):
+        return Fault(FaultCode.UNPRINTABLE, {"found": code})
+    return None

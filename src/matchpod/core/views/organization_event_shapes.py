@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import Winner
-from matchpod.core.views.result_shapes import MapName, MapStates, Score, SeriesScore
+from matchpod.core.rulings import Ruling
+from matchpod.core.views.result_shapes import Forfeited, MapName, MapStates, Score, SeriesScore
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
 MapNumber = Annotated[int, Meta(description="The number of the map in its match, from 1.")]
@@ -84,11 +85,18 @@ class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended
 
 
 class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):
-    """The match has its outcome: the last event of the match."""
+    """The match has its outcome: the last event of the match, unless an admin rules on it."""
 
     outcome: Annotated[str, Meta(description="As in the callback: `match_over` or `match_canceled`.")]
-    reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it was played to its end.")]
+    reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it has a result.")]
     status: Annotated[str, Meta(description="The new status of the server: `stopped` or `failed`.")]
+    forfeit: Forfeited = UNSET
+
+
+class MatchRuledEvent(MatchEventBase, frozen=True, kw_only=True, tag="ruling"):
+    """An admin ruled on a match that has ended, or withdrew the ruling. Its outcome stays as it was."""
+
+    ruling: Annotated[Ruling | None, Meta(description="The ruling that counts now; null if it was withdrawn.")]
 
 
 class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):
@@ -103,7 +111,13 @@ class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
 
 
 MatchEvent = (
-    MatchCreatedEvent | ServerRunningEvent | MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | MatchEndedEvent
+    MatchCreatedEvent
+    | ServerRunningEvent
+    | MapWentLiveEvent
+    | ScoreChangedEvent
+    | MapFinishedEvent
+    | MatchEndedEvent
+    | MatchRuledEvent
 )
 """The events that are stored."""
 
@@ -114,6 +128,7 @@ OrganizationEvent = (
     | ScoreChangedEvent
     | MapFinishedEvent
     | MatchEndedEvent
+    | MatchRuledEvent
     | PositionEvent
     | GapEvent
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -12,29 +12,29 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.model import GameSettings
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
+from matchpod.service.access.actor_names import actor_names
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
-from matchpod.service.reading.endings import ending_of
+from matchpod.service.reading.endings import ending_of, ruling_of
 from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
-from matchpod.service.row_views import view_of
-from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.service.row_views import time_text, view_of
+from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, rulings, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-PAGE: Final = 4
-"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
 NEWEST: Final = 20
 """Log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
@@ -47,6 +47,15 @@ class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     who: str
     """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
+
+
+class MadeRuling(msgspec.Struct, frozen=True, kw_only=True):
+    """A ruling that was made, by whom, and whether it was withdrawn; who did it is the name of a key."""
+
+    ruling: Ruling
+    who: str
+    withdrawn_at: str | None
+    withdrawn_by: str
 
 
 class MatchDetail(MatchHead, frozen=True, kw_only=True):
@@ -135,22 +144,6 @@ class MatchDetails:
         return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
 
     @unavailable_on_outage
-    async def result(self, principal: Principal, server_id: str) -> bytes | None:
-        """The result of a finished match, as JSON; None if there is none."""
-        row = await self._own_row(principal, server_id)
-        outcome = await outbox.outcome_of(self._db, row.id)
-        return None if outcome is None else outcome.result
-
-    @unavailable_on_outage
-    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
-        """The log lines that the server posted, in the order of their arrival, in parts.
-
-        Passwords were removed from them before they were stored; old ones are deleted after their retention.
-        """
-        row = await self._own_row(principal, server_id)
-        return self._log_parts(row)
-
-    @unavailable_on_outage
     async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
         """Why the server of a match failed: the recorded error, and the last lines of its log."""
         row = await self._own_row(principal, server_id)
@@ -161,18 +154,27 @@ class MatchDetails:
         return FailureDetail(error=error, last_lines=last_lines(bodies))
 
     @unavailable_on_outage
+    async def rulings(self, principal: Principal, server_id: str) -> list[MadeRuling]:
+        """All rulings that were made on the match, the last first."""
+        row = await self._own_row(principal, server_id)
+        found = await rulings.of_server(self._db, row.id)
+        names = await actor_names(self._db, [actor for one in found for actor in (one.ruled_by, one.withdrawn_by)])
+        return [
+            MadeRuling(
+                ruling=ruling_of(one),
+                who=names.get(one.ruled_by, one.ruled_by),
+                withdrawn_at=time_text(one.withdrawn_at_ms),
+                withdrawn_by=names.get(one.withdrawn_by or "", one.withdrawn_by or ""),
+            )
+            for one in found
+        ]
+
+    @unavailable_on_outage
     async def created_by(self, principal: Principal, server_id: str) -> str:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
-        return await actor_name(self._db, row.created_by)
-
-    async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
-        seq, own = 0, ("", row.attempt)
-        while entries := await raw_log.read_after(self._db, row.id, seq, limit=PAGE):
-            seq = entries[-1].seq
-            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
-            del entries  # the reader may take its time
-            yield part
+        names = await actor_names(self._db, [row.created_by])
+        return names.get(row.created_by or "", "")
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
@@ -237,12 +239,5 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
-
-
-async def actor_name(db: Database, actor: str | None) -> str:
-    """Return the name or beginning of a key, or `a link` for a session that was begun with one; empty for None."""
-    if actor is None:
-        return ""
-    key = await api_keys.get(db, actor)
-    return "a link" if key is None else key.name or f"{key.prefix}…"
+    by = found.acknowledged_by or ""
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=(await actor_names(db, [by])).get(by, by))

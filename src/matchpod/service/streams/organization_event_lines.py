@@ -11,6 +11,7 @@ from matchpod.core.iso_dates import iso_time
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
+from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.organization_event_shapes import (
     GapEvent,
@@ -18,6 +19,7 @@ from matchpod.core.views.organization_event_shapes import (
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchRuledEvent,
     PositionEvent,
     ScoreChangedEvent,
     ServerRunningEvent,
@@ -64,7 +66,13 @@ def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
     """The event of an ended match; `kind` is that of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
-    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value))
+    forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
+    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
+
+
+def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
+    """The event of a ruling, or of its withdrawal if it is None."""
+    return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 
 def gap(first_id: int, last_id: int) -> bytes:

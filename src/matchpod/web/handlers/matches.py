@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
-from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.web.endpoint import Call, Handler, Site
-from matchpod.web.http.responses import Response
+from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
-from matchpod.web.query_strings import query_of
+from matchpod.web.services import Services
+
+LOG_TYPE: Final = "text/plain; charset=utf-8"
+
+REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _encoder = msgspec.json.Encoder()
 
@@ -33,7 +37,9 @@ async def create(site: Site, call: Call) -> Response:
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
-    return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
+    creation = await site.services.matches.create(call.caller, body, key, caller=caller)
+    response = private_json(creation.server, 201)
+    return replace(response, headers=(*response.headers, REPLAYED)) if creation.is_replayed else response
 
 
 async def get_server(site: Site, call: Call) -> Response:
@@ -41,9 +47,24 @@ async def get_server(site: Site, call: Call) -> Response:
     return Response(encoded.body, headers=NO_STORE, packable=encoded)
 
 
-async def list_servers(site: Site, call: Call) -> Response:
-    query = read_match_list_query(query_of(call))
-    return private_json(await site.services.matches.server_list(call.caller, query))
+async def get_result(site: Site, call: Call) -> Response:
+    result = await site.services.records.result(call.caller, call.params[0])
+    return final_json(call, msgspec.Raw(result), has_ended=True)
+
+
+async def get_log(site: Site, call: Call) -> PartedResponse:
+    return await log_response(site.services, call.caller, call.params[0], headers=NO_STORE)
+
+
+async def log_response(
+    services: Services, principal: Principal, server_id: str, *, headers: Sequence[Header]
+) -> PartedResponse:
+    """Return the log of a server as a download, for API and console."""
+    parts = await services.records.log(principal, server_id)
+    name = b'attachment; filename="%s.log"' % server_id.encode()
+    return PartedResponse(
+        parts=parts, content_type=LOG_TYPE.encode(), headers=(*headers, (b"content-disposition", name))
+    )
 
 
 def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handler:
@@ -56,9 +77,16 @@ def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handle
     return handle
 
 
-async def by_external_id(site: Site, call: Call) -> Response:
-    view = await site.services.matches.by_external_id(call.caller, call.params[0])
-    return final_json(call, view, has_ended=view.ended_at is not None)
+async def rule(site: Site, call: Call) -> Response:
+    """Rule on the match of a server that has ended."""
+    key = call.single_header(b"idempotency-key")
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    return private_json(await site.services.rulings.rule(call.caller, call.params[0], body, key), 201)
+
+
+async def withdraw_ruling(site: Site, call: Call) -> Response:
+    await site.services.rulings.withdraw(call.caller, call.params[0])
+    return Response(OK_BODY, headers=NO_STORE)
 
 
 async def list_regions(site: Site, _: Call) -> Response:

@@ -13,7 +13,7 @@ from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.errors import UnsupportedMediaTypeError
-from matchpod.web.handlers.parameters import IF_NONE_MATCH
+from matchpod.web.handlers.parameters import IDEMPOTENCY_KEY, IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
@@ -29,6 +29,10 @@ _TAGS = {
 _LINKED = {
     "getServer": ("getServer", "id", "serverId"),
     "cancelMatch": ("cancelMatch", "id", "serverId"),
+    "getResult": ("getResult", "id", "serverId"),
+    "getLog": ("getLog", "id", "serverId"),
+    "ruleMatch": ("ruleMatch", "id", "serverId"),
+    "withdrawRuling": ("withdrawRuling", "id", "serverId"),
     "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
@@ -56,6 +60,13 @@ _ETAG: Schema = {
     "ETag": {
         "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
         "description": "Only if it has ended. Send it as `If-None-Match` to get the body only if it has changed.",
+    }
+}
+
+_REPLAYED: Schema = {
+    "Idempotent-Replayed": {
+        "schema": {"type": "string", "const": "true"},
+        "description": "Only if an earlier request with this `Idempotency-Key` created what is returned.",
     }
 }
 
@@ -91,7 +102,6 @@ def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
 
 
 def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
-    """Return the document of these endpoints, with the schemas that it refers to."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = published_schemas(shapes)
     examples = read_examples()
@@ -168,7 +178,9 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    success["headers"] = {**_headers(()), **(_ETAG if endpoint.has_etag else {})}
+    is_repeatable = any(one is IDEMPOTENCY_KEY for one in endpoint.parameters)
+    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
+    success["headers"] = {**_headers(()), **more}
     if endpoint.links:
         success["links"] = {name: _link(name) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}
@@ -214,7 +226,9 @@ def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
-    """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
+    """Return the schema of a response that is stored JSON, or no JSON; for a stream, that of one parsed event."""
+    if endpoint.stored is not None:
+        return schema_ref(endpoint.stored)
     if endpoint.content_type != EVENT_STREAM:
         return {"type": "string"}
     return schema_ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")

@@ -15,6 +15,7 @@ from matchpod.core.requests import request_table as table
 from matchpod.core.requests.callback_query import SINCE
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import AnyField, Schema
+from matchpod.core.requests.ruling_request import RULING
 
 _SHAPES: Final = ("SeriesSettings", "DeathmatchSettings", "OtherSettings")
 
@@ -35,6 +36,11 @@ def create_match_schemas() -> dict[str, Schema]:
 def redelivery_schemas() -> dict[str, Schema]:
     """Return the schema of the body that sends given-up callbacks again, by name."""
     return {"RedeliverCallbacks": _object((SINCE,))}
+
+
+def ruling_schemas() -> dict[str, Schema]:
+    """Return the schema of the body that rules on a match, by name."""
+    return {"RuleMatch": _object(RULING)}
 
 
 def _game_settings() -> Schema:

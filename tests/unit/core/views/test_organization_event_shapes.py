@@ -10,12 +10,14 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.views.organization_event_shapes import (
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchRuledEvent,
     OrganizationEvent,
     PositionEvent,
     ScoreChangedEvent,
@@ -90,6 +92,17 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
             status="failed",
         ),
         '{"type":"match_ended",HEAD,"outcome":"match_canceled","reason":"server_lost","status":"failed"}',
+    ),
+    (
+        MatchRuledEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            ruling=Ruling(id="rul_1", winner=RuledWinner.NONE, reason=None, by="Eva", ruled_at=AT),
+        ),
+        '{"type":"ruling",HEAD,"ruling":{"id":"rul_1","winner":"none","reason":null,"by":"Eva","ruledAt":"AT"}}'.replace(
+            '"AT"', f'"{AT}"'
+        ),
     ),
     (PositionEvent(), '{"type":"position"}'),
     (GapEvent(first_id=3, last_id=9), '{"type":"gap","firstId":3,"lastId":9}'),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import ErrorCode
 from matchpod.core.model import MatchType
@@ -43,12 +44,6 @@ def test_process_without_its_database_is_not_ready_and_gives_the_reason(site: Si
     body = check_error(response, 503, "SERVICE_UNAVAILABLE")
     assert body["details"] == [{"path": "", "message": "The database is unavailable."}]
     assert "retry-after" in response.headers
-
-
-def test_draining_process_is_not_ready(site: Site) -> None:
-    site.readiness.drain()
-    body = check_error(site.request("GET", "/readyz"), 503, "SERVICE_UNAVAILABLE")
-    assert "draining" in str(body["details"])
 
 
 def test_requests_are_counted_by_route_and_status(site: Site) -> None:
@@ -238,7 +233,7 @@ INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_pla
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0), b"{}")),
+        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0, forfeited_to=Team.TEAM1), b"{}")),
         ("MatchCanceled", callback_body(SERVER, INCOMPLETE, None)),
     ],
 )

@@ -11,6 +11,7 @@ from random import Random
 
 from cs2_protocol.game import Side
 from cs2_simulator.agenda import Script
+from cs2_simulator.play.flow.standing import GamePhase
 from cs2_simulator.play.player import Player
 from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
@@ -27,24 +28,34 @@ ROUND_RESTORE = "RoundRestore"
 
 def handle(course: MatchCourse, player: Player, command: str) -> None:
     """Execute a chat command of a player, given without its `.` or `!`."""
-    if player.side is None:
-        return
     match command:
         case "ready" | "r":
             _set_ready(course, player, is_ready=True)
-        case "unready" | "ur":
+        case "unready" | "notready" | "ur":
             _set_ready(course, player, is_ready=False)
+        case "coach t" | "coach ct":
+            course.coaches.appoint(player)
+        case "uncoach":
+            course.coaches.dismiss(player)
+        case _ if player.side is not None:
+            _handle_on_side(course, player, player.side, command)
+
+
+def _handle_on_side(course: MatchCourse, player: Player, side: Side, command: str) -> None:
+    match command:
+        case "forceready":
+            _force_ready(course, side)
         case "stay" | "switch" | "swap":
             _choose_side(course, player, is_switch=command != "stay")
         case "ct" | "t":
-            _choose_side(course, player, is_switch=(command == "ct") is not (player.side is Side.CT))
+            _choose_side(course, player, is_switch=(command == "ct") is not (side is Side.CT))
         case "pause" | "tech" | "p":
-            _pause(course, player.side)
+            _pause(course, side)
         case "unpause" | "up":
-            _unpause(course, player.side)
+            _unpause(course, side)
         case "tac":
-            if course.stage is PluginStage.LIVE:
-                course.execute("timeout_ct_start" if player.side is Side.CT else "timeout_terrorist_start")
+            if course.is_live and not course.paused_by:
+                course.execute("timeout_ct_start" if side is Side.CT else "timeout_terrorist_start")
 
 
 def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
@@ -63,25 +74,29 @@ def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
 
 
 def schedule_unpause(course: MatchCourse) -> None:
-    """Schedule `.unpause` by a player of each side after a restored round."""
+    """Schedule `.unpause` by a player of each side after a restored round, unless `sim_unpause` is 0."""
+    wait_ms = int(course.arena.variables.number("sim_unpause") * 1000)
 
     def unpause() -> None:
         for side in (Side.CT, Side.T):
             for player in course.arena.players_on(side)[:1]:
                 course.door.say(player, ".unpause")
 
-    _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause)
+    if wait_ms:
+        _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause, wait_ms)
 
 
-def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None]) -> None:
-    """Let players chat every REACTION_MS while the plugin waits for it, on this map of this match."""
+def _repeat_while(
+    course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None], every_ms: int = REACTION_MS
+) -> None:
+    """Let players chat again and again while the plugin waits for it, on this map of this match."""
     series, map_number = course.series, course.arena.map_number
 
     def script() -> Script[None]:
-        yield REACTION_MS
+        yield every_ms
         while is_awaited() and course.series is series and course.arena.map_number == map_number:
             chat()
-            yield REACTION_MS
+            yield every_ms
 
     course.arena.agenda.start(script())
 
@@ -89,6 +104,13 @@ def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Cal
 def _set_ready(course: MatchCourse, player: Player, *, is_ready: bool) -> None:
     if not course.stage.is_started:
         course.ready.set_ready(player, is_ready=is_ready)
+        course.check_ready()
+
+
+def _force_ready(course: MatchCourse, side: Side) -> None:
+    is_allowed = course.settings.is_on("matchzy_allow_force_ready")
+    if course.series is not None and is_allowed and not course.stage.is_started:
+        course.ready.force(course.arena, side, course.series.match)
         course.check_ready()
 
 
@@ -101,13 +123,22 @@ def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> Non
 
 
 def _pause(course: MatchCourse, side: Side) -> None:
-    if course.stage is PluginStage.LIVE and not course.paused_by:
+    if course.is_live and not course.paused_by and untimely(course) is None:
         course.pause(side.value)
+
+
+def untimely(course: MatchCourse) -> str | None:
+    """Return why the match cannot be paused just now, by players or an admin; None if it can."""
+    if course.game.is_halftime:
+        return "You cannot use this command during halftime."
+    if course.game.phase is GamePhase.OVER:
+        return "You cannot use this command after the game has ended."
+    return "You cannot use this command when tactical timeout is active." if course.game.is_timeout_running else None
 
 
 def _unpause(course: MatchCourse, side: Side) -> None:
     """Unpause once both sides have asked for it. Only an admin can end an admin's pause."""
-    if course.stage is not PluginStage.LIVE or not course.paused_by or course.paused_by == ADMIN:
+    if not course.is_live or not course.paused_by or course.paused_by == ADMIN:
         return
     if side not in course.asked_to_unpause:
         course.asked_to_unpause.append(side)

@@ -16,14 +16,19 @@ from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.play.player import UNASSIGNED, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
+from cs2_simulator.plugin.coaches import Coaches
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
+from cs2_simulator.plugin.player_lists import LIST_NAMES
 from cs2_simulator.plugin.ready_list import ReadyList
-from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding
+from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding, accounts_of
 from cs2_simulator.plugin.settings import PluginSettings
 
 CVARS_AFTER_LIVE_MS = 1000
 """Delay after which the variables of the match are set again, so that they override live.cfg."""
+
+RESTORE_MS = 100
+"""Delay of the game's part of a restore: the plugin's timers run ten times a second."""
 
 WARMUP_AFTER_MAP_MS = 1000
 SERIES_END_AFTER_MS = 2000
@@ -59,6 +64,7 @@ class MatchCourse:
         self.last_fault = ""
         """The last error. A real server prints most of them only to its own console."""
         self.knife_winner = Side.CT
+        self.coaches = Coaches(parts.arena, parts.door, lambda: bool(self.paused_by) or self.game.is_timeout_running)
         self._console = console
         self._outside = parts.outside
         self._last_match_id = 0
@@ -67,6 +73,15 @@ class MatchCourse:
     def score(self) -> tuple[int, int]:
         """The score of the map as (team1, team2) of the plugin."""
         return self.game.score if self.series is None else self.series.by_team(self.game.score)
+
+    @property
+    def is_live(self) -> bool:
+        """True from the live start of a map; after its end too, unless the series is decided."""
+        series = self.series
+        is_over = self.stage is PluginStage.POST_GAME
+        return self.stage is PluginStage.LIVE or (
+            is_over and series is not None and series.standing is not SeriesStanding.DECIDED
+        )
 
     @property
     def shown_stage(self) -> PluginStage:
@@ -104,7 +119,7 @@ class MatchCourse:
         if fetched.status is None or not 200 <= fetched.status < 300:
             self.last_fault = f"HTTP request failed: {fetched.status or fetched.reason}"
             return
-        match = read_match(fetched.body)
+        match = read_match(fetched.body, default_min_ready=int(self.settings.text("matchzy_minimum_ready_required")))
         if isinstance(match, Rejection):
             self.last_fault = match.reason
             if match.is_readable:
@@ -131,7 +146,10 @@ class MatchCourse:
         self.update_hostname()
         self.report_sender.send(reports.series_start(series))
         self.visitors.crowd.stays_after_map = True
-        self.visitors.expect(*series.expected_players())
+        self.visitors.expect(
+            *(series.expected_people(name) for name in LIST_NAMES),
+            coaches=accounts_of({**series.match.team1.coaches, **series.match.team2.coaches}),
+        )
         if is_map_right:
             self._move_players_to_teams()
 
@@ -213,7 +231,8 @@ class MatchCourse:
         self.series = None
         self.stage = PluginStage.NONE
         self.unpause()
-        self.ready.clear()
+        self.ready.reset()
+        self.coaches.forget()
         # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
         self.report_sender.header_value = self.report_sender.url
         self.visitors.crowd.stays_after_map = False
@@ -227,18 +246,26 @@ class MatchCourse:
     def pause(self, paused_by: str) -> None:
         """Pause the match at the next freeze time."""
         self.paused_by = paused_by
-        self.asked_to_unpause.clear()
+        self.coaches.spare()
         self.execute("mp_pause_match")
 
     def unpause(self) -> None:
         self.paused_by = ""
+        self.asked_to_unpause.clear()
         self.execute("mp_unpause_match")
+
+    def restore(self, series: Series, file: str) -> None:
+        """Bring back the lists of a backup at once, and a moment later the game's own backup."""
+        series.restore(file)
+        self.coaches.forget()
+        self.game.end_timeouts()
+        self.after(RESTORE_MS, lambda: self.execute(f"mp_backup_restore_load_file {file.removesuffix('.json')}.txt"))
 
     def check_ready(self) -> None:
         series = self.series
         if series is None or self.stage.is_started:
             return
-        if self.ready.can_start(self.arena, series.match.players_per_team):
+        if self.ready.can_start(self.arena, series.match):
             self.start()
 
     # --- game events -----------------------------------------------------------------------------------------------
@@ -342,6 +369,6 @@ class MatchCourse:
         tallies, rounds_played = book.tallies(), book.rounds_played()
         side = series.side_of(Team.TEAM1, self.game.team1_side)
         return (
-            reports.stats_players(self.arena.players_on(side), tallies, rounds_played),
-            reports.stats_players(self.arena.players_on(side.other), tallies, rounds_played),
+            reports.stats_players(self.arena.everyone_on(side), tallies, rounds_played),
+            reports.stats_players(self.arena.everyone_on(side.other), tallies, rounds_played),
         )
