@@ -52,7 +52,7 @@ from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow
 
 _REQUEST_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 PER_MINUTE: Final = 120
-"""Rulings and withdrawals of an organization per minute: each is kept forever, and goes to all readers of the stream."""
+"""Rulings and withdrawals of an organization per minute: each is kept forever, and sent to all who read the stream."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
