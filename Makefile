@@ -148,7 +148,6 @@ bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, stream
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/disk.py
 	@$(BIN)/python tests/bench/streams.py
-	@$(BIN)/python tests/bench/organization_stream.py
 	@$(BIN)/python tests/bench/console.py
 	@$(BIN)/python tests/bench/farm.py
 	@$(BIN)/python tests/bench/agones.py
