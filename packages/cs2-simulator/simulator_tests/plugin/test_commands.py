@@ -99,13 +99,6 @@ def test_invalid_restore_is_explained() -> None:
     assert "matchzy_27_0_round09.json does not exist" in harness.rcon("css_restore 9")
 
 
-def test_match_is_not_paused_after_a_restore_if_disabled() -> None:
-    harness = playing()
-    harness.rcon("matchzy_pause_after_restore 0")
-    harness.rcon("css_restore 0")
-    assert "mp_pause_match" not in harness.console.executed
-
-
 def test_backup_is_loaded_by_the_name_of_the_file_of_the_plugin() -> None:
     harness = playing()
     harness.rcon("matchzy_loadbackup matchzy_27_0_round00.json")
@@ -217,21 +210,6 @@ def test_plugin_settings_are_stored(harness: PluginHarness) -> None:
     assert harness.rcon("matchzy_demo_path") == "matchzy_demo_path = MatchZy/\n"
     assert harness.rcon("matchzy_demo_path demos/") == ""
     assert harness.rcon("matchzy_demo_path") == "matchzy_demo_path = demos/\n"
-
-
-def test_invalid_events_url_is_ignored(harness: PluginHarness) -> None:
-    harness.rcon("matchzy_remote_log_url nowhere")
-    assert harness.course.report_sender.url == ""
-
-
-def test_empty_header_does_not_replace_the_current_one(harness: PluginHarness) -> None:
-    harness.load(match())
-    harness.rcon("matchzy_remote_log_header_key")
-    harness.rcon("matchzy_remote_log_header_value")
-    assert (harness.course.report_sender.header_name, harness.course.report_sender.header_value) == (
-        "X-Token",
-        "secret",
-    )
 
 
 def test_restart_command_unloads_the_match() -> None:

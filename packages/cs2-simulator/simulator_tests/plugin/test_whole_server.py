@@ -113,19 +113,6 @@ def test_last_round_report_has_the_final_score() -> None:
     assert sum(player.stats["mvp"] for player in last.players) > 0
 
 
-@pytest.mark.parametrize("sides", [["team1_ct", "team1_t", "team2_ct"], ["knife", "knife", "knife"]])
-def test_series_end_has_the_number_of_maps_won_by_each_team(sides: list[str]) -> None:
-    server = Server()
-    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
-    server.wait_for("series_end")
-    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
-    end = server.outside.reports[-1]
-    assert isinstance(end, matchzy.SeriesEnd)
-    assert end.team1_maps == sum(result.team1_score > result.team2_score for result in results)
-    assert end.team2_maps == sum(result.team1_score < result.team2_score for result in results)
-    assert server.outside.events.count("going_live") == len(results)
-
-
 def test_players_keep_their_team_across_halves_and_maps() -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=["knife", "team1_t", "team2_t"])
@@ -271,15 +258,6 @@ def test_events_are_not_sent_with_an_invalid_header() -> None:
     server.load(cvars=CVARS | {"matchzy_remote_log_header_key": "X Token", "matchzy_remote_log_header_value": "t"})
     assert server.state() == "warmup"
     assert server.outside.posts == []
-
-
-def test_all_maps_are_played_with_the_round_limit_of_the_match_file() -> None:
-    server = Server()
-    server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
-    server.wait_for("series_end")
-    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
-    assert len(results) >= 2
-    assert all(max(result.team1_score, result.team2_score) == 3 for result in results)
 
 
 def test_players_of_an_ended_match_do_not_join_the_next() -> None:
