@@ -26,6 +26,7 @@ from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
 from tests.clocks import ManualClock
 from tests.contract.driven_matches import open_world
+from tests.waiting import until
 
 NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0)
 
@@ -56,9 +57,7 @@ class FakeLine:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition is true, because of a command or what followed from it."""
-        async with asyncio.timeout(STEP_S):
-            while not condition():
-                await asyncio.sleep(0.01)
+        await until(condition, within_s=STEP_S)
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 5.0) -> list[str]:
         return [await self.run(command, timeout_s=timeout_s) for command in commands]

@@ -43,7 +43,7 @@ from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_ruling_id
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
-from matchpod.service.reading.endings import read_ruling
+from matchpod.service.reading.endings import read_ruling, ruling_of
 from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events, rulings, servers
 from matchpod.storage.rulings import RulingRow
@@ -194,8 +194,3 @@ class Rulings:
             )
         row = await rulings.get(self._db, found[1])
         return None if row is None else ruling_of(row)
-
-
-def ruling_of(row: RulingRow) -> Ruling:
-    """Return a stored ruling as callers see it."""
-    return Ruling(id=row.id, winner=row.winner, reason=row.reason, by=row.person, ruled_at=iso_time(row.ruled_at_ms))
