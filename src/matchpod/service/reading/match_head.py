@@ -222,7 +222,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A match; its result equals that of the callback byte for byte."""
+    """A match; its result, the last field, equals that of the callback byte for byte."""
 
     external_match_id: AsGiven
     server_id: ServerId
@@ -237,14 +237,14 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
     result: Annotated[
         msgspec.Raw | None,
         Meta(
             description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
         ),
     ]
-    labels: LabelsIfAny = msgspec.UNSET
-    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
