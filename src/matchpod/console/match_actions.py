@@ -58,7 +58,6 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed_actions(match: MatchDetail) -> list[MatchAction]:
-    """Return the actions that the state of a match allows."""
     return [action for action in ACTIONS if action.is_allowed(match)]
 
 

@@ -74,7 +74,7 @@ def test_all_fields_reach_the_body() -> None:
     values = sandbox(
         map2=" de_nuke ", map4="de_train", seriesFormat="bo3", freezeTime="5", maxRounds="24", serverPassword="s3cret",
         customCvars="mp_maxmoney 16000\n", scenario="pauses", callbackUrl=" https://example.com/cb",
-        callbackAuthToken="Bearer x",
+        callbackAuthToken="Bearer x", labels=" event : finals\n\nat:12:30\n",
     )  # fmt: skip
     body = read_body(values)
     assert body["callbackUrl"] == "https://example.com/cb"
@@ -84,6 +84,20 @@ def test_all_fields_reach_the_body() -> None:
     assert (settings["freezeTime"], settings["maxRounds"]) == (5, 24)
     assert settings["customCvars"] == "mp_maxmoney 16000\nsim_scenario pauses"
     assert settings["serverPassword"] == "s3cret"
+    assert settings["labels"] == {"event": "finals", "at": "12:30"}
+
+
+def test_fields_of_objects_reach_the_body() -> None:
+    assert not {"autoStart", "onNoShow", "overtime", "mapsWon"} & settings_of(sandbox()).keys()
+    values = sandbox(
+        joinSeconds="90", onNoShow="forfeit", autoStart="false", seriesFormat="bo3", mapsWonTeam2="1",
+        overtimeEnabled="true", overtimeMaxRounds="4", overtimeStartMoney="12500",
+    )  # fmt: skip
+    settings = settings_of(values)
+    assert (settings["joinSeconds"], settings["onNoShow"], settings["autoStart"]) == (90, "forfeit", False)
+    assert settings["mapsWon"] == {"team2": 1}
+    assert settings["overtime"] == {"enabled": True, "maxRounds": 4, "startMoney": 12500}
+    assert faults_of(values) == FormFaults()
 
 
 def test_fields_of_other_match_types_are_left_out() -> None:
@@ -117,9 +131,16 @@ def test_zero_is_a_value() -> None:
         ("freezeTime", "9" * 5000, "Must be a number."),
         ("freezeTime", "61", "Must be at most 60."),
         ("maxRounds", "1.5", "Must be a whole number."),
+        ("mapsWonTeam1", "1", "Must be less than 1"),
+        ("overtimeMaxRounds", "5", "Must be an even number"),
+        ("overtimeStartMoney", "much", "Must be a number."),
+        ("autoStart", "maybe", "Must be true or false."),
         ("serverPassword", "none", 'Must not be "none"'),
         ("callbackUrl", "ftp://x", "Must be an absolute http or https URL."),
         ("callbackAuthToken", " x", "Must be visible ASCII"),
+        ("labels", "round 1: x", "Round 1 must have a name of 1 to 32 of"),
+        ("labels", "finals", "Finals must be 1 to 64 characters."),
+        ("labels", "\n".join(f"n{at}: x" for at in range(9)), "Must have at most 8 entries, not 9."),
         ("externalMatchId", "x" * 256, "Must be 1 to 255 characters."),
         ("customCvars", "mp_maxmoney 1\nrcon_password x", "Line 2: rcon_password may not be set by a match."),
         ("team1Players", f"{PLAYER}\n\nfoo", "Line 3: “foo” is not a SteamID."),

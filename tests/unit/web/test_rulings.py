@@ -10,7 +10,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.service.identity.principals import Role, Scope
-from matchpod.storage import organization_events, outbox
+from matchpod.storage import organization_events, outbox, rulings
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
 
@@ -183,8 +183,8 @@ def test_rulings_are_in_the_stream_and_in_the_audit_log(site: Site) -> None:
     withdraw(site, server_id)
     head = f'{{"type":"ruling","serverId":"{server_id}","externalMatchId":"cup-1","at":'
     assert [event.decode() for event in events(site) if b'"ruling"' in event] == [
-        f'{head}"2026-09-21T14:13:20.123Z","ruling":{ruling.text}}}',
-        f'{head}"2026-09-21T14:13:20.124Z","ruling":null}}',
+        f'{head}"2026-09-21T14:13:20.123Z","simulated":true,"ruling":{ruling.text}}}',
+        f'{head}"2026-09-21T14:13:20.124Z","simulated":true,"ruling":null}}',
     ]
     acts = [one for one in read(site, "audit")["items"] if one["target"] == server_id][:2]
     assert [(one["action"], one["detail"]) for one in reversed(acts)] == [
@@ -201,3 +201,13 @@ def test_caches_of_an_ended_match_notice_a_ruling(site: Site) -> None:
     assert site.request("GET", path, key=site.key, headers={"If-None-Match": tag}).status_code == 304
     rule(site, server_id)
     assert site.request("GET", path, key=site.key, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_rulings_of_an_organization_are_limited_per_minute(site: Site) -> None:
+    server_id = ended(site)
+    statuses = [rule(site, server_id).status_code for _ in range(121)]
+    assert statuses == [201] * 120 + [429]
+    assert int(rule(site, server_id).headers["retry-after"]) >= 1
+    assert len(site.run(rulings.of_server(site.db, server_id))) == rulings.MAX_LISTED
+    site.clock.at_ms += 60_000
+    assert withdraw(site, server_id).status_code == 200

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.json_fields import AnyField, Faults, FieldRule, Fields, Schema
+from matchpod.core.requests.text_rules import printable
 
 DATE_SCHEMA: Final[Schema] = {
     "type": "string",
@@ -65,6 +66,36 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
     return FieldRule({"type": "array", "items": item.schema, **schema}, read)
 
 
+def texts_by_name(
+    check_name: TextCheck, item: FieldRule[str], *, names: str, maximum: int
+) -> FieldRule[dict[str, str]]:
+    """An object with strings under names that pass a check, which have the pattern `names`."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> dict[str, str] | None:
+        if not isinstance(value, dict):
+            faults.add(Fault(FaultCode.NOT_TEXTS, path=path))
+            return None
+        if len(value) > maximum:
+            faults.add(Fault(FaultCode.TOO_MANY_ENTRIES, {"maximum": maximum, "found": len(value)}, path))
+            return None
+        found: dict[str, str] = {}
+        for name, element in value.items():
+            place = path / printable(str(name))
+            if fault := check_name(str(name)):
+                faults.add(fault.at(place))
+            elif (text := item.read(element, place, faults)) is not None:
+                found[str(name)] = text
+        return found
+
+    schema: Schema = {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{names}$"},
+        "additionalProperties": item.schema,
+        "maxProperties": maximum,
+    }
+    return FieldRule(schema, read)
+
+
 def choice(values: type[E]) -> FieldRule[E]:
     """A member of an enum."""
     members = {member.value: member for member in values}
@@ -79,8 +110,19 @@ def choice(values: type[E]) -> FieldRule[E]:
 
 
 def not_a_choice(values: type[StrEnum]) -> Fault:
-    """Return the fault of a value that is not one of these."""
     return Fault(FaultCode.NOT_A_CHOICE, {"choices": tuple(values)})
+
+
+def boolean() -> FieldRule[bool]:
+    """True or false."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> bool | None:
+        if isinstance(value, bool):
+            return value
+        faults.add(Fault(FaultCode.NOT_A_BOOLEAN, path=path))
+        return None
+
+    return FieldRule({"type": "boolean"}, read)
 
 
 def integer(minimum: int, maximum: int) -> FieldRule[int]:
@@ -94,6 +136,20 @@ def integer(minimum: int, maximum: int) -> FieldRule[int]:
         return int(found)
 
     return FieldRule({"type": "integer", "minimum": minimum, "maximum": maximum}, read)
+
+
+def even(minimum: int, maximum: int) -> FieldRule[int]:
+    """An even integer within its bounds."""
+    whole = integer(minimum, maximum)
+
+    def read(value: object, path: FieldPath, faults: Faults) -> int | None:
+        found = whole.read(value, path, faults)
+        if found is not None and found % 2:
+            faults.add(Fault(FaultCode.NOT_EVEN, path=path))
+            return None
+        return found
+
+    return FieldRule({**whole.schema, "multipleOf": 2}, read)
 
 
 def number(minimum: int, maximum: int) -> FieldRule[float]:
