@@ -34,10 +34,6 @@ def test_process_is_alive_even_without_its_database(site: Site) -> None:
     assert site.request("GET", "/healthz").json() == {"status": "ok", "version": "1.2.3"}
 
 
-def test_working_process_is_ready(site: Site) -> None:
-    assert site.request("GET", "/readyz").json() == {"status": "ready", "version": "1.2.3"}
-
-
 def test_process_without_its_database_is_not_ready_and_gives_the_reason(site: Site) -> None:
     site.db.failure = unavailable()
     response = site.request("GET", "/readyz")
