@@ -50,6 +50,7 @@ class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     map_number: int
     map_name: str
+    is_needed: bool
     game_mode: str
     status: MapStatus
     team1_score: int
@@ -65,13 +66,13 @@ _MAP_COLUMNS: Final = ", ".join(
 
 
 async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[ListedMap]:
-    """Return the maps of servers that were played or may still be played, in order."""
+    """Return the first map of each server, and those that were played or may still be played, in order."""
     listed, params = parameter_list("server_id", server_ids)
     # The servers are listed twice, so that PostgreSQL finds the series by its index too.
     found = await db.read(
         f"SELECT {_MAP_COLUMNS} FROM maps LEFT JOIN series"
         f" ON series.server_id = maps.server_id AND series.server_id IN {listed}"
-        f" WHERE maps.server_id IN {listed} AND is_needed = 1 ORDER BY map_number",
+        f" WHERE maps.server_id IN {listed} AND (is_needed = 1 OR map_number = 1) ORDER BY map_number",
         params,
     )
     return [from_row(ListedMap, row) for row in found]

@@ -113,17 +113,6 @@ class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
     last_id: Annotated[int, Meta(description="The `id` of the last deleted event.")]
 
 
-MatchEvent = (
-    MatchCreatedEvent
-    | ServerRunningEvent
-    | MapWentLiveEvent
-    | ScoreChangedEvent
-    | MapFinishedEvent
-    | MatchEndedEvent
-    | MatchRuledEvent
-)
-"""The events that are stored."""
-
 OrganizationEvent = (
     MatchCreatedEvent
     | ServerRunningEvent
