@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
-from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.match_progress import MatchProgress
