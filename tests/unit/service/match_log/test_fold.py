@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from cs2_protocol.log_clock import ZONE_STEP_MS
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import Effect, EndMatch, StartPlay
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
@@ -33,8 +34,8 @@ JOIN_MS = round(Timers().join_s * 1000)
 class RecordedMatch(PlayedMatch):
     """Records what the server sends as the entries that the service would store."""
 
-    def __init__(self, settings: GameSettings) -> None:
-        super().__init__(settings, seed=4)
+    def __init__(self, settings: GameSettings, scenario: Scenario = Scenario.FULL_MATCH) -> None:
+        super().__init__(settings, seed=4, scenario=scenario)
         self.entries: list[RawEntry] = []
 
     def send_report(self, url: str, headers: object, body: bytes) -> None:
@@ -129,6 +130,19 @@ def test_match_waits_for_the_report_of_its_last_round_and_for_nothing_after_it()
     assert (complete.awaits_reports, short.awaits_reports) == (False, True)
     fold_all(short, [entries[last_report - 1]])
     assert not short.awaits_reports
+
+
+@pytest.mark.parametrize("scenario", [Scenario.RAGE_QUIT_REJOIN, Scenario.LEAVER, Scenario.LOADING_CRASH])
+def test_who_came_and_left_is_known_after_every_entry(scenario: Scenario) -> None:
+    played = RecordedMatch(recorded().settings, scenario)
+    played.play()
+    fold, expected, left = new_fold(), Stays(), set[str]()
+    for entry in played.entries:
+        fold.apply(entry)
+        expected.update(fold.match, entry.received_ms, match_ms=fold.reader.match_ms(entry.received_ms))
+        assert fold.stays == expected
+        left.update(player for player, stay in expected.by_player.items() if stay.has_left)
+    assert left
 
 
 def test_snapshot_after_every_entry_changes_nothing() -> None:
