@@ -340,29 +340,20 @@ def server_view(
     connect: str | None = None,
 ) -> ServerView:
     """The view of a server, with the live state of its match while it is running."""
-    found, state = summarize(row, ending), stored_state(row) if live is None else live
-    # Field by field: this is the most frequent request, and `view_of` takes three times as long.
-    return ServerView(
-        server_id=found.server_id,
-        game_id=found.game_id,
-        region=found.region,
-        status=found.status,
+    state = stored_state(row) if live is None else live
+    was_running = row.running_at_ms is not None
+    # From the row, without a head: this is the most frequent request.
+    return view_of(
+        ServerView,
+        ending,
+        row,
+        read_marks(row.marks),
+        server_id=row.id,
         phase=state.phase,
-        ip=found.ip,
-        port=found.port,
-        callback_url=found.callback_url,
-        external_match_id=found.external_match_id,
+        ip=row.ip if was_running else None,
+        port=row.port if was_running else None,
         game_type=GAME_TYPE,
-        created_at=found.created_at,
         rcon_password=rcon_password,
-        reason=found.reason,
-        ended_at=found.ended_at,
-        missing_players=found.missing_players,
-        connected_players=found.connected_players,
-        absent_players=found.absent_players,
-        log_complete=found.log_complete,
-        error=found.error,
-        ruling=found.ruling,
         match=msgspec.Raw(state.match),
         deadline=msgspec.Raw(state.deadline),
         round=state.round,
@@ -370,9 +361,6 @@ def server_view(
         roster=msgspec.Raw(final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
         last_heard_at=state.last_heard_at,
         connect=connect,
-        created_by=row.created_by,
-        labels=found.marks.labels,
-        simulated=found.marks.simulated,
     )
 
 
