@@ -8,6 +8,7 @@ were decrypted are passed in.
 from __future__ import annotations
 
 import re
+from itertools import starmap
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -15,9 +16,10 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from cs2_protocol.console_commands import quoted
-from cs2_protocol.game import PlayerId
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.iso_dates import iso_time
+from matchpod.core.labels import Label
 from matchpod.core.model import GAME_TYPE
 from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.secrets import mask_url
@@ -25,7 +27,7 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo, read_marks
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase
-from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, SeriesScore, SeriesScoreOrNull
+from matchpod.core.views.result_shapes import Forfeited, IsoTime, MapState, MapStates, SeriesScore, SeriesScoreOrNull
 from matchpod.service.identity.principals import Audience
 from matchpod.service.reading.stored_progress import listed_players, stored_state
 from matchpod.service.row_views import time_text, view_of
@@ -114,12 +116,18 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: tuple[PlayerId, ...] | None = None
     log_complete: bool | None = None
     error: str | None = None
+    forfeited_to: Team | None = None
+    """The team that won without playing to the end; None if no team forfeited."""
     ruling: Ruling | None = None
     """What an admin decided afterwards."""
 
     @property
     def ended_at(self) -> str | None:
         return time_text(self.ended_at_ms)
+
+    @property
+    def forfeit(self) -> bool | msgspec.UnsetType:
+        return msgspec.UNSET if self.forfeited_to is None else True
 
 
 IN_PROGRESS = Ending()
@@ -145,6 +153,10 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     @property
     def created_at(self) -> str:
         return iso_time(self.created_at_ms)
+
+    @property
+    def shown_labels(self) -> tuple[Label, ...]:
+        return tuple(starmap(Label, (self.marks.labels or {}).items()))
 
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -217,6 +229,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ] = msgspec.UNSET
     created_by: CreatedBy | msgspec.UnsetType = msgspec.UNSET
+    forfeit: Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
 
@@ -237,14 +250,15 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
     result: Annotated[
         msgspec.Raw | None,
         Meta(
             description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
         ),
     ]
-    labels: LabelsIfAny = msgspec.UNSET
-    simulated: SimulatedIfSo = msgspec.UNSET
+    forfeit: Forfeited = msgspec.UNSET
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,6 +302,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ruling: RulingOrNull
     created_by: CreatedBy
     created_by_name: CreatedByName
+    forfeit: Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
 
