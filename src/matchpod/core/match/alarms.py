@@ -49,8 +49,9 @@ class MatchAlarms(MatchState, kw_only=True):
     def _awaits_start(self) -> bool:
         """True if the players or an action must start play, and all players are there; some if none are listed."""
         presence = self.presence
-        is_here = bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
-        return is_here and not self.settings.auto_start and not presence.is_map_over and self._is_before_a_map()
+        if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
+            return False
+        return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
         """Return when the time to start play ends; who has just come back has time to be ready even after it."""
