@@ -11,6 +11,7 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.match import series
+from matchpod.core.match.actions import ActionChange, ActionRecord
 from matchpod.core.match.game_times import GameTimes
 from matchpod.core.match.knife_round import KnifeRound
 from matchpod.core.match.phases import MatchPhase
@@ -29,7 +30,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
-    all have entered or play is requested.
+    all have entered or play is requested. `extra_join_ms` is what actions added to the time to join that runs.
+    `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
     """
 
     settings: GameSettings
@@ -50,6 +52,10 @@ class MatchState(msgspec.Struct, kw_only=True):
     outcome: Outcome | None = None
     times: GameTimes = msgspec.field(default_factory=GameTimes)
     knife: KnifeRound = msgspec.field(default_factory=KnifeRound)
+    extra_join_ms: int = 0
+    actions: dict[str, ActionRecord] = msgspec.field(default_factory=dict)
+    open_actions: list[str] = msgspec.field(default_factory=list)
+    action_changes: list[ActionChange] = msgspec.field(default_factory=list)
 
     @property
     def current_map(self) -> PlayedMap:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
+from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.views.result_shapes import AntiCheatEntry, MapName, PlayerName, PlayerTeam, Score, SidesDecidedBy
@@ -173,6 +174,14 @@ class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, tag="anti_cheat
     detection: Annotated[AntiCheatEntry, Meta(description="The detection of the anti-cheat.")]
 
 
+class ActionItem(TimelineItemBase, frozen=True, kw_only=True, tag="action"):
+    """A person asked for an action on the match, or it is done or failed."""
+
+    action: Annotated[ActionRequest, Meta(description="What was asked for.")]
+    state: Annotated[ActionState, Meta(description="`requested`, then `done` or `failed`.")]
+    detail: Annotated[str | None, Meta(description="Why it failed; null otherwise.")]
+
+
 class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
     """The map is over: finished with its final score, or cancelled with the score at that time."""
 
@@ -189,5 +198,5 @@ class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
 TimelineItem = (
     MapLiveItem | RoundStartItem | RoundEndItem | KillItem | DeathItem | AssistItem | BombPlantedItem | BombDefusedItem
     | BombExplodedItem | PlayerConnectedItem | PlayerDisconnectedItem | ChatItem | PausedItem | UnpausedItem
-    | SideSwapItem | RoundRestoredItem | AntiCheatItem | MapEndItem
+    | SideSwapItem | RoundRestoredItem | AntiCheatItem | ActionItem | MapEndItem
 )  # fmt: skip
