@@ -17,6 +17,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
+    ACTION_NOT_POSSIBLE = "ACTION_NOT_POSSIBLE"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
     CALLBACK_WAITING = "CALLBACK_WAITING"
     GONE = "GONE"
@@ -104,6 +105,17 @@ class ServerNotRunningError(MatchpodError):
 
     code = ErrorCode.SERVER_NOT_RUNNING
     status = 409
+
+
+class ActionNotPossibleError(MatchpodError):
+    """The match is in a state that does not allow the action; `retry_after_s` if it is known when it will."""
+
+    code = ErrorCode.ACTION_NOT_POSSIBLE
+    status = 409
+
+    def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class IdempotencyConflictError(MatchpodError):

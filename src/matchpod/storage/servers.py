@@ -172,7 +172,7 @@ async def create(
     `event` (JSON) is appended to the stream of the organization.
     TooManyLiveError if the organization already has `max_live` matches without an outcome.
     """
-    keys = [] if idempotency is None else _insert_key(idempotency, row.id)
+    keys = [] if idempotency is None else insert_key(idempotency, row.id)
     first = [history_counts.lock(row.org_id)]  # so that concurrent transactions see each other's matches and events
     if event is not None:
         first.append(_append_event(row, event, max_live))
@@ -198,7 +198,8 @@ def _append_event(row: ServerRow, event: bytes, max_live: int | None) -> Stateme
     return organization_events.insert(row.org_id, event, at_ms=at_ms, only_if=_HAS_FEWER_LIVE, others=max_live - 1)
 
 
-def _insert_key(used: Idempotency, server_id: str) -> list[Statement]:
+def insert_key(used: Idempotency, server_id: str) -> list[Statement]:
+    """Statements that store the use of an idempotency key, and the id of what it created; DuplicateError if used."""
     key: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
     return [
         Statement(

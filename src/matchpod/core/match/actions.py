@@ -156,7 +156,6 @@ class ActionField(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     text: str
-    is_required: bool = True
 
 
 class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,8 +182,7 @@ _OPEN: Final = (_WARMUP, _STARTING, _LIVE, _BETWEEN)
 _STEAM_ID: Final = ActionField(name="steamId", text="The 64-bit id of the player.")
 _ROLE: Final = ActionField(
     name="as",
-    text="`team1`, `team2`, `spectator`, `coach1` or `coach2`; left out in a match without teams.",
-    is_required=False,
+    text="`team1`, `team2`, `spectator`, `coach1` or `coach2`; `player` in a match without teams.",
 )
 
 ACTIONS: Final[dict[ActionType, ActionRule]] = {

@@ -18,6 +18,9 @@ from matchpod.core.faults import Fault, FaultCode
 MAX_TEAM_NAME = 32
 """Most characters of a team name. Longer names do not fit on the scoreboard."""
 
+MAX_SAID = 128
+"""Most characters of a text for all players: the game shows about this many in a line."""
+
 MAX_EXTERNAL_ID = 255
 """Most characters of an external id: enough for a URL path or a compound key, and not too long for an index."""
 
@@ -96,8 +99,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def team_name_fault(text: str) -> Fault | None:
     """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
-    if length := _length_fault(text, MAX_TEAM_NAME):
-        return length
+    return _length_fault(text, MAX_TEAM_NAME) or _console_text_fault(text)
+
+
+def _console_text_fault(text: str) -> Fault | None:
     if text != text.strip():
         return Fault(FaultCode.OUTER_WHITESPACE)
     if code := unprintable_in(text):
@@ -106,6 +111,19 @@ def team_name_fault(text: str) -> Fault | None:
     if forbidden or "//" in text:
         return Fault(FaultCode.FORBIDDEN_TEXT, {"found": " ".join(forbidden) or "//"})
     return None
+
+
+def said_text_fault(text: str) -> Fault | None:
+    """Check a text for all players: like the name of a team, but longer."""
+    return _length_fault(text, MAX_SAID) or _console_text_fault(text)
+
+
+def note_fault(text: str, max_length: int) -> Fault | None:
+    """Check a text that people read and nothing parses: no control, format or line-separator characters."""
+    if length := _length_fault(text, max_length):
+        return length
+    code = unprintable_in(text)
+    return None if code is None else Fault(FaultCode.UNPRINTABLE, {"found": code})
 
 
 def player_id_fault(text: str) -> Fault | None:

@@ -16,7 +16,7 @@ from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.ingest import posts as ingest
-from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
+from matchpod.service.request_keys import MAX_IDEMPOTENCY_KEY
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Parameter
 from matchpod.web.handlers import ops
