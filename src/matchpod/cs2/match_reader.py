@@ -147,10 +147,14 @@ class MatchReader(msgspec.Struct, kw_only=True):
         reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events
         return reading
 
+    def obstacle(self, action_type: ActionType) -> Obstacle | None:
+        """Return why no action of a type is possible now; None if one is."""
+        found = self.match.obstacle(action_type)
+        return found or (_BREAK if action_type is ActionType.RESTORE and self._is_break() else None)
+
     def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
         """Return why an action is not possible now; None if it is."""
-        found = self.match.obstacle_to(action)
-        return found or (_BREAK if action.type is ActionType.RESTORE and self._is_break() else None)
+        return self.obstacle(action.type) or self.match.obstacle_to(action)
 
     def _is_break(self) -> bool:
         played, flow = self.match.current_map, self.interpreter.flow

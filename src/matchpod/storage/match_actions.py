@@ -46,7 +46,8 @@ def insert(row: ActionRow) -> Statement:
 def change(action_id: str, state: ActionState, detail: str | None, now_ms: int) -> Statement:
     """Store the new state of an action, unless it has ended."""
     return Statement(
-        f"UPDATE match_actions SET state = :state, detail = :detail, changed_at_ms = :now_ms WHERE id = :id AND {_OPEN}",
+        "UPDATE match_actions SET state = :state, detail = :detail, changed_at_ms = :now_ms"
+        f" WHERE id = :id AND {_OPEN}",
         {"id": action_id, "state": state, "detail": detail, "now_ms": now_ms},
     )
 

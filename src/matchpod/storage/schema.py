@@ -402,7 +402,7 @@ _FEWER_SERVER_INDEXES = (
     "DROP INDEX servers_by_region_and_phase",
 )
 
-# What people asked for to be done to open matches. The log of a match has the same as entries; these are read and shown.
+# What people asked for to be done to open matches. The log of a match has it as entries; these rows are shown.
 _MATCH_ACTIONS = (
     """
     CREATE TABLE match_actions (

@@ -58,6 +58,11 @@ class ActionState(StrEnum):
         """True if the state does not change any more."""
         return self in (ActionState.DONE, ActionState.FAILED)
 
+    @property
+    def rank(self) -> int:
+        """States follow each other in this order."""
+        return list(ActionState).index(self)
+
 
 class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What a person asked for; only the fields of its type are set. `by` is the person at the platform."""
@@ -111,6 +116,10 @@ class ActionChange(msgspec.Struct, frozen=True):
     action_id: str
     state: ActionState
     detail: str | None = None
+
+    def is_after(self, state: ActionState, detail: str | None) -> bool:
+        """True if an action that was known in a state has changed since."""
+        return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
 
 
 class Verdict(StrEnum):

@@ -154,8 +154,10 @@ class MatchActions(MatchAlarms, kw_only=True):
     def note_action_sent(self, action_id: str) -> None:
         """Record that an action was sent to the server, or is about to be."""
         record = self.open_action(action_id)
-        if record is not None and record.state is ActionState.REQUESTED:
-            self._change(record, ActionState.SENT, record.detail)
+        if record is not None:
+            record.refusal = None
+            if record.state is ActionState.REQUESTED:
+                self._change(record, ActionState.SENT, record.detail)
 
     def open_action(self, action_id: str) -> ActionRecord | None:
         """Return an action that is neither done nor failed; None if there is none with this id."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.model import Winner
 from matchpod.core.views.result_shapes import MapName, MapStates, Score, SeriesScore
 
@@ -83,6 +84,14 @@ class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended
     maps: MapStates
 
 
+class ActionChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="action"):
+    """A person asked for an action on the match, or it was sent, is done or failed."""
+
+    action: Annotated[ActionRequest, Meta(description="What was asked for.")]
+    state: Annotated[ActionState, Meta(description="`requested`, `sent`, `done` or `failed`.")]
+    detail: Annotated[str | None, Meta(description="Why it failed, or what happens until it is done; otherwise null.")]
+
+
 class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):
     """The match has its outcome: the last event of the match."""
 
@@ -103,7 +112,13 @@ class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
 
 
 MatchEvent = (
-    MatchCreatedEvent | ServerRunningEvent | MapWentLiveEvent | ScoreChangedEvent | MapFinishedEvent | MatchEndedEvent
+    MatchCreatedEvent
+    | ServerRunningEvent
+    | MapWentLiveEvent
+    | ScoreChangedEvent
+    | MapFinishedEvent
+    | ActionChangedEvent
+    | MatchEndedEvent
 )
 """The events that are stored."""
 
@@ -113,6 +128,7 @@ OrganizationEvent = (
     | MapWentLiveEvent
     | ScoreChangedEvent
     | MapFinishedEvent
+    | ActionChangedEvent
     | MatchEndedEvent
     | PositionEvent
     | GapEvent

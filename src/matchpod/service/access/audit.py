@@ -57,6 +57,7 @@ class Action(StrEnum):
     SESSION_ENDED = "session_ended", "ended a session"
     MATCH_CREATED = "match_created", "created a match", Target.MATCH
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
+    ACTION_REQUESTED = "action_requested", "asked for an action on a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
     PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH
     CALLBACK_REDELIVERED = "callback_redelivered", "sent a callback again", Target.CALLBACK

@@ -318,7 +318,14 @@ class Fold(msgspec.Struct):
         return {"match_phase": public_phase(self.match)}
 
     def progress(self) -> MatchProgress:
-        return progress_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
+        return progress_of(
+            self.match,
+            self.stays,
+            self.signals,
+            heard_ms=self.heard_ms,
+            deadline=self._next_deadline(),
+            skipped_ms=self.reader.skipped_ms,
+        )
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:
         """The earliest deadline that callers see, in the time of our clock; None if there is none."""

@@ -196,6 +196,10 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str | msgspec.UnsetType | None,
         Meta(description="When the server last sent something; null before, and unless it is running."),
     ] = msgspec.UNSET
+    pending_action: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="The newest action that is neither done nor failed; null if there is none."),
+    ] = msgspec.UNSET
     connect: Annotated[
         str | msgspec.UnsetType | None,
         Meta(
@@ -336,6 +340,7 @@ def server_view(
         sides=msgspec.Raw(state.sides),
         roster=msgspec.Raw(roster),
         last_heard_at=state.last_heard_at,
+        pending_action=msgspec.Raw(state.pending_action),
         connect=connect,
         created_by=row.created_by,
     )

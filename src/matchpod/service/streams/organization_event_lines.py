@@ -8,11 +8,13 @@ from typing import Final, TypedDict
 import msgspec
 
 from matchpod.core.iso_dates import iso_time
+from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.organization_event_shapes import (
+    ActionChangedEvent,
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
@@ -59,6 +61,11 @@ def match_created(row: ServerRow) -> bytes:
 def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
     """The event of a server that players may connect to."""
     return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
+
+
+def action_changed(row: ServerRow, action: ActionRequest, state: ActionState, detail: str | None, at_ms: int) -> bytes:
+    """The event of a new state of an action."""
+    return _encode(ActionChangedEvent(**_head(row, iso_time(at_ms)), action=action, state=state, detail=detail))
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
