@@ -1,7 +1,6 @@
 """Run the `matchpod` command.
 
-Two commands do not import the rest: `simulate`, because many simulated servers start at once, and `gameserver`, because
-one runs next to every game server.
+`simulate` does not import the rest, because many simulated servers start at once.
 """
 
 from __future__ import annotations
@@ -19,10 +18,6 @@ def main(args: Sequence[str] | None = None) -> None:
         from cs2_simulator.wire.command_line import main as simulate
 
         sys.exit(simulate(args[1:], program="matchpod simulate"))
-    if args[:1] == ["gameserver"]:
-        from matchpod_gameserver import main as run_gameserver
-
-        sys.exit(run_gameserver(args[1:], program="matchpod gameserver"))
     if args[:1] == ["serve"] and os.getpid() == 1:
         from matchpod.adapters.init_process import fork_service
 

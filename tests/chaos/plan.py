@@ -312,7 +312,7 @@ CLOCK_STEPS_S = (-3600.0, -120.0, 120.0, 3600.0)
 CLOCK_STEP_S = 10.0
 """How long a clock is wrong."""
 PAUSE_S = 12.0
-"""Shorter than the 30 s without a sign of life after which a server is lost."""
+"""Shorter than the 30 s without an answer after which a server is lost."""
 
 
 def make_plan(seed: int, mix: Mix) -> Plan:

@@ -39,7 +39,8 @@ NEVER_S = 3000
 POLL_S = 0.2
 REACH_S = 240.0
 HEARD_S = 60.0
-SILENCE_S = 30.0
+ASKED_S, SILENCE_S = 10.0, 30.0
+"""A quiet server is asked after the first time, and lost when it has not answered for the second one."""
 SLACK_S = 10.0
 """For the pause between two probes, an unanswered question and a busy machine."""
 AT_ONCE_S = 2.0
@@ -149,7 +150,7 @@ class Trials:
 
     async def end_servers(self) -> list[Row]:
         """End one server of each fleet, in each way: it is lost in time."""
-        hung_s = SILENCE_S + SLACK_S
+        hung_s = ASKED_S + SILENCE_S + SLACK_S
         return [
             await self._end("process of one server killed", SANDBOX, self._kill, AT_ONCE_S),
             await self._end("pod of one server deleted", PODS, self._delete, AT_ONCE_S),

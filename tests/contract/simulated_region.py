@@ -24,7 +24,7 @@ from matchpod.ports import (
     ServerLease,
     ServerOrder,
 )
-from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest, Receipt
+from matchpod.service.ingest.posts import TOKEN_HEADER, Ingest, RawHeaders, Receipt
 
 TURN_S = 0.005
 TURN_MS = 2_000
@@ -161,21 +161,21 @@ class SimulatedServer:
             with suppress(MatchpodError):
                 if ingest is not None:
                     token = request.url.rpartition("/")[2]
-                    is_stored = await _take(ingest, token, request.headers, request.body)
+                    headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
+                    is_stored = await _take(ingest, token, headers, request.body)
                     if not is_stored:
-                        receipt = await ingest.store_log(token, dict(request.headers), request.body)
+                        receipt = await ingest.store_log(token, headers, request.body)
                         is_stored = receipt is Receipt.STORED
                     status = 200 if is_stored else 410
             stream.handle_response(listener, status)
 
 
-async def _take(ingest: Ingest, token: str, headers: Sequence[tuple[str, str]], body: bytes) -> bool:
+async def _take(ingest: Ingest, token: str, headers: RawHeaders, body: bytes) -> bool:
     """Store a post as a connection does: without waiting, if it is a usual one."""
     if not isinstance(ingest, Ingest):  # a test stands in between
         return False
     stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    raw = [(name.lower().encode(), value.encode()) for name, value in headers]
-    return ingest.take_log(token, raw, body, stored.set_result) and await stored
+    return ingest.take_log(token, headers, body, stored.set_result) and await stored
 
 
 class SimulatedConsole:

@@ -32,7 +32,7 @@ async def is_applied_by_driver(world: World, intervals: Intervals) -> bool:
     live = await world.until_driven()
     world.region.is_paused = True
     other = world.start("other")
-    assert await other.ingest.store_log(tokens_of(await world.row()).log, {}, LINE) is Receipt.STORED
+    assert await other.ingest.store_log(tokens_of(await world.row()).log, (), LINE) is Receipt.STORED
     newest = await raw_log.newest_seq(world.db, "srv_1")
     try:
         await world.until(lambda: live.seq >= newest, "the entry is applied", within_s=WITHIN_S)

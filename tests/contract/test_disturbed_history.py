@@ -102,7 +102,7 @@ async def test_canceled_match_keeps_its_history_after_a_deadline_that_was_missed
         await until_applied(db, await world.until_driven(), world)
         world.clock.ahead_ms += JOIN_MS + CATCH_UP_MS
         assert (
-            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round())) is Receipt.STORED
+            await ingest.store_log(tokens_of(row).log, (), log_post(*players_join(), *first_round())) is Receipt.STORED
         )
         await world.until_live()
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
@@ -125,14 +125,14 @@ async def test_replay_does_not_end_a_map_by_a_timeout_that_its_runner_missed(db:
         live = await world.until_driven()
         game_over = "Game Over: competitive  de_nuke score 3:1 after 1 min"
         assert (
-            await ingest.store_log(tokens_of(row).log, {}, log_post(*players_join(), *first_round(), game_over))
+            await ingest.store_log(tokens_of(row).log, (), log_post(*players_join(), *first_round(), game_over))
             is Receipt.STORED
         )
         await world.until_live()
         # Nothing else confirms the end, and the process stalls until its timeout has passed. But play goes on.
         world.clock.ahead_ms += CONFIRM_TIMEOUT_MS + CATCH_UP_MS // 2
         again = 'World triggered "Round_Start"'
-        assert await ingest.store_log(tokens_of(row).log, {}, log_post(again, *first_round()[-3:])) is Receipt.STORED
+        assert await ingest.store_log(tokens_of(row).log, (), log_post(again, *first_round()[-3:])) is Receipt.STORED
         await until_applied(db, live, world)
         await world.cancel(notified=process)
         await world.outcome()  # compares the stored history with a replay
@@ -156,7 +156,7 @@ async def test_slow_write_does_not_delay_a_later_deadline(db: Database) -> None:
 
         process.db.before_write = write_slowly
         live = await world.until_driven()
-        assert await ingest.store_log(tokens_of(row).log, {}, log_post(players_join()[0])) is Receipt.STORED
+        assert await ingest.store_log(tokens_of(row).log, (), log_post(players_join()[0])) is Receipt.STORED
         await world.until(lambda: bool(delayed), "an item was written slowly")
         due_ms = live.fold.due_ms()
         assert due_ms is not None

@@ -26,6 +26,7 @@ from matchpod.service.ingest.posts import (
     OPEN_FOR_MS,
     TOKEN_HEADER,
     Ingest,
+    RawHeaders,
     Receipt,
 )
 from matchpod.service.ingest.urls import IngestUrls
@@ -49,13 +50,13 @@ harness = databases.mostly_sqlite_harness
 NOW_MS = 1_790_000_000_000
 LINE = b'09/21/2026 - 14:13:20.000 - World triggered "Round_Start"\n'
 REPORT = b'{"event":"going_live","matchid":7,"map_number":0}'
-POSTED = {
-    "X-LogBytes-BeginOffset": "118",
-    "x-logbytes-endoffset": "177",
-    "X-SERVER-INSTANCE-TOKEN": "7be6ded70c65df71",
-    "X-Game-Map": "de_mirage",
-    "X-Timestamp": "09/21/2026 - 14:13:20.392",
-}
+POSTED = (
+    (b"x-logbytes-beginoffset", b"118"),
+    (b"x-logbytes-endoffset", b"177"),
+    (b"x-server-instance-token", b"7be6ded70c65df71"),
+    (b"x-game-map", b"de_mirage"),
+    (b"x-timestamp", b"09/21/2026 - 14:13:20.392"),
+)
 TEAMS = GameSettings(
     match_type=MatchType.COMPETITIVE,
     maps=("de_mirage", "workshop/123", "de_nuke"),
@@ -147,8 +148,12 @@ def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object
     return msgspec.structs.replace(row, **fields)
 
 
-def offsets(begin: int, end: int) -> dict[str, str]:
-    return {"X-LogBytes-BeginOffset": str(begin), "X-LogBytes-EndOffset": str(end)}
+def offsets(begin: int, end: int) -> RawHeaders:
+    return ((b"x-logbytes-beginoffset", b"%d" % begin), (b"x-logbytes-endoffset", b"%d" % end))
+
+
+def as_texts(headers: RawHeaders) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in headers}
 
 
 async def world_of(
@@ -170,8 +175,7 @@ async def world(db: Database) -> World:
 async def take(world: World, body: bytes = LINE, token: str = "log-srv_1") -> bool | None:
     """Store a post without waiting; None if it was not taken, False if it could not be stored."""
     stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-    headers = [(name.lower().encode(), value.encode()) for name, value in POSTED.items()]
-    return await stored if world.ingest.take_log(token, headers, body, stored.set_result) else None
+    return await stored if world.ingest.take_log(token, POSTED, body, stored.set_result) else None
 
 
 async def test_usual_post_is_stored_like_any_other_without_a_look_at_the_database(world: World) -> None:
@@ -276,9 +280,10 @@ async def test_match_over_its_quota_is_ended_by_a_later_post_if_that_failed(db: 
 async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> None:
     world = await world_of(db, server(), quota_bytes=3 * len(LINE))
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+        assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    await world.log_writer.flush("srv_1")
     assert [entry.kind for entry in await world.stored()] == ["log"] * 3 + ["report", "over_quota"]
     for entry in await world.stored():
         world.live.fold.apply(entry)
@@ -290,9 +295,9 @@ async def test_match_over_its_quota_gets_an_entry_that_ends_it(db: Database) -> 
 async def test_sender_over_its_rate_is_told_to_send_again(db: Database) -> None:
     limits = IngestLimits(burst_bytes=len(LINE), bytes_per_s=1, max_wait_s=0.05)
     world = await world_of(db, server(), limits=limits)
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     with pytest.raises(RateLimitError, match="Send the post again"):
-        await world.ingest.store_log("log-srv_1", {}, LINE)
+        await world.ingest.store_log("log-srv_1", (), LINE)
     assert len(await world.stored()) == 1
     assert world.metrics.log_refused.value("too_fast") == 1
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED, "another token has its own budget"
@@ -319,7 +324,7 @@ async def test_report_over_the_size_limit_is_rejected(world: World) -> None:
 
 
 async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_used(world: World) -> None:
-    sent = {**POSTED, "User-Agent": "Valve/Steam", "Authorization": "s3cret"}
+    sent = (*POSTED, (b"user-agent", b"Valve/Steam"), (b"authorization", b"s3cret"))
     assert await world.ingest.store_log("log-srv_1", sent, LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert (entry.server_id, entry.seq, entry.kind, entry.received_ms) == ("srv_1", 1, "log", NOW_MS)
@@ -328,7 +333,7 @@ async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_u
     headers = msgspec.json.decode(entry.headers, type=dict[str, str])
     assert len(headers) == 5
     read_back = read_post(headers, entry.body, received_ms=entry.received_ms)
-    assert read_back == read_post(POSTED, LINE, received_ms=NOW_MS)
+    assert read_back == read_post(as_texts(POSTED), LINE, received_ms=NOW_MS)
     assert world.live.dequeue() == entry
     assert world.live.dequeue() is None
     assert world.metrics.log_posts.value() == 1
@@ -336,7 +341,7 @@ async def test_log_post_is_published_and_stored_with_only_the_headers_that_are_u
 
 
 async def test_overlong_header_is_truncated(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {"X-Game-Map": "m" * 50_000}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", [(b"x-game-map", b"m" * 50_000)], LINE) is Receipt.STORED
     (entry,) = await world.stored()
     assert len(entry.headers) < 200
 
@@ -354,7 +359,7 @@ async def test_secrets_are_neither_stored_nor_published(world: World) -> None:
 async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: World) -> None:
     line = b'09/21/2026 - 14:13:20.000 - "Ann<1><[U:1:101]><CT>" say "%d"\n'
     body = b"".join(line % number for number in range(1_000))
-    sent = {"X-LogBytes-BeginOffset": "118", "X-LogBytes-EndOffset": str(118 + len(body)), "X-Game-Map": "de_mirage"}
+    sent = (*offsets(118, 118 + len(body)), (b"x-game-map", b"de_mirage"))
     assert await world.ingest.store_log("log-srv_1", sent, body) is Receipt.STORED
     stored = await world.stored()
     assert len(stored) > 1
@@ -363,7 +368,7 @@ async def test_large_post_is_stored_in_pieces_that_read_like_the_post(world: Wor
     cursor, whole = LogCursor(), LogCursor()
     pieces = [read_post(msgspec.json.decode(one.headers), one.body, received_ms=one.received_ms) for one in stored]
     read = [cursor.read(piece) for piece in pieces]
-    expected = whole.read(read_post(sent, body, received_ms=NOW_MS))
+    expected = whole.read(read_post(as_texts(sent), body, received_ms=NOW_MS))
     assert [line for part in read for line in part.lines] == expected.lines
     assert [notice for part in read for notice in part.notices] == list(expected.notices)
     assert (cursor.end, cursor.game_map) == (whole.end, whole.game_map)
@@ -392,7 +397,7 @@ async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Worl
     for begin in (0, len(command) + 1):
         assert await world.ingest.store_log("log-srv_1", offsets(begin, begin + 2), b"b\n") is Receipt.STORED
     assert await world.ingest.store_log("log-srv_1", offsets(len(command), len(command) + 2), b"b\n") is Receipt.STORED
-    assert await world.ingest.store_log("log-srv_1", {}, b"b\n") is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), b"b\n") is Receipt.STORED
     assert [entry.body for entry in await world.stored()][1:] == [b"b\n", b"b\n", b"*\n", b"*\n"]
 
 
@@ -400,7 +405,7 @@ async def test_post_that_does_not_continue_the_last_one_is_unchanged(world: Worl
 async def test_command_longer_than_a_piece_is_overwritten_in_all_pieces(world: World, line_break: bytes) -> None:
     command = b'09/21/2026 - 14:13:20.000 - rcon from "10.0.0.9:1": command "%s"\n'
     words = line_break.join([b"sesame"] * 5_000)
-    assert await world.ingest.store_log("log-srv_1", {}, command % words + LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), command % words + LINE) is Receipt.STORED
     bodies = [entry.body for entry in await world.stored()]
     assert len(bodies) > 2
     hidden = words.replace(b"sesame", b"*" * 6).replace(b" ", b"*")
@@ -419,7 +424,7 @@ async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> No
     world = await world_of(db, row)
     chat = b'09/21/2026 - 14:13:20.000 - "x<2><[U:1:5]><CT>" say "%s %s %s"\n'
     said = chat % (b"0123456789abcdef" * 2, b"l0g" * 12, b"r3port" * 6)
-    assert await world.ingest.store_log("l0g" * 12, {}, said) is Receipt.STORED
+    assert await world.ingest.store_log("l0g" * 12, (), said) is Receipt.STORED
     assert await world.ingest.store_report("r3port" * 6, b'{"event":"x","note":"%s"}' % (b"l0g" * 12)) is Receipt.STORED
     assert await world.ingest.store_detection("r3port" * 6, b'{"Api_Key":"sesame","steamid":"1"}') is Receipt.STORED
     bodies = [entry.body for entry in await world.stored()]
@@ -433,25 +438,25 @@ async def test_secrets_made_for_the_match_are_stored_nowhere(db: Database) -> No
 async def test_password_that_an_operator_chose_is_not_searched_for(db: Database) -> None:
     chosen = server(rcon_password=VAULT.seal("triggered"), is_password_ours=False)
     world = await world_of(db, chosen)
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert [entry.body for entry in await world.stored()] == [LINE], "it may be a word of the log"
 
 
 async def test_post_is_stored_although_the_key_of_the_vault_is_another(db: Database) -> None:
     world = await world_of(db, server(rcon_password=KeyFileVault(b"x" * KEY_BYTES).seal("secret")))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
 
 
 async def test_posts_are_numbered_in_order(world: World) -> None:
     for number in range(5):
         world.clock.at_ms += 1
-        assert await world.ingest.store_log("log-srv_1", {}, b"%d\n" % number) is Receipt.STORED
+        assert await world.ingest.store_log("log-srv_1", (), b"%d\n" % number) is Receipt.STORED
     assert [(entry.seq, entry.body) for entry in await world.stored()] == [(n + 1, b"%d\n" % n) for n in range(5)]
     assert world.live.newest_seq == 5
 
 
 async def test_concurrent_posts_get_different_numbers(world: World) -> None:
-    posts = [world.ingest.store_log("log-srv_1", {}, LINE) for _ in range(10)]
+    posts = [world.ingest.store_log("log-srv_1", (), LINE) for _ in range(10)]
     posts += [world.ingest.store_report("report-srv_1", REPORT) for _ in range(10)]
     assert await asyncio.gather(*posts) == [Receipt.STORED] * 20
     assert [entry.seq for entry in await world.stored()] == list(range(1, 21))
@@ -460,7 +465,7 @@ async def test_concurrent_posts_get_different_numbers(world: World) -> None:
 
 async def test_post_for_a_match_of_another_process_is_stored(db: Database) -> None:
     world = await world_of(db, server("srv_1"), server("srv_2"))
-    assert await world.ingest.store_log("log-srv_2", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_2", (), LINE) is Receipt.STORED
     assert len(await world.stored("srv_2")) == 1
     assert world.live.dequeue() is None
 
@@ -480,19 +485,19 @@ async def test_unknown_log_token_is_rejected(world: World, token: str) -> None:
 
 async def test_token_is_read_from_the_database_once_per_two_seconds(world: World) -> None:
     for _ in range(10):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+        assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
         world.clock.at_ms += OPEN_FOR_MS // 10
     assert world.db.reads == 1
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert world.db.reads == 2
 
 
 async def test_log_is_rejected_two_seconds_after_the_end_of_its_match(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
+        assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.MATCH_ENDED
     assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG, EntryKind.ENDED]
     assert world.metrics.log_refused.value("ended") == 3
 
@@ -501,30 +506,30 @@ async def test_end_of_a_match_is_cached_forever(world: World) -> None:
     await world.end()
     world.db.reads = 0
     for _ in range(3):
-        assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
+        assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.MATCH_ENDED
         world.clock.at_ms += 10 * OPEN_FOR_MS
     assert world.db.reads == 1
 
 
 @databases.on_both
 async def test_replaced_token_is_rejected_within_two_seconds(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     await world.db.write([servers.change("srv_1", 0, log_token_hash=servers.token_hash("another"))])
     world.clock.at_ms += OPEN_FOR_MS
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.UNKNOWN_SENDER
-    assert await world.ingest.store_log("another", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_log("another", (), LINE) is Receipt.STORED
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
 async def test_log_is_stored_in_every_open_phase(db: Database, phase: ServerPhase) -> None:
     world = await world_of(db, server(phase=phase))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
 
 
 @pytest.mark.parametrize("phase", [ServerPhase.ENDING, ServerPhase.RELEASED])
 async def test_nothing_is_stored_for_a_match_that_has_ended(db: Database, phase: ServerPhase) -> None:
     world = await world_of(db, server(phase=phase))
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.MATCH_ENDED
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.MATCH_ENDED
     assert await world.ingest.store_detection("report-srv_1", REPORT) is Receipt.MATCH_ENDED
     assert await world.ingest.match_file("report-srv_1") is None
@@ -533,9 +538,9 @@ async def test_nothing_is_stored_for_a_match_that_has_ended(db: Database, phase:
 
 async def test_body_over_the_limit_is_rejected_and_one_at_the_limit_is_stored(world: World) -> None:
     body = b"x" * MAX_BODY_BYTES
-    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), body) is Receipt.STORED
     with pytest.raises(PayloadTooLargeError):
-        await world.ingest.store_log("log-srv_1", {}, body + b"x")
+        await world.ingest.store_log("log-srv_1", (), body + b"x")
     with pytest.raises(PayloadTooLargeError):
         await world.ingest.store_report("report-srv_1", body + b"x")
     with pytest.raises(PayloadTooLargeError):
@@ -558,18 +563,18 @@ class LazyBody:
 
 async def test_body_of_an_unknown_sender_is_not_read(world: World) -> None:
     body = LazyBody(LINE)
-    assert await world.ingest.store_log("unknown", {}, body) is Receipt.UNKNOWN_SENDER
+    assert await world.ingest.store_log("unknown", (), body) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.store_report("unknown", body) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.store_report(None, body) is Receipt.UNKNOWN_SENDER
     assert await world.ingest.store_detection("unknown", body) is Receipt.UNKNOWN_SENDER
     assert body.times_read == 0
     world.db.reads = 0
-    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), body) is Receipt.STORED
     assert await world.ingest.store_report("report-srv_1", body) is Receipt.STORED
     assert (body.times_read, world.db.reads) == (2, 2), "one database read per token"
     await world.end()
     world.clock.at_ms += OPEN_FOR_MS
-    assert await world.ingest.store_log("log-srv_1", {}, body) is Receipt.MATCH_ENDED
+    assert await world.ingest.store_log("log-srv_1", (), body) is Receipt.MATCH_ENDED
     assert await world.ingest.store_detection("report-srv_1", body) is Receipt.MATCH_ENDED
     assert body.times_read == 2
 
@@ -579,7 +584,7 @@ async def test_receive_time_of_a_slow_body_is_when_it_is_complete(world: World) 
         world.clock.at_ms += 3_000
         return LINE
 
-    assert await world.ingest.store_log("log-srv_1", {}, slow_body) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), slow_body) is Receipt.STORED
     assert [entry.received_ms for entry in await world.stored()] == [NOW_MS + 3_000]
 
 
@@ -588,9 +593,9 @@ async def test_more_tokens_than_the_cache_holds_are_accepted(db: Database) -> No
     world = await world_of(db, *rows, limits=IngestLimits(max_tokens=2))
     for _ in range(2):
         for number in range(4):
-            assert await world.ingest.store_log(f"log-srv_{number}", {}, LINE) is Receipt.STORED
+            assert await world.ingest.store_log(f"log-srv_{number}", (), LINE) is Receipt.STORED
     assert world.db.reads == 8
-    assert await world.ingest.store_log("log-srv_3", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_3", (), LINE) is Receipt.STORED
     assert world.db.reads == 8
 
 
@@ -643,10 +648,10 @@ async def test_match_without_the_plugin_has_no_match_file(db: Database) -> None:
 
 
 async def test_nothing_is_acknowledged_or_published_during_a_database_outage(world: World) -> None:
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     world.db.is_unavailable = True
     for work in (
-        world.ingest.store_log("log-srv_1", {}, LINE),  # a cached token, but the post cannot be stored
+        world.ingest.store_log("log-srv_1", (), LINE),  # a cached token, but the post cannot be stored
         world.ingest.store_report("report-srv_1", REPORT),
         world.ingest.store_detection("report-srv_1", REPORT),
         world.ingest.match_file("report-srv_1"),
@@ -656,5 +661,5 @@ async def test_nothing_is_acknowledged_or_published_during_a_database_outage(wor
     assert world.live.newest_seq == 1
     assert world.metrics.log_posts.value() == 1
     world.db.is_unavailable = False
-    assert await world.ingest.store_log("log-srv_1", {}, LINE) is Receipt.STORED
+    assert await world.ingest.store_log("log-srv_1", (), LINE) is Receipt.STORED
     assert [entry.seq for entry in await world.stored()] == [1, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import SeriesFormat
 from matchpod.core.views.timeline_items import MapEndItem, TimelineItem
 from matchpod.ports import Database
-from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import history, raw_log
 from matchpod.storage.servers import LEASE_MS
@@ -54,10 +54,10 @@ class _SwappingProxy(_Proxy):
     def __init__(self, process: Process) -> None:
         super().__init__(process)
         self._random = Random(SEED)
-        self._delayed: tuple[str, Mapping[str, str], bytes] | None = None
+        self._delayed: tuple[str, RawHeaders, bytes] | None = None
         self.swapped = 0
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         if self._delayed is None and self._random.random() < 0.5:
             self._delayed = (token, headers, body)
             return Receipt.STORED
@@ -77,7 +77,7 @@ class _LosingProxy(_Proxy):
         self.loses_next = self._has_lost = False
         self._on_gap = on_gap
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         if self.loses_next:
             self.loses_next, self._has_lost = False, True
             return Receipt.STORED
@@ -128,7 +128,7 @@ class _DyingIngest(_Proxy):
         super().__init__(process)
         self.is_over = asyncio.Event()
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         status = await self._ingest.store_log(token, headers, body)
         if b"Game Over" in body:
             self._process.db.is_dead = True

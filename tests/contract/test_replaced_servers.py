@@ -51,7 +51,7 @@ async def send(process: Process, tokens: IngestTokens, entry: RawEntry, *, in_on
     if in_one_segment and process.ingest.take_log(tokens.log, raw, entry.body, stored.set_result):
         await stored
     else:
-        await process.ingest.store_log(tokens.log, headers, entry.body)
+        await process.ingest.store_log(tokens.log, raw, entry.body)
     await process.ingest.store_report(tokens.report, b'{"event":"series_end","matchid":27,"team1_series_score":0}')
     await process.ingest.store_detection(tokens.report, b"[]")
 
@@ -134,6 +134,7 @@ async def test_server_that_replaces_another_has_the_same_quota(db: Database) -> 
         assert await world.ingest.store_log("log-srv_1", POSTED, LINE) is Receipt.STORED
     assert [entry.kind for entry in await world.stored()] == [EntryKind.LOG] * 3
     assert await world.ingest.store_report("report-srv_1", REPORT) is Receipt.STORED
+    await world.log_writer.flush("srv_1")
     assert (await world.stored())[-1].kind == EntryKind.OVER_QUOTA
 
 

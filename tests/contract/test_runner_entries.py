@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import msgspec
@@ -18,7 +18,7 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, FleetError, GameServer, ServerOrder, Statement, Value
 from matchpod.service.end_match import end_match
-from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.pulse import Pulse
@@ -68,7 +68,7 @@ class _LateIngest:
         self.match_file = process.ingest.match_file
         process.region.add_ingest(process.base, cast(Ingest, self))
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         return await self._ingest.store_log(token, headers, body)
 
     async def store_report(self, token: str | None, body: bytes) -> Receipt:
@@ -109,7 +109,7 @@ class _DyingIngest(_LateIngest):
         self._noticed = noticed
         self.is_stored = asyncio.Event()
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         is_end = b"Game Over" in body
         if is_end:
             self._region.running["srv_1"].is_over = True
@@ -222,7 +222,7 @@ async def test_post_received_before_a_deadline_counts_even_if_it_is_stored_after
                 await gate.wait()
 
         process.db.before_write = write_slowly
-        post = asyncio.ensure_future(process.ingest.store_log(token, {}, connected(PLAYERS)))
+        post = asyncio.ensure_future(process.ingest.store_log(token, (), connected(PLAYERS)))
         await is_writing.wait()
         world.clock.ahead_ms += 160_000
         gate.set()
@@ -255,7 +255,7 @@ async def test_post_right_after_a_stall_does_not_fire_overdue_deadlines(db: Data
         world.region.is_paused = True
         await until_applied(world)
         world.clock.ahead_ms += 20_000  # the join time is fifteen seconds
-        assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
+        assert await process.ingest.store_log(token, (), connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)
 
 
@@ -284,7 +284,7 @@ async def test_deadline_waits_for_posts_after_the_process_stood_still_across_it(
         world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
         live.woken.set()
         await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
-        assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
+        assert await process.ingest.store_log(token, (), connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
 
@@ -308,7 +308,7 @@ async def test_deadline_waits_for_posts_if_the_process_stood_still_while_it_stor
                 await may_write.wait()
 
         process.db.before_write = write_slowly
-        earlier = asyncio.ensure_future(process.ingest.store_log(token, {}, f"{STAMP} - a line\n".encode()))
+        earlier = asyncio.ensure_future(process.ingest.store_log(token, (), f"{STAMP} - a line\n".encode()))
         await is_writing.wait()
         world.clock.ahead_ms += due_ms - world.clock.now_ms() + 1
         live.woken.set()
@@ -317,7 +317,7 @@ async def test_deadline_waits_for_posts_if_the_process_stood_still_while_it_stor
         may_write.set()
         assert await earlier is Receipt.STORED
         await world.until(lambda: live.fold.deadlines_wait_until_ms > due_ms, "the deadline waits")
-        assert await process.ingest.store_log(token, {}, connected(PLAYERS)) is Receipt.STORED
+        assert await process.ingest.store_log(token, (), connected(PLAYERS)) is Receipt.STORED
         await until_connected(world)
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.DEADLINE, after_seq=0)
 
@@ -489,7 +489,7 @@ async def test_match_with_overlong_lines_goes_on_at_once_also_after_a_restart(db
         await world.create()
         await world.until_live()
         began_s = time.thread_time()
-        assert await process.ingest.store_log(tokens_of(await world.row()).log, {}, line * 2) is Receipt.STORED
+        assert await process.ingest.store_log(tokens_of(await world.row()).log, (), line * 2) is Receipt.STORED
         await world.replace(process, "second")
         assert (await world.outcome()).result is not None
         assert time.thread_time() - began_s < 30, "reading the lines took minutes once"

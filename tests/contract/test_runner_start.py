@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import cast
 
 import msgspec
@@ -20,7 +19,7 @@ from matchpod.service.access.audit import Audit
 from matchpod.service.access.quotas import UNLIMITED
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.identity.principals import Principal, Role, Scope
-from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold_turns import FoldTurns
 from matchpod.service.match_log.remote import RemoteMatches
@@ -96,7 +95,7 @@ async def test_server_that_does_not_start_is_replaced_and_its_posts_are_rejected
         after = tokens_of(row)
         assert after.log != before.log
         assert after.report != before.report
-        assert await ingest.store_log(before.log, {}, b"anything\n") is Receipt.UNKNOWN_SENDER
+        assert await ingest.store_log(before.log, (), b"anything\n") is Receipt.UNKNOWN_SENDER
         assert await ingest.store_report(before.report, b"{}") is Receipt.UNKNOWN_SENDER
 
 
@@ -107,7 +106,7 @@ class _LogLosingIngest:
         self.store_report = ingest.store_report
         self.match_file = ingest.match_file
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         raise UnavailableError("The database is unavailable. Retry later.")
 
 

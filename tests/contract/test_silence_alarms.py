@@ -25,7 +25,7 @@ harness = databases.sqlite_harness
 
 REAL_TIME = Intervals(probe_s=0.0)
 MINUTES = 10
-ALARM_S = range(20, 25)
+ALARM_S = range(10, 15)
 """After how many seconds without a sign of life people are warned (docs/server-states.md)."""
 SHARED_S = 2
 """How much later other replicas know it."""
@@ -124,7 +124,7 @@ async def test_server_that_loads_a_map_raises_the_alarm_only_if_that_takes_long(
 
 async def test_alarm_ends_with_the_next_sign_of_life(db: Database) -> None:
     async with open_step(db, FakeLine(failures=1_000)) as step:
-        own, other = await Walls(step, is_live=True).follow(40, lambda second: second == 27)
+        own, other = await Walls(step, is_live=True).follow(36, lambda second: second == 27)
         assert own == list(range(own[0], 27))
         assert other[-1] <= own[-1] + SHARED_S
         assert step.lost == []

@@ -206,7 +206,7 @@ async def test_servers_of_the_last_release_go_on_posting_with_their_tokens(tmp_p
         assert row is not None
         tokens = tokens_of(row)
         log_token, report_token = tokens.log, tokens.report
-        assert await ingest.store_log(log_token, {}, log_post(*players_join())) is Receipt.STORED
+        assert await ingest.store_log(log_token, (), log_post(*players_join())) is Receipt.STORED
         assert await ingest.store_report(report_token, b"{}") is Receipt.STORED
         assert (await raw_log.read_after(db, name, 0, limit=10_000))[-1].kind == EntryKind.REPORT
         for token in (log_token, report_token):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.core.model import CvarSetting
 from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Value
-from matchpod.service.ingest.posts import Ingest, Receipt
+from matchpod.service.ingest.posts import Ingest, RawHeaders, Receipt
 from matchpod.storage.database_checks import check_write
 from matchpod.storage.migrate import migrate
 from matchpod.storage.rows import read_number, write_one
@@ -130,7 +130,7 @@ class _ObservedIngest:
         self.match_file = ingest.match_file
         self.rejected = 0
 
-    async def store_log(self, token: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: bytes) -> Receipt:
         try:
             return await self._store_log(token, headers, body)
         except UnavailableError:

@@ -16,7 +16,7 @@ ROUND_S: Final = 110.0
 """About how long a quiet round takes, with freeze time and the pause after it."""
 JOIN_S: Final = 300.0
 """Time for all players to join, as documented for callers."""
-STALL_S: Final = 20.0
+STALL_S: Final = 27.0
 """How long a game server is stopped: people must be warned, and it must not be lost, whenever that begins."""
 
 

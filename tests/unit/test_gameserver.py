@@ -1,21 +1,18 @@
-"""`matchpod gameserver`: agreement of the entry point of game server images with the service."""
+"""The entry point of game server images agrees with the service."""
 
 from __future__ import annotations
 
-import re
 import stat
 from pathlib import Path
 
 import pytest
 
 from cs2_protocol import rcon
-from matchpod import __main__
 from matchpod.adapters.fleets.process import expand_command as expand_process_command
 from matchpod.adapters.fleets.secret_cfg import cfg_name, write_cfg
 from matchpod_gameserver import password
-from matchpod_gameserver.options import HELP, PASSWORD_VARIABLE, expand_command
+from matchpod_gameserver.options import PASSWORD_VARIABLE, expand_command
 from matchpod_gameserver.rcon import LOADED_MAP
-from tests.unit.test_cli import run
 
 
 def test_game_finds_its_password_where_the_simulator_reads_it() -> None:
@@ -37,22 +34,6 @@ def test_placeholders_are_replaced_as_in_a_process_fleet() -> None:
     values = {"ip": "0.0.0.0", "port": "7001", "cfg": "a.cfg"}
     assert expand_command(template[:-2], values) == expand_process_command(template[:-2], values)
     assert expand_command(template, {**values, "name": "n"})[-1] == "n, 7001"
-
-
-def test_main_reports_invalid_arguments_in_a_line_of_the_log(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    with pytest.raises(SystemExit) as exit_info:
-        __main__.main(["gameserver", "--nonsense"])
-    assert exit_info.value.code == 2
-    assert re.fullmatch(r"[\d-]+T[\d:.]+Z ERROR unknown option `--nonsense`; .*\n", capfd.readouterr().err)
-
-
-def test_command_is_listed_in_the_help_of_the_app(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "gameserver" in run("--help").stdout
-    assert run("gameserver", "--help").exit_code == 0
-    assert capfd.readouterr().out == HELP
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,7 @@ def create_app(name: str | None = None) -> Commands:
         else:
             app.command(command)(found)
     anything = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    for function in (simulate, gameserver):
-        app.command(context_settings=anything)(function)
+    app.command(context_settings=anything)(simulate)
     return app
 
 
@@ -84,10 +83,3 @@ def simulate(context: typer.Context) -> None:
     from cs2_simulator.wire import command_line  # imported here, so that the other commands start quickly
 
     raise typer.Exit(command_line.main(context.args))
-
-
-def gameserver(context: typer.Context) -> None:
-    """Run a game server under Agones, as the entry point of its image. See gameserver --help."""
-    from matchpod_gameserver import main
-
-    raise typer.Exit(main(context.args))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cs2_protocol.game import PlayerId
+from cs2_protocol.game import PlayerId, Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 
@@ -22,8 +22,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """False if parts of the log of a canceled match are missing; None if nothing was played, or it is not known."""
     failure: Failure | None = None
     """What went wrong, if the reason alone does not say it."""
+    forfeited_to: Team | None = None
+    """The team that won a finished match because the other one forfeited it; None if play decided it."""
 
     @property
     def is_finished(self) -> bool:
-        """True if the match was played to its end and has a result."""
+        """True if the match has a result: it was played to its end, or forfeited."""
         return self.reason is None

@@ -27,6 +27,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     session_id: str
     timestamp: str
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    forfeit: bool | msgspec.UnsetType = msgspec.UNSET
     reason: CancelReason | msgspec.UnsetType = msgspec.UNSET
     missing_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
     connected_players: Sequence[PlayerId] | msgspec.UnsetType = msgspec.UNSET
@@ -37,7 +38,8 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
     """The body of a match's callback: with the result (JSON) of a finished match, or the reason of a canceled one.
 
-    The player lists are sent for an incomplete roster only, `logComplete` for a match that was canceled during play.
+    The player lists are sent for an incomplete roster only, `logComplete` for a match that was canceled during play,
+    and `forfeit` for a match that a team forfeited.
     """
     is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
     body = _Body(
@@ -48,6 +50,7 @@ def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) ->
         session_id=row.game_id,
         timestamp=iso_time(outcome.at_ms),
         result=msgspec.UNSET if result is None else msgspec.Raw(result),
+        forfeit=msgspec.UNSET if outcome.forfeited_to is None else True,
         reason=outcome.reason or msgspec.UNSET,
         missing_players=outcome.missing_players if is_incomplete else msgspec.UNSET,
         connected_players=outcome.connected_players if is_incomplete else msgspec.UNSET,

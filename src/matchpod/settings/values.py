@@ -145,8 +145,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     silence_s: int = setting(
         rules.whole_number(10, 3_600),
-        "Seconds without a log post or an answer of the console after which the server of a running match is "
-        "lost; three times as many if several servers of a host or region fell silent together.",
+        "Seconds after which the server of a running match is lost if its console does not answer and its log "
+        "posts nothing; three times as many if several servers of a host or region fell silent together.",
         default=30,
     )
     stop_grace_s: int | None = setting(

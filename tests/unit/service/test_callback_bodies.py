@@ -7,6 +7,7 @@ import json
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -33,6 +34,11 @@ def test_finished_match_contains_its_result_byte_for_byte() -> None:
     result = b'{ "winner" : "team1",\n "duration": 1.50, "name": "\\u00e9" }'
     expected = f'{{"eventType":"match_over",{HEAD},{TIME},"result":'.encode() + result + b"}"
     assert callback_body(SERVER, Outcome(at_ms=AT_MS), result) == expected
+
+
+def test_forfeited_match_says_so() -> None:
+    expected = f'{{"eventType":"match_over",{HEAD},{TIME},"result":{{}},"forfeit":true}}'.encode()
+    assert callback_body(SERVER, Outcome(at_ms=AT_MS, forfeited_to=Team.TEAM1), b"{}") == expected
 
 
 def test_canceled_match_contains_only_its_reason() -> None:

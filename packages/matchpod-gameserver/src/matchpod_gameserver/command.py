@@ -22,18 +22,16 @@ from .options import (
 from .password import bootstrap_password, read_password, read_secret, write_cfg, write_password
 from .sdk import choose_port, read_gameserver
 
-PROGRAM = "matchpod-gameserver"
-
 
 def run() -> None:
     """Entry point of `matchpod-gameserver`."""
     sys.exit(main(sys.argv[1:]))
 
 
-def main(arguments: Sequence[str], program: str = PROGRAM, timing: Timing = TIMING) -> int:
-    """Run the command with the arguments after its name, which is `program`; return the exit code."""
+def main(arguments: Sequence[str], timing: Timing = TIMING) -> int:
+    """Run the command with the arguments after its name; return the exit code."""
     if "--help" in (arguments[:1] if arguments[:1] != [DERIVE] else arguments[1:2]):
-        os.write(1, HELP.replace(PROGRAM, program).encode())
+        os.write(1, HELP.encode())
         return 0
     log.format = os.environ.get(LOG_FORMAT_VARIABLE, "")  # until the options have been read
     try:

@@ -18,6 +18,10 @@
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
 # - An action changes the match when it is requested, if it is possible then: its roster, its time to join, its end.
 #   It is done when the server's log or its plugin says so, and fails if they do not in time. See `match_actions`.
+# - A person may order the start: play begins without the listed players who are not connected, and then waits for one
+#   of them only once they have connected. Nobody's leaving revokes an ordered start.
+# - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
+#   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
 # - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
 
@@ -25,7 +29,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cs2_protocol.game import is_human
+from cs2_protocol.game import Team, is_human
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
 from matchpod.core.effects import (
@@ -56,7 +60,7 @@ from matchpod.core.events import (
 )
 from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionRequest, ActionType, Verdict
 from matchpod.core.match.alarms import Alarm
-from matchpod.core.match.match_actions import NOT_CONFIRMED, REFUSED, ROSTER_ACTIONS, MatchActions
+from matchpod.core.match.match_actions import DECIDED, NOT_CONFIRMED, REFUSED, ROSTER_ACTIONS, MatchActions
 from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
 from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unknown_maps
 from matchpod.core.match.presence import Presence
@@ -142,7 +146,10 @@ class Match(MatchActions, kw_only=True):
             case ActionType.START:
                 return [*self.start(now_ms), *effects]
             case ActionType.FORFEIT if action.winner is not None:
-                return self.forfeit(action.winner, now_ms)
+                if ended := self.forfeit(action.winner, now_ms):
+                    return ended
+                self._finish_action(record, DECIDED)
+                return []
             case ActionType.ADD_PLAYER | ActionType.REMOVE_PLAYER | ActionType.REPLACE_PLAYER:
                 effects += self._change_roster(record, now_ms)
                 if self._is_carried_out(record):
@@ -184,6 +191,29 @@ class Match(MatchActions, kw_only=True):
         """Cancel the match, unless it has already ended."""
         return self._cancel(CancelMatch(reason), now_ms)
 
+    def start(self, now_ms: int) -> list[Effect]:
+        """Let play begin without those who are missing. No effects if nobody is there, or no loaded map waits."""
+        if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
+            return []
+        if not self._move(Trigger.START_ORDERED):
+            return []
+        self.presence.excuse_absent()
+        self.is_start_ordered, self.roster_broken_ms = True, None
+        return self._request_next_step(now_ms)
+
+    def forfeit(self, winner: Team, now_ms: int) -> list[Effect]:
+        """End the match in favor of a team. No effects if it is over or decided, or in a deathmatch."""
+        is_cut = self.current_map.status is MapStatus.LIVE
+        is_decided = self.reported.over_since_ms is not None or self._are_all_maps_over()
+        if is_decided or (is_cut and self.current_map.has_final_score) or not self.current_map.is_scored:
+            return []
+        if not self._move(Trigger.DECIDED):
+            return []
+        self.current_map.cut() if is_cut else self.current_map.cancel()
+        self.outcome = Outcome(at_ms=now_ms, forfeited_to=winner)
+        self._end_actions()
+        return [EndMatch()]
+
     def _apply_combat(self, event: GameEvent, now_ms: int) -> list[Effect]:
         if self.current_map.apply_combat(event):
             return self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, now_ms)
@@ -224,7 +254,7 @@ class Match(MatchActions, kw_only=True):
 
     def _mark_live(self, now_ms: int) -> None:
         self.extra_join_ms = 0
-        self.presence.is_map_over = False
+        self.presence.is_map_over = self.is_start_ordered = False
         self.asked_at_ms = None
         self.live_at_ms = now_ms
         self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
@@ -322,7 +352,8 @@ class Match(MatchActions, kw_only=True):
 
     def _check_roster(self, now_ms: int) -> list[Effect]:
         if self.phase is MatchPhase.STARTING:
-            if self.presence.complete_since_ms() is None and self._move(Trigger.ROSTER_BROKEN):
+            is_complete = self.is_start_ordered or self.presence.complete_since_ms() is not None
+            if not is_complete and self._move(Trigger.ROSTER_BROKEN):
                 self.asked_at_ms = None
             return []
         ready_at_ms = self._ready_at_ms()

@@ -31,6 +31,7 @@ from matchpod.core.model import MAX_LISTED_PLAYERS
 
 AT_END: Final = "The match ended before this was done."
 NOT_CONFIRMED: Final = "The server did not confirm it in time."
+DECIDED: Final = "Play has decided the match already."
 REFUSED: Final = "The server refused it."
 FROM_NEXT_ROUND: Final = "Play pauses when this round has ended."
 LIFTED: Final = "The pause was lifted before play stopped."
@@ -48,6 +49,7 @@ _LISTED: Final = Obstacle(text="This person is on the list of the match already.
 _PAUSED: Final = Obstacle(text="Play is paused already, or will be in the next freeze time.")
 _NOT_PAUSED: Final = Obstacle(text="Play is not paused.")
 _NO_DEADLINE: Final = Obstacle(text="The time to join does not run.")
+_LOADING: Final = Obstacle(text="The next map is not loaded yet.", retry_after_s=10)
 _NOBODY_HERE: Final = Obstacle(text="No listed player is on the server.")
 _PHASES: Final = {
     MatchPhase.WARMUP: Obstacle(text="No map is live yet: the match waits for its players."),
@@ -113,6 +115,8 @@ class MatchActions(MatchAlarms, kw_only=True):
         return _NO_DEADLINE if self.join_deadline_ms() is None else None
 
     def _start_obstacle(self) -> Obstacle | None:
+        if self.presence.is_map_over:
+            return _LOADING
         return None if any(player in self.presence.connected for player in self.roster.players) else _NOBODY_HERE
 
     def _kick_obstacle(self, action: ActionRequest) -> Obstacle | None:

@@ -26,6 +26,8 @@ class Trigger(StrEnum):
 
     ROSTER_READY = "roster_ready"
     """All listed players are in the game and, in modes with a series, on a side or past the time to choose one."""
+    START_ORDERED = "start_ordered"
+    """A person lets play begin without the players who are missing."""
     ROSTER_BROKEN = "roster_broken"
     """A listed player left before the map was live."""
     MAP_LIVE = "map_live"
@@ -37,7 +39,7 @@ class Trigger(StrEnum):
     SUSPENDED = "suspended"
     """The server returned to warmup before the map had ended."""
     DECIDED = "decided"
-    """The last map has ended, or the plugin reported the end of a series with unknown map winners."""
+    """The last map has ended, the plugin reported the end of a series with unknown map winners, or a team forfeited."""
     CANCELED = "canceled"
     """The match was canceled without a result."""
 
@@ -46,6 +48,7 @@ _WARMUP, _STARTING, _LIVE, _BETWEEN, _OVER = MatchPhase
 
 _STEPS: Final[dict[Trigger, tuple[tuple[MatchPhase, ...], MatchPhase]]] = {
     Trigger.ROSTER_READY: ((_WARMUP, _BETWEEN), _STARTING),
+    Trigger.START_ORDERED: ((_WARMUP, _BETWEEN), _STARTING),
     Trigger.ROSTER_BROKEN: ((_STARTING,), _WARMUP),
     Trigger.MAP_LIVE: ((_WARMUP, _STARTING, _LIVE, _BETWEEN), _LIVE),
     Trigger.MAP_REOPENED: ((_WARMUP, _STARTING, _BETWEEN), _LIVE),

@@ -179,6 +179,11 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.ledger.apply(end)
         self._close(MapStatus.FINISHED, self.last_event_at_ms)
 
+    def cut(self) -> None:
+        """End a live map that is not played on: it keeps its score and has no winner."""
+        at_ms, name = self.last_event_at_ms or 0, self.played_name or self.name
+        self.apply(MapEnded(at_ms, name, self.team1_score, self.team2_score, is_winner_known=False))
+
     def set_result(self, team1: int, team2: int) -> None:
         """Set the final score and winner of a map whose end was lost."""
         self._set_score(team1, team2)

@@ -56,7 +56,8 @@ class Presence(msgspec.Struct, kw_only=True):
     last lost; None once the console's list agrees. `seen` and `unseen`: since when that list has or lacks a player.
     `has_list` once that list has said who is there since the last loss, although clients may still be loading.
     `left` has the players who left and were not just disconnected by a map change. `guests` has the spectators and
-    coaches who are on the server.
+    coaches who are on the server. `excused` are the listed players without whom play was started: nothing waits for
+    them until they connect.
     """
 
     roster: Roster = Roster()
@@ -75,6 +76,7 @@ class Presence(msgspec.Struct, kw_only=True):
     unseen: dict[PlayerId, int] = msgspec.field(default_factory=dict)
     left: list[PlayerId] = msgspec.field(default_factory=list)
     guests: dict[PlayerId, PlayerConnection] = msgspec.field(default_factory=dict)
+    excused: list[PlayerId] = msgspec.field(default_factory=list)
 
     @property
     def is_doubtful(self) -> bool:
@@ -100,13 +102,24 @@ class Presence(msgspec.Struct, kw_only=True):
         """True for a human whose numbers are not those of a player: unlisted, a spectator or a coach."""
         return not self.roster.is_counted(player_id) and is_human(player_id)
 
+    @property
+    def awaited(self) -> tuple[PlayerId, ...]:
+        """The listed players without whom play does not begin, in roster order."""
+        listed = self.roster.players
+        return tuple(player for player in listed if player not in self.excused) if self.excused else listed
+
+    def excuse_absent(self) -> None:
+        """Wait no longer for the listed players who are not connected, until they connect."""
+        self.excused.extend(self.absent())
+
     def missing(self) -> tuple[PlayerId, ...]:
-        """Return the listed players who never connected, in roster order."""
-        return tuple(player for player in self.roster.players if player not in self.ever_connected)
+        """Return the awaited players who never connected, in roster order."""
+        return tuple(player for player in self.awaited if player not in self.ever_connected)
 
     def missing_of_created(self) -> tuple[PlayerId, ...]:
-        """Return the same of the players listed at creation, less those whom an action took out."""
-        return tuple(player for player in self.roster.created if player in self.missing())
+        """Return the players listed at creation who never connected, less those whom an action took out."""
+        listed = self.roster.players
+        return tuple(who for who in self.roster.created if who in listed and who not in self.ever_connected)
 
     def joined_of_created(self) -> tuple[PlayerId, ...]:
         """Return the players listed at creation who connected at least once, less those whom an action took out."""
@@ -114,25 +127,23 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(who for who in self.roster.created if who in listed and who in self.ever_connected)
 
     def absent(self) -> tuple[PlayerId, ...]:
-        """Return the listed players who are not connected, in roster order."""
-        return tuple(player for player in self.roster.players if player not in self.connected)
+        """Return the awaited players who are not connected, in roster order."""
+        return tuple(player for player in self.awaited if player not in self.connected)
 
     def loading(self) -> tuple[PlayerId, ...]:
-        """Return the listed players whose clients load the map, in roster order."""
-        return tuple(player for player in self.roster.players if self._loading_ms(player) is not None)
+        """Return the awaited players whose clients load the map, in roster order."""
+        return tuple(player for player in self.awaited if self._loading_ms(player) is not None)
 
     def loading_since_ms(self) -> int | None:
-        """Return since when the last of the listed players loads the map; None if none does."""
-        return max(
-            (at_ms for player in self.roster.players if (at_ms := self._loading_ms(player)) is not None), default=None
-        )
+        """Return since when the last of the awaited players loads the map; None if none does."""
+        return max((at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None), default=None)
 
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
         """Return until when to wait for players who load the map at `end_ms`; `end_ms` if any other player is awaited.
 
         Who connects after `end_ms` or has been loading for `load_ms` by then is not waited for.
         """
-        began = [at_ms for player in self.roster.players if (at_ms := self._loading_ms(player)) is not None]
+        began = [at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None]
         is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
         return max(began) + load_ms if is_waiting and began else end_ms
 
@@ -141,16 +152,15 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last listed player entered; None if one is not in the game or there is no roster."""
-        entered = [self.connected[player].entered_ms for player in self.roster.players if player in self.connected]
+        """Return when the last awaited player entered; None if one is not in the game or there is no roster."""
+        awaited = self.awaited
+        entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
-        return max(known) if known and len(known) == len(self.roster.players) else None
+        return max(known) if known and len(known) == len(awaited) else None
 
     def is_everyone_on_a_side(self) -> bool:
-        """True if every listed player is on a side."""
-        return all(
-            player in self.connected and self.connected[player].side is not None for player in self.roster.players
-        )
+        """True if every awaited player is on a side."""
+        return all(player in self.connected and self.connected[player].side is not None for player in self.awaited)
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Kick]:
         """Apply an event; return kicks for players who are not on the roster."""
@@ -246,8 +256,9 @@ class Presence(msgspec.Struct, kw_only=True):
                 return
             self.ever_connected.append(player_id)
         self.connected[player_id] = connection
-        if player_id in self.left:
-            self.left.remove(player_id)
+        for group in (self.left, self.excused):
+            if player_id in group:
+                group.remove(player_id)
         self.empty_since_ms = None
 
     def _greet(self, player_id: PlayerId, name: str, user_id: int) -> None:

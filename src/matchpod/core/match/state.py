@@ -30,8 +30,9 @@ class MatchState(msgspec.Struct, kw_only=True):
     `maps` ends with the current map: the first map is in it from the start, a later one once it goes live.
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
-    all have entered or play is requested. `extra_join_ms` is what actions added to the time to join that runs.
-    `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
+    all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
+    missing. `extra_join_ms` is what actions added to the time to join that runs. `action_changes` has every state of
+    every action, in order; `open_actions` are neither done nor failed.
     """
 
     settings: GameSettings
@@ -48,6 +49,7 @@ class MatchState(msgspec.Struct, kw_only=True):
     live_at_ms: int | None = None
     asked_at_ms: int | None = None
     roster_broken_ms: int | None = None
+    is_start_ordered: bool = False
     detections: list[Detection] = msgspec.field(default_factory=list)
     outcome: Outcome | None = None
     times: GameTimes = msgspec.field(default_factory=GameTimes)
@@ -82,6 +84,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     @property
     def winner(self) -> Winner | None:
         """The winner; None while undecided, if canceled, and in a deathmatch."""
+        if self.outcome is not None and self.outcome.forfeited_to is not None:
+            return Winner(self.outcome.forfeited_to)
         is_over = self.outcome is not None and self.outcome.is_finished and self.current_map.is_scored
         return Winner.of(*self.series_score) if is_over and self.reported.is_winner_known(self.maps) else None
 

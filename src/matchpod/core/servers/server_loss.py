@@ -20,7 +20,7 @@ QUIET_MS: Final = 4_000
 """A server is quiet after this long without a sign of life. In play it posts its log more often than that."""
 
 SILENCE_MS: Final = 30_000
-"""Default time without a sign of life after which a server is lost."""
+"""Default time for which the console of a server must not have answered until the server is lost."""
 
 TOGETHER_FACTOR: Final = 3
 """Servers that fell silent together are lost after this many times as long: the cause is their host, the network or
@@ -57,16 +57,13 @@ class LossLimits(msgspec.Struct, frozen=True):
     """How long servers may be silent before they are lost."""
 
     silence_ms: int = SILENCE_MS
+    """How long a server may stall at any time: it counts from the first unanswered question, not from the last sign of
+    life, since a quiet server gives none until it is asked."""
 
     @property
     def ask_ms(self) -> int:
         """The longest time without a sign of life after which a server is asked."""
         return self.silence_ms // 3
-
-    @property
-    def unanswered_ms(self) -> int:
-        """How long questions must stay unanswered: a server that was quiet may stall for this long at any time."""
-        return self.silence_ms - self.ask_ms
 
     @property
     def together_ms(self) -> int:
@@ -88,10 +85,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     """What was observed of a server."""
 
     fleet: FleetReport
-    log_silent_ms: int
-    """Since its last log post."""
-    console_silent_ms: int
-    """Since the last answer of its console."""
+    silent_ms: int
+    """Since its last sign of life: a log post, or an answer of its console."""
     unanswered_ms: int = 0
     """Since its console was first asked after that, and refused the connection, rejected the password or did not
     answer; 0 if it was not."""
@@ -138,14 +133,12 @@ def judge_server(signs: Signs, limits: LossLimits) -> Judgment:
         return Judgment(ServerHealth.LOST, "its fleet reports that it is gone")
     if signs.no_posts_ms is not None and signs.no_posts_ms >= NO_POSTS_MS:
         return Judgment(ServerHealth.LOST, "its log posts do not arrive")
-    silent_ms = min(signs.log_silent_ms, signs.console_silent_ms)
-    if silent_ms < QUIET_MS:
+    if signs.silent_ms < QUIET_MS:
         return Judgment(ServerHealth.ALIVE)
     limit_ms = max(limits.together_ms if signs.together > 1 else limits.silence_ms, signs.load_ms)
     others = f", together with {_others(signs.together - 1)}" if signs.together > 1 else ""
-    why = f"no sign of life for {silent_ms // 1000} s{others}"
-    is_lost = silent_ms >= limit_ms and signs.unanswered_ms >= limits.unanswered_ms
-    return Judgment(ServerHealth.LOST if is_lost else ServerHealth.WAIT, why)
+    why = f"no sign of life for {signs.silent_ms // 1000} s{others}"
+    return Judgment(ServerHealth.LOST if signs.unanswered_ms >= limit_ms else ServerHealth.WAIT, why)
 
 
 def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossLimits) -> list[str]:
@@ -179,8 +172,8 @@ def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_togeth
     seen = f"{servers} given no sign of life since {iso_time(min(silence.since_ms for silence in silences))}"
     if is_together:
         cause = "several fell silent together, so the cause may be a host, the network or this service"
-        return f"{seen}: {cause}. A match is given up after {limits.together_ms // 1000} s of silence."
-    return f"{seen}. A match is given up after {limits.silence_ms // 1000} s of silence."
+        return f"{seen}: {cause}. A match is given up after {limits.together_ms // 1000} s without an answer."
+    return f"{seen}. A match is given up after {limits.silence_ms // 1000} s without an answer."
 
 
 def _others(count: int) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.model import Winner
-from matchpod.core.views.result_shapes import MapName, MapStates, Score, SeriesScore
+from matchpod.core.views.result_shapes import Forfeited, MapName, MapStates, Score, SeriesScore
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
 MapNumber = Annotated[int, Meta(description="The number of the map in its match, from 1.")]
@@ -96,8 +96,9 @@ class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ende
     """The match has its outcome: the last event of the match."""
 
     outcome: Annotated[str, Meta(description="As in the callback: `match_over` or `match_canceled`.")]
-    reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it was played to its end.")]
+    reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it has a result.")]
     status: Annotated[str, Meta(description="The new status of the server: `stopped` or `failed`.")]
+    forfeit: Forfeited = UNSET
 
 
 class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):

@@ -62,6 +62,7 @@ def build_result(match: Match) -> Result:
         overall=tuple(_overall_player(match, line) for line in overall if is_published(match, line.player_id)),
         maps=tuple(_map_entry(match, played) for played in played),
         anti_cheat=tuple(anti_cheat_entry(match, found) for found in match.detections),
+        forfeit=msgspec.UNSET if match.outcome is None or match.outcome.forfeited_to is None else True,
     )
 
 

@@ -182,6 +182,12 @@ class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     detected_at: IsoTime
 
 
+Forfeited = Annotated[
+    bool | UnsetType,
+    Meta(description="Whether a team forfeited the match, which `winner` did not win by play; left out if not."),
+]
+
+
 class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of any mode except deathmatch."""
 
@@ -195,6 +201,7 @@ class SeriesResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     maps: Annotated[tuple[MapEntry, ...], Meta(description="One entry per map that was played.")]
     anti_cheat: Annotated[tuple[AntiCheatEntry, ...], DETECTIONS]
+    forfeit: Forfeited = UNSET
 
 
 class DeathmatchPlayer(PlayerNumbers, frozen=True, kw_only=True, rename="camel"):

@@ -54,7 +54,8 @@ def state_then(
 def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
     """Return the same as `map_states`, as it was when a map was in this state."""
     known = (*map(_state, match.maps[: current.number - 1]), current)
-    if series.is_decided(match.settings.series_format, _winners(known)):
+    is_last = _is_final(match, current)
+    if is_last or series.is_decided(match.settings.series_format, _winners(known)):
         return known
     later = range(current.number + 1, _length(match.settings) + 1)
     return (*known, *(_state(PlayedMap.upcoming(match.settings, number)) for number in later))
@@ -67,18 +68,25 @@ def series_score_of(match: MatchState) -> SeriesScore | None:
 
 def series_score_at(match: MatchState, current: MapState) -> SeriesScore | None:
     """Return the same as `series_score_of`, as it was when a map was in this state."""
-    is_end = current.status is MapStatus.FINISHED and current.number == match.current_map.number
-    is_final = is_end and match.outcome is not None and match.outcome.is_finished
-    if is_final or not match.settings.match_type.has_series:
+    if _is_final(match, current) or not match.settings.match_type.has_series:
         return series_score_of(match)
     before = map(_state, match.maps[: current.number - 1])
     return SeriesScore(*series.maps_won(_winners((*before, current))))
 
 
+def _is_final(match: MatchState, current: MapState) -> bool:
+    """True if a finished match ended with this map."""
+    is_end = current.status is MapStatus.FINISHED and current.number == match.current_map.number
+    return is_end and match.outcome is not None and match.outcome.is_finished
+
+
 def _maps(match: MatchState) -> Iterator[PlayedMap]:
-    yield from match.maps
-    if match.outcome is None or not match.outcome.is_finished:  # otherwise the others are not needed
+    if match.outcome is None or not match.outcome.is_finished:
+        yield from match.maps
         yield from unplayed_maps(match)
+        return
+    # The others are not needed. One that has not begun is among them if a team forfeited before it.
+    yield from (played for played in match.maps if played.status is not MapStatus.CANCELLED)
 
 
 def _state(played: PlayedMap) -> MapState:

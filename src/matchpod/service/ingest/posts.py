@@ -196,7 +196,7 @@ class Ingest:
         self._report_tokens = tokens_of(servers.by_report_token)
 
     def take_log(self, token: str, headers: RawHeaders, lines: bytes, stored: Stored) -> bool:
-        """Take a usual post of the server of a live match, without waiting; `stored` is called after the commit.
+        """Store a usual post of the server of a live match without waiting; `stored` is called after the commit.
 
         False if it is not usual: then `store_log` decides. So it is if `stored` is called with False.
         """
@@ -206,41 +206,21 @@ class Ingest:
         budget = self._budgets.take(token, len(lines), sender.speed)
         if budget is None:
             return False
-        entry = NewEntry(
-            kind=EntryKind.LOG,
-            received_ms=self._clock.now_ms(),
-            body=redact_log(lines, sender.secrets),
-            headers=msgspec.json.encode(
-                {
-                    _STORED_HEADERS[name]: value[:MAX_HEADER_CHARS].decode("latin-1")
-                    for name, value in headers
-                    if name in _STORED_HEADERS
-                }
-            ),
-            attempt=sender.attempt,
-        )
 
         def done(result: int | DatabaseError) -> None:
             budget.taken -= 1
             if isinstance(result, DatabaseError):
                 stored(False)  # noqa: FBT003 - a protocol of one value
                 return
-            self._metrics.log_posts.inc()
-            self._metrics.log_bytes.inc(amount=len(lines))
             stored(True)  # noqa: FBT003 - as above
-            if self._is_over_quota(sender, result):
-                self._log_writer.add(sender.server_id, (self._quota_end(sender, result),), ended)
+            self._log_stored(sender, len(lines), result)
 
-        def ended(result: int | DatabaseError) -> None:
-            if isinstance(result, DatabaseError):  # the next post tries again
-                about = {"server_id": sender.server_id, "reason": str(result)}
-                _log.warning("end of match over its log quota not stored", extra=about)
-
+        entry = _log_entry(sender, _stored_headers(headers), lines, received_ms=self._clock.now_ms())
         self._log_writer.add(sender.server_id, (entry,), done)
         return True
 
     @unavailable_on_outage
-    async def store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
+    async def store_log(self, token: str, headers: RawHeaders, body: Body) -> Receipt:
         try:
             receipt = await self._store_log(token, headers, body)
         except PayloadTooLargeError:
@@ -253,7 +233,7 @@ class Ingest:
             self._metrics.log_refused.inc(_REFUSED[receipt])
         return receipt
 
-    async def _store_log(self, token: str, headers: Mapping[str, str], body: Body) -> Receipt:
+    async def _store_log(self, token: str, headers: RawHeaders, body: Body) -> Receipt:
         sender = await self._sender(self._log_tokens, token)
         if isinstance(sender, Receipt):
             return sender
@@ -265,9 +245,9 @@ class Ingest:
             if isinstance(sender, Receipt):
                 return sender
             if lines:
-                await self._append(sender, await self._log_entries(sender, headers, lines))
-                self._metrics.log_posts.inc()
-                self._metrics.log_bytes.inc(amount=len(lines))
+                entries = await self._log_entries(sender, _stored_headers(headers), lines)
+                stored = await self._log_writer.append(sender.server_id, entries, may_wait=True)
+                self._log_stored(sender, len(lines), stored)
         return Receipt.STORED
 
     @unavailable_on_outage
@@ -335,37 +315,28 @@ class Ingest:
             redacted = redact_report(report, sender.secrets)
             entry = NewEntry(kind=kind, received_ms=self._clock.now_ms(), body=redacted, attempt=sender.attempt)
             # A plugin sends a report once: when all of its turns are taken, nothing waits for the next tick.
-            await self._append(sender, [entry], may_wait=not budget.turns.locked())
+            stored = await self._log_writer.append(sender.server_id, [entry], may_wait=not budget.turns.locked())
+            self._end_over_quota(sender, stored)
         self._metrics.reports.inc(kind)
         return Receipt.STORED
 
     async def _log_entries(self, sender: _Sender, headers: Mapping[str, str], lines: bytes) -> list[NewEntry]:
         """The entries of a post: one per piece. Those of a large post are redacted in turns, because it takes time."""
         received_ms = self._clock.now_ms()
-        stored = _stored_headers(headers)
-        before = await self._line_before(sender, stored) if continues_line(lines) else b""
+        before = await self._line_before(sender, headers) if continues_line(lines) else b""
         new: list[NewEntry] = []
 
         def redact(piece: tuple[Mapping[str, str], bytes]) -> bool:
             nonlocal before
             if new:
                 before = unfinished(before + new[-1].body)
-            redacted = redact_log(piece[1], sender.secrets, before=before)
-            new.append(
-                NewEntry(
-                    kind=EntryKind.LOG,
-                    received_ms=received_ms,
-                    body=redacted,
-                    headers=msgspec.json.encode(piece[0]),
-                    attempt=sender.attempt,
-                )
-            )
+            new.append(_log_entry(sender, *piece, received_ms=received_ms, before=before))
             return True
 
         if len(lines) <= MAX_PIECE_BYTES:
-            redact((stored, lines))
+            redact((headers, lines))
         else:
-            await self._turns.run(split_post(stored, lines), redact)
+            await self._turns.run(split_post(headers, lines), redact)
         return new
 
     async def _line_before(self, sender: _Sender, headers: Mapping[str, str]) -> bytes:
@@ -378,20 +349,39 @@ class Ingest:
         ]
         return unfinished_before(posts, read_post(headers, b"", received_ms=0).begin)
 
-    async def _append(self, sender: _Sender, new: Sequence[NewEntry], *, may_wait: bool = True) -> None:
-        """Store entries. If their server exceeds the quota with them, an entry that ends its match follows."""
-        stored = await self._log_writer.append(sender.server_id, new, may_wait=may_wait)
-        if self._is_over_quota(sender, stored):
-            await self._log_writer.append(sender.server_id, [self._quota_end(sender, stored)])
+    def _log_stored(self, sender: _Sender, size: int, stored: int) -> None:
+        """Count a stored post; with it, the match has stored this many bytes."""
+        self._metrics.log_posts.inc()
+        self._metrics.log_bytes.inc(amount=size)
+        self._end_over_quota(sender, stored)
 
-    def _quota_end(self, sender: _Sender, stored: int) -> NewEntry:
-        """The entry that ends a match whose server exceeds the quota."""
-        about = {"server_id": sender.server_id, "bytes": stored - sender.log_from_bytes, "quota": self._quota_bytes}
-        _log.warning("match exceeds its log quota", extra=about)
-        return NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
+    def _end_over_quota(self, sender: _Sender, stored: int) -> None:
+        """If the server exceeds its quota, append an entry that ends its match. If that fails, the next post does."""
+        sent = stored - sender.log_from_bytes
+        if self._quota_bytes is None or sent <= self._quota_bytes:
+            return
+        about = {"server_id": sender.server_id}
+        _log.warning("match exceeds its log quota", extra={**about, "bytes": sent, "quota": self._quota_bytes})
 
-    def _is_over_quota(self, sender: _Sender, stored: int) -> bool:
-        return self._quota_bytes is not None and stored - sender.log_from_bytes > self._quota_bytes
+        def done(result: int | DatabaseError) -> None:
+            if isinstance(result, DatabaseError):
+                _log.warning("end of match over its log quota not stored", extra={**about, "reason": str(result)})
+
+        end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
+        self._log_writer.add(sender.server_id, (end,), done)
+
+
+def _log_entry(
+    sender: _Sender, headers: Mapping[str, str], lines: bytes, *, received_ms: int, before: bytes = b""
+) -> NewEntry:
+    """The entry of a post or a piece of one; `before` is the unfinished line that it continues."""
+    return NewEntry(
+        kind=EntryKind.LOG,
+        received_ms=received_ms,
+        body=redact_log(lines, sender.secrets, before=before),
+        headers=msgspec.json.encode(headers),
+        attempt=sender.attempt,
+    )
 
 
 def _check_shots(report: bytes) -> None:
@@ -401,10 +391,13 @@ def _check_shots(report: bytes) -> None:
         raise InvalidParamsError(f"The body is not a report of shots: {exc}.") from exc
 
 
-def _stored_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def _stored_headers(headers: RawHeaders) -> dict[str, str]:
     """The headers to store; overlong values are truncated."""
-    found = ((name.lower(), value[:MAX_HEADER_CHARS]) for name, value in headers.items())
-    return {name: value for name, value in found if name in _STORED_HEADERS.values()}
+    return {
+        _STORED_HEADERS[name]: value[:MAX_HEADER_CHARS].decode("latin-1")
+        for name, value in headers
+        if name in _STORED_HEADERS
+    }
 
 
 def _secrets_of(row: ServerRow, vault: Vault) -> tuple[bytes, ...]:

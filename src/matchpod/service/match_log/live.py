@@ -4,6 +4,17 @@ A stored entry is passed on in memory, so its bytes are not read back from the d
 an inbox is full or an entry is missing, the runner reads the database.
 """
 
+# Who folds? The runner, unless it does nothing but wait; then the log writer.
+#
+# - Only `LocalMatch.dequeue` and the database give entries to a fold, in the order of their numbers, each once.
+# - `LocalMatch.idle` says whose turn it is. The runner sets it when it begins to wait for an alarm, and clears it
+#   before it does anything else. Both happen in one event loop: there is no moment for two.
+# - While it is set, the writer folds what it has committed (`advance`), and wakes the runner only if there is work:
+#   an alarm, a snapshot, history, the end, or an entry that only the database has. So most posts wake no task.
+# - While it is not set, the writer only fills the inbox and wakes the runner, which folds before it waits again.
+# - If folding raises, `error` keeps it: the runner raises it, and this fold is not used again.
+# - A match that another process drives is folded here for readers only, from the database (`remote.py`).
+
 from __future__ import annotations
 
 import asyncio

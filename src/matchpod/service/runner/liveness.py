@@ -81,7 +81,6 @@ class LivenessProbe:
         self._on_failed = on_failed
         self._alive_ms = deps.clock.now_ms()
         self._log_ms = self._alive_ms
-        self._answered_ms = self._alive_ms
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._asked_ms: int | None = None
@@ -159,8 +158,7 @@ class LivenessProbe:
         unposted_ms = None if self._reregistered_ms is None else self._alive_ms - self._reregistered_ms
         signs = Signs(
             fleet=fleet,
-            log_silent_ms=now_ms - self._log_ms,
-            console_silent_ms=now_ms - self._answered_ms,
+            silent_ms=self._silent_ms(),
             unanswered_ms=0 if self._asked_ms is None else now_ms - self._asked_ms,
             load_ms=self._load_ms(),
             together=together,
@@ -207,8 +205,7 @@ class LivenessProbe:
         with self._excusing_delay(self._intervals.ask_s):
             async with asyncio.timeout(self._intervals.ask_s):
                 answer = await self._line.run(STATUS_JSON, timeout_s=self._intervals.ask_s)
-        self._answered_ms = self._clock.now_ms()
-        self._seen_alive(self._answered_ms)
+        self._seen_alive(self._clock.now_ms())
         return answer
 
     async def _renew_address(self) -> None:
@@ -255,7 +252,6 @@ class LivenessProbe:
     def _shift_times(self, by_ms: int, now_ms: int) -> None:
         self._alive_ms = min(self._alive_ms + by_ms, now_ms)
         self._log_ms = min(self._log_ms + by_ms, now_ms)
-        self._answered_ms = min(self._answered_ms + by_ms, now_ms)
         self._posted_ms = min(self._posted_ms + by_ms, now_ms)
         if self._asked_ms is not None:
             self._asked_ms = min(self._asked_ms + by_ms, now_ms)

@@ -71,7 +71,8 @@ def action_changed(row: ServerRow, action: ActionRequest, state: ActionState, de
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
     """The event of an ended match; `kind` is that of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
-    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value))
+    forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
+    return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
 
 
 def gap(first_id: int, last_id: int) -> bytes:

@@ -25,8 +25,7 @@ _NO_MATCH: Final = "This match has ended or does not exist."
 
 async def post_log(site: Site, call: Call) -> Response:
     """Store a piece of a server's log."""
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.scope["headers"]}
-    receipt = await site.services.ingest.store_log(call.params[0], headers, _body(call))
+    receipt = await site.services.ingest.store_log(call.params[0], call.scope["headers"], _body(call))
     if receipt is Receipt.UNKNOWN_SENDER:  # a game server stops sending after no other status
         raise GoneError(_NO_MATCH)
     return _response(receipt)

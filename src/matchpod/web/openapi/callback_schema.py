@@ -33,7 +33,14 @@ def callback_schemas() -> dict[str, Schema]:
     reasons = ", ".join(f"`{reason}`" for reason in CancelReason)
     listed = "Only for `incomplete_roster`: listed players who"
     return {
-        "MatchOver": _body(MATCH_OVER, {"result": result}, required=("result",)),
+        "MatchOver": _body(
+            MATCH_OVER,
+            {
+                "result": result,
+                "forfeit": {"type": "boolean", "description": "Whether a team forfeited the match; left out if not."},
+            },
+            required=("result",),
+        ),
         "MatchCanceled": _body(
             MATCH_CANCELED,
             {
@@ -59,7 +66,9 @@ def callback_schemas() -> dict[str, Schema]:
 def webhooks(examples: Examples) -> dict[str, Schema]:
     """Return the callback requests, by name."""
     return {
-        "matchOver": _webhook("matchOver", "A match ended normally", "MatchOver", examples),
+        "matchOver": _webhook(
+            "matchOver", "A match has a result: it was played to its end, or forfeited", "MatchOver", examples
+        ),
         "matchCanceled": _webhook("matchCanceled", "A match ended without a result", "MatchCanceled", examples),
     }
 

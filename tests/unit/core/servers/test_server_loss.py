@@ -20,46 +20,39 @@ from matchpod.core.servers.server_loss import (
 
 LIMITS = LossLimits()
 ALIVE, WAIT, LOST = ServerHealth.ALIVE, ServerHealth.WAIT, ServerHealth.LOST
-UNKNOWN = Signs(fleet=FleetReport.UNKNOWN, log_silent_ms=0, console_silent_ms=0)
+UNKNOWN = Signs(fleet=FleetReport.UNKNOWN, silent_ms=0)
 
 
-def signs(
-    log_s: float, console_s: float, fleet: FleetReport = FleetReport.UNKNOWN, *, asked_s: float = 0, **more: object
-) -> Signs:
-    """What is observed of a server whose log and console are silent, and which was asked that long ago."""
-    seconds = {"log_silent_ms": log_s, "console_silent_ms": console_s, "unanswered_ms": asked_s}
-    times = {name: round(value * 1000) for name, value in seconds.items()}
+def signs(silent_s: float, fleet: FleetReport = FleetReport.UNKNOWN, *, asked_s: float = 0, **more: object) -> Signs:
+    """What is observed of a server that is silent, and whose console was first asked that long ago."""
+    times = {"silent_ms": round(silent_s * 1000), "unanswered_ms": round(asked_s * 1000)}
     return replace(UNKNOWN, fleet=fleet, **times, **more)
 
 
 CASES: list[tuple[str, Signs, ServerHealth]] = [
-    ("log arrives, console answers", signs(1, 1), ALIVE),
-    ("log arrives, console refused for an hour", signs(1, 3600, asked_s=20), ALIVE),
-    ("log silent for two minutes, console answers", signs(120, 1), ALIVE),
-    ("quiet, not asked yet", signs(5, 5), WAIT),
-    ("silent for an hour, not asked yet", signs(3600, 3600), WAIT),
-    ("both silent for 12 s", signs(12, 12, asked_s=12), WAIT),
-    ("both silent for 29.9 s", signs(29.9, 29.9, asked_s=20), WAIT),
-    ("both silent for 30 s", signs(30, 30, asked_s=20), LOST),
-    ("both silent for 30 s, asked 19.9 s ago", signs(30, 30, asked_s=19.9), WAIT),
-    ("both silent for an hour, asked a moment ago", signs(3600, 3600, asked_s=3), WAIT),
-    ("log silent for 30 s, console for 20 s", signs(30, 20, asked_s=20), WAIT),
-    ("log silent for 20 s, console for 30 s", signs(20, 30, asked_s=20), WAIT),
-    ("process runs, both silent for 29 s", signs(29, 29, FleetReport.ALIVE, asked_s=20), WAIT),
-    ("process runs, both silent for 30 s", signs(30, 30, FleetReport.ALIVE, asked_s=20), LOST),
-    ("map loads, both silent for 119 s", signs(119, 119, asked_s=20, load_ms=120_000), WAIT),
-    ("map loads, both silent for 120 s", signs(120, 120, asked_s=20, load_ms=120_000), LOST),
-    ("map loads fast, both silent for 29 s", signs(29, 29, asked_s=20, load_ms=15_000), WAIT),
-    ("two silent for 31 s", signs(31, 31, asked_s=20, together=2), WAIT),
-    ("twenty silent for 60 s", signs(60, 60, asked_s=20, together=20), WAIT),
-    ("twenty silent for 90 s", signs(90, 90, asked_s=20, together=20), LOST),
-    ("twenty silent for 90 s, map loads", signs(90, 90, asked_s=20, together=20, load_ms=120_000), WAIT),
-    ("one of twenty posts again", signs(1, 60, asked_s=20, together=20), ALIVE),
-    ("process gone, log arrives", signs(0, 0, FleetReport.GONE), LOST),
-    ("pod deleted while twenty are silent", signs(9, 9, FleetReport.GONE, together=20), LOST),
-    ("process gone while a map loads", signs(9, 9, FleetReport.GONE, load_ms=120_000), LOST),
-    ("answers without posts for 179 s", signs(240, 1, no_posts_ms=179_000), ALIVE),
-    ("answers without posts for 180 s", signs(241, 1, no_posts_ms=180_000), LOST),
+    ("log arrives, or console answers", signs(1), ALIVE),
+    ("log arrives, console refused for an hour", signs(1, asked_s=3600), ALIVE),
+    ("quiet, not asked yet", signs(5), WAIT),
+    ("silent for an hour, not asked yet", signs(3600), WAIT),
+    ("silent for an hour, asked a moment ago", signs(3600, asked_s=3), WAIT),
+    ("silent for 30 s, asked 20 s ago", signs(30, asked_s=20), WAIT),
+    ("silent for 40 s, asked 29.9 s ago", signs(40, asked_s=29.9), WAIT),
+    ("silent for 40 s, asked 30 s ago", signs(40, asked_s=30), LOST),
+    ("process runs, asked 29 s ago", signs(39, FleetReport.ALIVE, asked_s=29), WAIT),
+    ("process runs, asked 30 s ago", signs(40, FleetReport.ALIVE, asked_s=30), LOST),
+    ("map loads, asked 119 s ago", signs(129, asked_s=119, load_ms=120_000), WAIT),
+    ("map loads, asked 120 s ago", signs(130, asked_s=120, load_ms=120_000), LOST),
+    ("map loads fast, asked 29 s ago", signs(39, asked_s=29, load_ms=15_000), WAIT),
+    ("two silent, asked 31 s ago", signs(41, asked_s=31, together=2), WAIT),
+    ("twenty silent, asked 60 s ago", signs(70, asked_s=60, together=20), WAIT),
+    ("twenty silent, asked 90 s ago", signs(100, asked_s=90, together=20), LOST),
+    ("twenty silent, asked 90 s ago, map loads", signs(100, asked_s=90, together=20, load_ms=120_000), WAIT),
+    ("one of twenty posts again", signs(1, asked_s=60, together=20), ALIVE),
+    ("process gone, log arrives", signs(0, FleetReport.GONE), LOST),
+    ("pod deleted while twenty are silent", signs(9, FleetReport.GONE, together=20), LOST),
+    ("process gone while a map loads", signs(9, FleetReport.GONE, load_ms=120_000), LOST),
+    ("answers without posts for 179 s", signs(1, no_posts_ms=179_000), ALIVE),
+    ("answers without posts for 180 s", signs(1, no_posts_ms=180_000), LOST),
 ]
 
 
@@ -72,16 +65,16 @@ def test_server_is_judged_by_the_table(seen: Signs, expected: ServerHealth) -> N
 
 def test_limits_follow_the_setting() -> None:
     quick = LossLimits(silence_ms=12_000)
-    assert judge_server(signs(12, 12, asked_s=7), quick).health is WAIT
-    assert judge_server(signs(12, 12, asked_s=8), quick).health is LOST
-    assert judge_server(signs(35, 35, asked_s=20, together=2), quick).health is WAIT
-    assert judge_server(signs(36, 36, asked_s=20, together=2), quick).health is LOST
+    assert judge_server(signs(16, asked_s=11.9), quick).health is WAIT
+    assert judge_server(signs(16, asked_s=12), quick).health is LOST
+    assert judge_server(signs(40, asked_s=35.9, together=2), quick).health is WAIT
+    assert judge_server(signs(40, asked_s=36, together=2), quick).health is LOST
 
 
 def test_reason_says_how_many_are_silent() -> None:
-    assert judge_server(signs(30, 31, asked_s=20), LIMITS).why == "no sign of life for 30 s"
-    together = judge_server(signs(90, 91, asked_s=20, together=3), LIMITS)
-    assert together.why == "no sign of life for 90 s, together with 2 others"
+    assert judge_server(signs(40, asked_s=30), LIMITS).why == "no sign of life for 40 s"
+    together = judge_server(signs(100, asked_s=90, together=3), LIMITS)
+    assert together.why == "no sign of life for 100 s, together with 2 others"
 
 
 def test_servers_of_a_host_or_region_fall_silent_together_within_the_time_after_which_one_is_lost() -> None:
@@ -108,10 +101,10 @@ def test_notice_says_what_is_observed() -> None:
     one = Silence(region="eu", host="10.0.0.1", since_ms=0)
     assert silence_notice([], LIMITS, is_together=False) is None
     assert silence_notice([one], LIMITS, is_together=False) == (
-        "1 server has given no sign of life since 1970-01-01T00:00:00.000Z. A match is given up after 30 s of silence."
+        "1 server has given no sign of life since 1970-01-01T00:00:00.000Z. A match is given up after 30 s without an answer."
     )
     together = silence_notice([replace(one, since_ms=1), one], LIMITS, is_together=True)
     assert together == (
         "2 servers have given no sign of life since 1970-01-01T00:00:00.000Z: several fell silent together, so the "
-        "cause may be a host, the network or this service. A match is given up after 90 s of silence."
+        "cause may be a host, the network or this service. A match is given up after 90 s without an answer."
     )

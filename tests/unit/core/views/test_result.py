@@ -18,7 +18,7 @@ from matchpod.core.views.result import (
     team_kills,
     team_name,
 )
-from matchpod.core.views.result_shapes import Score, SeriesScore
+from matchpod.core.views.result_shapes import Score, SeriesResult, SeriesScore, TeamEntry
 from tests.unit.core.match_driver import ANN, BEN, EVE, MAPS, START_MS, deathmatch, duel, live_duel, open_match
 
 BOT = "BOT:Rex"
@@ -282,3 +282,23 @@ def test_players_of_a_map_equal_those_of_the_result(settings: GameSettings) -> N
 def test_players_of_a_deathmatch_have_no_team() -> None:
     match = PlayedGame(deathmatch(ANN, BEN)).live().match
     assert match.team_of(ANN) is None
+
+
+def test_forfeited_match_has_the_score_so_far_and_says_so() -> None:
+    game = play(duel(SeriesFormat.BO3)).round(Team.TEAM1).round(Team.TEAM1)
+    assert "forfeit" not in game.result()
+    game.match.forfeit(Team.TEAM2, game.at_ms)
+    result = build_result(game.match)
+    assert isinstance(result, SeriesResult)
+    assert (result.winner, result.forfeit, result.team1) == (
+        Winner.TEAM2,
+        True,
+        TeamEntry(name="Reds", series_score=0, total_rounds=2),
+    )
+    assert [(one.team1_score, one.winner, one.complete) for one in result.maps] == [(2, None, True)]
+
+
+def test_match_forfeited_before_play_has_no_maps() -> None:
+    game = PlayedGame(duel())
+    game.match.forfeit(Team.TEAM1, game.at_ms)
+    assert (game.result()["winner"], game.result()["maps"], game.result()["overall"]) == ("team1", [], [])

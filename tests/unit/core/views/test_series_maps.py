@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import SeriesFormat, Winner
@@ -49,6 +50,22 @@ def test_next_map_is_the_one_that_counts_from_the_end_of_a_map_on() -> None:
     driver.live(MAPS[1])
     assert loaded(driver) == (2, MAPS[1], 0, 0)
     assert driver.match.current_map.number == 2
+
+
+def test_map_that_was_not_begun_is_not_listed_after_a_forfeit() -> None:
+    driver = live_duel(SeriesFormat.BO3).end_map(13, 5).change_map(MAPS[1], ANN, BEN)
+    driver.match.forfeit(Team.TEAM2, driver.now_ms)
+    assert map_states(driver.match) == (FIRST,)
+    driver = MatchDriver(duel())
+    driver.match.forfeit(Team.TEAM2, driver.now_ms)
+    assert map_states(driver.match) == ()
+
+
+def test_no_map_follows_the_one_that_a_forfeit_cut() -> None:
+    driver = live_duel(SeriesFormat.BO3)
+    driver.match.forfeit(Team.TEAM2, driver.now_ms)
+    cut = state(1, FINISHED)
+    assert map_states_at(driver.match, cut) == map_states(driver.match) == (cut,)
 
 
 def test_restored_round_brings_the_old_map_back() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import ErrorCode
 from matchpod.core.model import MatchType
@@ -238,7 +239,7 @@ INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_pla
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0), b"{}")),
+        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0, forfeited_to=Team.TEAM1), b"{}")),
         ("MatchCanceled", callback_body(SERVER, INCOMPLETE, None)),
     ],
 )
