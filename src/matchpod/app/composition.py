@@ -35,6 +35,7 @@ from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FailedLogIns
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
+from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
@@ -126,6 +127,13 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     services = Services(
         access=access,
         audit=audit,
+        actions=Actions(
+            db=db,
+            clock=clock,
+            live=deps.live,
+            remote=remote,
+            requests=ActionRequests(db=db, clock=clock, audit=audit, live=deps.live),
+        ),
         matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,

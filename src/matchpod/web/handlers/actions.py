@@ -1,0 +1,22 @@
+"""Handlers for actions on matches."""
+
+from __future__ import annotations
+
+from matchpod.web.endpoint import Call, Site
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import private_json
+
+
+async def request_action(site: Site, call: Call) -> Response:
+    key = call.single_header(b"idempotency-key")
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    return private_json(await site.services.actions.request(call.caller, call.params[0], body, key), 202)
+
+
+async def list_actions(site: Site, call: Call) -> Response:
+    return private_json(await site.services.actions.list(call.caller, call.params[0]))
+
+
+async def get_action(site: Site, call: Call) -> Response:
+    server_id, action_id = call.params
+    return private_json(await site.services.actions.get(call.caller, server_id, action_id))
