@@ -1,8 +1,8 @@
 """All endpoints, with their permissions, parameters, responses and errors.
 
 The router and the description of the API are both built from this list; the endpoints for the history are in
-`history_routes`, those for callbacks in `callback_routes`, those for actions on matches in `action_routes`. To add an endpoint, add an `Endpoint` here and its handler
-in the module of its subject.
+`history_routes`, those for callbacks in `callback_routes`, those for actions on matches in `action_routes`. To add an
+endpoint, add an `Endpoint` here and its handler in the module of its subject.
 """
 
 from __future__ import annotations

@@ -80,6 +80,11 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     reason: str | None = None
     by: str | None = None
 
+    def fields(self) -> dict[str, str | int]:
+        """Return the fields of its type, by their names in the API."""
+        given: dict[str, str | int] = msgspec.to_builtins(self)
+        return {name: value for name, value in given.items() if name not in ("id", "type", "reason", "by")}
+
     @property
     def moves(self) -> tuple[PlayerId | None, PlayerId | None]:
         """Who leaves the roster and who joins it."""

@@ -55,7 +55,11 @@ class Timeline(TimelineWriter):
             latest = played.round_number or played.latest_round if number == played.number else None
             item = items.ActionItem(
                 **self.head(match, number, at_ms, latest),
-                action=record.action,
+                action_id=change.action_id,
+                action=record.action.type,
+                fields=record.action.fields(),
+                reason=record.action.reason,
+                by=record.action.by,
                 state=change.state,
                 detail=change.detail if change.state is ActionState.FAILED else None,
             )

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
-from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.views.result_shapes import AntiCheatEntry, MapName, PlayerName, PlayerTeam, Score, SidesDecidedBy
@@ -177,9 +176,13 @@ class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, tag="anti_cheat
 class ActionItem(TimelineItemBase, frozen=True, kw_only=True, tag="action"):
     """A person asked for an action on the match, or it is done or failed."""
 
-    action: Annotated[ActionRequest, Meta(description="What was asked for.")]
-    state: Annotated[ActionState, Meta(description="`requested`, then `done` or `failed`.")]
+    action_id: Annotated[str, Meta(description="The id of the action.")]
+    action: Annotated[str, Meta(description="What was asked for, such as `restore`. There may be more later.")]
+    fields: Annotated[dict[str, str | int], Meta(description="The fields of the request that its type has.")] = {}
+    state: Annotated[str, Meta(description="`requested`, then `done` or `failed`.")]
     detail: Annotated[str | None, Meta(description="Why it failed; null otherwise.")]
+    reason: Annotated[str | None, Meta(description="As given in the request, or null.")]
+    by: Annotated[str | None, Meta(description="As given in the request, or null.")]
 
 
 class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):

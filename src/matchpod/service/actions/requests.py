@@ -220,6 +220,6 @@ def _not_possible(obstacle: Obstacle) -> ActionNotPossibleError:
 
 def _describe(action: ActionRequest) -> str:
     """The action, for the audit log: its type and fields."""
-    fields = msgspec.to_builtins(action)
-    words = [str(fields.pop("type")), *(f"{name} {value}" for name, value in fields.items() if name != "id")]
+    given = {**action.fields(), "reason": action.reason, "by": action.by}
+    words = [action.type.value, *(f"{name} {value}" for name, value in given.items() if value is not None)]
     return ", ".join(words)

@@ -65,7 +65,17 @@ def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
 
 def action_changed(row: ServerRow, action: ActionRequest, state: ActionState, detail: str | None, at_ms: int) -> bytes:
     """The event of a new state of an action."""
-    return _encode(ActionChangedEvent(**_head(row, iso_time(at_ms)), action=action, state=state, detail=detail))
+    event = ActionChangedEvent(
+        **_head(row, iso_time(at_ms)),
+        action_id=action.id,
+        action=action.type,
+        fields=action.fields(),
+        state=state,
+        detail=detail,
+        reason=action.reason,
+        by=action.by,
+    )
+    return _encode(event)
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
