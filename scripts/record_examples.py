@@ -69,11 +69,11 @@ class Recorder:
         self.operations: dict[str, dict[str, Any]] = {}
         self.webhooks: dict[str, dict[str, Any]] = {}
         self.errors: dict[str, Any] = {}
-        self._endpoints = {endpoint.name: endpoint for endpoint in ENDPOINTS}
+        self.endpoints = {endpoint.name: endpoint for endpoint in ENDPOINTS}
 
     def call(self, name: str, label: str, body: object = None, *, query: str = "", **parameters: str) -> Response:
         """Call an operation, and record its body, its parameters and its answer under this label."""
-        endpoint = self._endpoints[name]
+        endpoint = self.endpoints[name]
         response = self.request(endpoint, parameters, body, query=query)
         self.add(name, label, response)
         if response.status < 400:
@@ -190,6 +190,7 @@ def record_live_match(recorder: Recorder, server_id: str) -> Response:
     wait_until(is_live, "the match is live")
     recorder.call("getServer", "live", id=server_id)
     recorder.call("listServers", "servers", query="?pageSize=2")
+    recorder.add_error(service.call("GET", f"/api/v1/servers/{server_id}/result"))
     return service.call("GET", "/api/v1/matches/cup-17")
 
 
@@ -199,6 +200,12 @@ def record_results(recorder: Recorder, in_progress: Response) -> None:
     recorder.call("getMatchByExternalId", "deathmatch", externalMatchId="warmup-3")
     recorder.add("getMatchByExternalId", "in-progress", in_progress)
     recorder.call("getMatchByExternalId", "canceled", externalMatchId="cup-18")
+    server_id = recorder.service.call("GET", "/api/v1/matches/warmup-3").json["serverId"]
+    recorder.call("getResult", "deathmatch", id=server_id)
+    log = recorder.request(recorder.endpoints["getLog"], {"id": server_id})
+    lines = [line for line in log.text.splitlines(keepends=True) if "rcon from" not in line]
+    recorder.add("getLog", "lines", log._replace(text="".join(lines[-6:])))
+    recorder.operations["getLog"]["parameters"] = {"id": server_id}
     by_label = {"cup-17": "competitive", "warmup-3": "deathmatch", "cup-18": "canceled", "cup-19": "incomplete-roster"}
     for body in recorder.service.proxy.callbacks:
         name = "matchOver" if body["eventType"] == "match_over" else "matchCanceled"

@@ -14,19 +14,9 @@ from typing import Final, Protocol, TypeVar
 import asyncpg  # type: ignore[import-untyped]  # the wheel has no py.typed; the protocols below type what we use
 import msgspec
 
+from matchpod import ports
 from matchpod.adapters import postgres_hosts
 from matchpod.adapters.sql_text import NumberedSql, number_parameters
-from matchpod.ports import (
-    DatabaseError,
-    DatabaseUnavailableError,
-    DuplicateError,
-    NothingChangedError,
-    Parameter,
-    Row,
-    RowLockedError,
-    Statement,
-    Value,
-)
 
 _T = TypeVar("_T")
 
@@ -68,9 +58,9 @@ _ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 class _Connection(Protocol):
     """The part of asyncpg's connections that we use."""
 
-    async def fetch(self, query: str, *args: Parameter) -> Sequence[Sequence[Value]]: ...
+    async def fetch(self, query: str, *args: ports.Parameter) -> Sequence[Sequence[ports.Value]]: ...
 
-    async def execute(self, query: str, *args: Parameter) -> str: ...
+    async def execute(self, query: str, *args: ports.Parameter) -> str: ...
 
     def is_closed(self) -> bool: ...
 
@@ -157,18 +147,18 @@ class PostgresDatabase:
     def is_postgres(self) -> bool:
         return True
 
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        statement = Statement(sql, params or {})
+    async def read(self, sql: str, params: Mapping[str, ports.Value] | None = None) -> list[ports.Row]:
+        statement = ports.Statement(sql, params or {})
         return await self._with_connection(lambda connection: self._run(connection, statement))
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, ports.Value]) -> ports.Row | None:
         rows = await self.read(sql, params)
         return rows[0] if rows else None
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+    async def write(self, statements: Sequence[ports.Statement]) -> list[list[ports.Row]]:
         """Run the statements as one transaction; it is committed when this returns."""
 
-        async def transaction(connection: _Connection) -> list[list[Row]]:
+        async def transaction(connection: _Connection) -> list[list[ports.Row]]:
             if len(statements) == 1:
                 return [await self._run(connection, statements[0])]
             await connection.execute(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{self._limits.idle_s}s'")
@@ -267,20 +257,20 @@ class PostgresDatabase:
             self._urgent.terminate()
             self._urgent = None
 
-    async def _run(self, connection: _Connection, statement: Statement) -> list[Row]:
+    async def _run(self, connection: _Connection, statement: ports.Statement) -> list[ports.Row]:
         sql = self._translated(statement.sql)
         missing = [name for name in sql.names if name not in statement.params]
         if missing:
-            raise DatabaseError(f"no value for the parameters {', '.join(missing)}")
+            raise ports.DatabaseError(f"no value for the parameters {', '.join(missing)}")
         values = [statement.params[name] for name in sql.names]
         if sql.returns_rows:
-            rows: list[Row] = [tuple(record) for record in await connection.fetch(sql.text, *values)]
+            rows: list[ports.Row] = [tuple(record) for record in await connection.fetch(sql.text, *values)]
             changed = len(rows)
         else:
             rows = []
             changed = _changed_rows(await connection.execute(sql.text, *values))
         if changed < statement.must_change:
-            raise NothingChangedError("the statement changed too few rows")
+            raise ports.NothingChangedError("the statement changed too few rows")
         return rows
 
     def _translated(self, sql: str) -> NumberedSql:
@@ -298,15 +288,17 @@ def _changed_rows(status: str) -> int:
     return int(last) if last.isdecimal() else 0
 
 
-def _to_database_error(exc: Exception) -> DatabaseError:
+def _to_database_error(exc: Exception) -> ports.DatabaseError:
     # If two processes create the same table at once, one of them gets one of these errors, depending on timing.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
-        return DuplicateError(exc.constraint_name or "a unique key")
+        return ports.DuplicateError(exc.constraint_name or "a unique key")
     # A value that does not fit its column is both an InterfaceError and a ValueError: the database is available.
     if isinstance(exc, _UNAVAILABLE_ERRORS) and not isinstance(exc, ValueError):
-        return DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
+        return ports.DatabaseUnavailableError(f"PostgreSQL is unavailable: {type(exc).__name__}")
     if isinstance(exc, asyncpg.LockNotAvailableError):
-        return RowLockedError("PostgreSQL: another transaction keeps a row locked")
+        return ports.RowLockedError("PostgreSQL: another transaction keeps a row locked")
     if isinstance(exc, asyncpg.DeadlockDetectedError | asyncpg.SerializationError):
-        return DatabaseUnavailableError(f"PostgreSQL aborted the transaction {CONFLICT_TRIES} times due to conflicts")
-    return DatabaseError(f"{type(exc).__name__}: {exc}")
+        return ports.DatabaseUnavailableError(
+            f"PostgreSQL aborted the transaction {CONFLICT_TRIES} times due to conflicts"
+        )
+    return ports.DatabaseError(f"{type(exc).__name__}: {exc}")

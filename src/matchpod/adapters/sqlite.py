@@ -19,16 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from matchpod import ports
 from matchpod.adapters.private_files import open_private
-from matchpod.ports import (
-    DatabaseError,
-    DatabaseUnavailableError,
-    DuplicateError,
-    NothingChangedError,
-    Row,
-    Statement,
-    Value,
-)
 
 READERS: Final = 3
 """Reader threads. Queries are short and SQLite mostly reads from memory: more would only wait for each other. One more
@@ -69,12 +61,12 @@ class _Job:
 
     __slots__ = ("error", "future", "loop", "rows", "statements")
 
-    def __init__(self, statements: Sequence[Statement]) -> None:
+    def __init__(self, statements: Sequence[ports.Statement]) -> None:
         self.statements = statements
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[list[list[Row]]] = self.loop.create_future()
-        self.rows: list[list[Row]] = []
-        self.error: DatabaseError | None = None
+        self.future: asyncio.Future[list[list[ports.Row]]] = self.loop.create_future()
+        self.rows: list[list[ports.Row]] = []
+        self.error: ports.DatabaseError | None = None
 
     def resolve(self) -> None:
         """Set the result of the future after the COMMIT; runs in the caller's event loop."""
@@ -124,25 +116,25 @@ class SqliteDatabase:
     def is_postgres(self) -> bool:
         return False
 
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+    async def read(self, sql: str, params: Mapping[str, ports.Value] | None = None) -> list[ports.Row]:
         if self._is_closed:
-            raise DatabaseUnavailableError("the database is closed")
+            raise ports.DatabaseUnavailableError("the database is closed")
         try:
             async with asyncio.timeout(READ_S):
                 return await asyncio.get_running_loop().run_in_executor(self._readers, self._query, sql, params or {})
         except TimeoutError as exc:
-            raise DatabaseUnavailableError("the SQLite query timed out") from exc
+            raise ports.DatabaseUnavailableError("the SQLite query timed out") from exc
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, ports.Value]) -> ports.Row | None:
         """Return the first row of an indexed query, or None.
 
         Runs in the event loop: a cached query takes 15 µs, passing it to a thread and back takes 90 µs.
         """
         if self._is_closed:
-            raise DatabaseUnavailableError("the database is closed")
+            raise ports.DatabaseUnavailableError("the database is closed")
         try:
             # Fetch all rows: an unfinished cursor would keep its read transaction open.
-            rows: list[Row] = self._loop_reader.execute(sql, params).fetchall()
+            rows: list[ports.Row] = self._loop_reader.execute(sql, params).fetchall()
         except _ERRORS as exc:  # not a context manager, which would take 2 µs
             raise _translated(exc) from exc
         return rows[0] if rows else None
@@ -158,14 +150,14 @@ class SqliteDatabase:
             return None
         return version
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+    async def write(self, statements: Sequence[ports.Statement]) -> list[list[ports.Row]]:
         """Run the statements as one transaction; it is on the disk when this returns."""
         job = _Job(statements)
         with self._accepting:
             if self._is_closed:
-                raise DatabaseUnavailableError("the database is closed")
+                raise ports.DatabaseUnavailableError("the database is closed")
             if self._jobs.qsize() >= WAITING_WRITES:
-                raise DatabaseUnavailableError("too many writes are waiting for the disk")
+                raise ports.DatabaseUnavailableError("too many writes are waiting for the disk")
             self._jobs.put(job)
         # No timeout: the writer resolves every job, and one that timed out could still be committed.
         return await job.future
@@ -192,7 +184,7 @@ class SqliteDatabase:
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    def _query(self, sql: str, params: Mapping[str, Value]) -> list[Row]:
+    def _query(self, sql: str, params: Mapping[str, ports.Value]) -> list[ports.Row]:
         with _translate_errors():
             connection: sqlite3.Connection | None = getattr(self._reader_of_thread, "connection", None)
             if connection is None:
@@ -213,7 +205,7 @@ class SqliteDatabase:
             except Exception as exc:  # noqa: BLE001 - the only writer must survive, and its callers need a result
                 _log.exception("SQLite writer failed")
                 self._roll_back()
-                _fail(jobs, DatabaseError(f"{type(exc).__name__}: {exc}"))
+                _fail(jobs, ports.DatabaseError(f"{type(exc).__name__}: {exc}"))
             _resolve(jobs)
 
     def _next_group(self) -> tuple[list[_Job], bool]:
@@ -238,7 +230,7 @@ class SqliteDatabase:
         try:
             with _translate_errors():
                 self._writer.execute("BEGIN IMMEDIATE")
-        except DatabaseError as exc:
+        except ports.DatabaseError as exc:
             _fail(jobs, exc)
             return
         try:
@@ -250,7 +242,7 @@ class SqliteDatabase:
                     self._run(job)
             with _translate_errors():
                 self._writer.execute("COMMIT")
-        except DatabaseError as exc:
+        except ports.DatabaseError as exc:
             self._roll_back()
             if len(jobs) == 1:
                 _fail(jobs, exc)
@@ -265,9 +257,9 @@ class SqliteDatabase:
         try:
             with _translate_errors():
                 self._run_statements(job)
-        except DatabaseUnavailableError:
+        except ports.DatabaseUnavailableError:
             raise
-        except DatabaseError as exc:
+        except ports.DatabaseError as exc:
             job.error = exc
             self._writer.execute("ROLLBACK TO one")
         self._writer.execute("RELEASE one")
@@ -275,11 +267,11 @@ class SqliteDatabase:
     def _run_statements(self, job: _Job) -> None:
         job.rows = [self._run_statement(statement) for statement in job.statements]
 
-    def _run_statement(self, statement: Statement) -> list[Row]:
+    def _run_statement(self, statement: ports.Statement) -> list[ports.Row]:
         cursor = self._writer.execute(statement.sql, statement.params)
-        rows: list[Row] = cursor.fetchall()
+        rows: list[ports.Row] = cursor.fetchall()
         if max(len(rows), cursor.rowcount) < statement.must_change:
-            raise NothingChangedError("the statement changed too few rows")
+            raise ports.NothingChangedError("the statement changed too few rows")
         return rows
 
     def _roll_back(self) -> None:
@@ -302,7 +294,7 @@ def _resolve_in_loop(jobs: Sequence[_Job]) -> None:
         job.resolve()
 
 
-def _fail(jobs: Sequence[_Job], error: DatabaseError) -> None:
+def _fail(jobs: Sequence[_Job], error: ports.DatabaseError) -> None:
     for job in jobs:
         job.error = error
 
@@ -358,13 +350,13 @@ def _translate_errors() -> Iterator[None]:
         raise _translated(exc) from exc
 
 
-def _translated(exc: Exception) -> DatabaseError:
+def _translated(exc: Exception) -> ports.DatabaseError:
     if not isinstance(exc, sqlite3.Error):
-        return DatabaseError(f"a value does not fit: {exc}")
+        return ports.DatabaseError(f"a value does not fit: {exc}")
     # Errors raised by the module itself, such as a missing parameter, have no code.
     code: int = getattr(exc, "sqlite_errorcode", 0)
     if code in _DUPLICATE_CODES:
-        return DuplicateError(str(exc))
+        return ports.DuplicateError(str(exc))
     if code & 0xFF in _UNAVAILABLE_CODES:
-        return DatabaseUnavailableError(f"SQLite: {exc}")
-    return DatabaseError(f"{type(exc).__name__}: {exc}")
+        return ports.DatabaseUnavailableError(f"SQLite: {exc}")
+    return ports.DatabaseError(f"{type(exc).__name__}: {exc}")

@@ -52,6 +52,7 @@ from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
+from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
 from matchpod.service.runner.deps import Deps
@@ -138,6 +139,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
         private_callbacks=dispatcher.private_callbacks,
         history=History(db=db, live=deps.live, remote=remote),
+        records=MatchRecords(db=db),
         streams=deps.streams,
         ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
         regions=deps.regions,

@@ -28,18 +28,9 @@ from matchpod.adapters.begun_entry import BegunEntryFile, records_of_dead_proces
 from matchpod.adapters.callback_sender import max_attempts
 from matchpod.adapters.folder_lock import FolderInUseError, FolderLock
 from matchpod.adapters.systemd_notify import SystemdNotifier
+from matchpod.app import first_run
 from matchpod.app.composition import Service, check_fleets, compose, warn_of_denied_callbacks
 from matchpod.app.database_copies import claim_place, renew_place
-from matchpod.app.first_run import (
-    ORGANIZATION,
-    FirstKeyError,
-    another_key_text,
-    create_first_key,
-    create_first_link,
-    create_key_from_file,
-    welcome_text,
-    write_key_file,
-)
 from matchpod.app.garbage import collect_rarely, run_collections, share_one_heap
 from matchpod.app.http_server import DEFAULT_LIMITS, HttpServer, bind, port_of
 from matchpod.app.loop_watch import watched_loop
@@ -200,7 +191,7 @@ async def _serve(
             link = await _first_link(service, settings, ingest_base)
             _show_key(settings, _welcome_text(settings, key, link, base_url=url, command=command), announce)
         elif announce is not None:
-            announce(await another_key_text(service.access, command=command, has_console=settings.console))
+            announce(await first_run.another_key_text(service.access, command=command, has_console=settings.console))
         collect_rarely()
         process = ServiceProcess(service, bound, url, ops=ops, limits=limits, grace_s=settings.grace_s)
         return await process.run(also=partial(renew_place, resources))
@@ -390,10 +381,10 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
 async def _create_key(service: Service, settings: Settings) -> str | None:
     """Create the first key, if there is none; return it if it must be shown."""
     if settings.first_key_file is None:
-        return await create_first_key(service.access)
+        return await first_run.create_first_key(service.access)
     try:
-        await create_key_from_file(service.access, settings.first_key_file)
-    except FirstKeyError as exc:
+        await first_run.create_key_from_file(service.access, settings.first_key_file)
+    except first_run.FirstKeyError as exc:
         raise ResourcesError(str(exc)) from exc
     return None
 
@@ -401,11 +392,11 @@ async def _create_key(service: Service, settings: Settings) -> str | None:
 async def _first_link(service: Service, settings: Settings, base_url: str) -> str | None:
     if not settings.console:
         return None
-    return await create_first_link(service.access, service.sessions, base_url=base_url)
+    return await first_run.create_first_link(service.access, service.sessions, base_url=base_url)
 
 
 def _welcome_text(settings: Settings, key: str, link: str | None, *, base_url: str, command: str) -> str:
-    return welcome_text(
+    return first_run.welcome_text(
         key,
         link=link,
         base_url=base_url,
@@ -420,9 +411,9 @@ def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | N
         announce(text)
         return
     try:
-        path = write_key_file(settings.data_dir, text)
+        path = first_run.write_key_file(settings.data_dir, text)
     except OSError as exc:
-        hint = f"Create another one: matchpod keys create --org {ORGANIZATION} --role owner."
+        hint = f"Create another one: matchpod keys create --org {first_run.ORGANIZATION} --role owner."
         raise ResourcesError(f"The first API key cannot be written: {exc.strerror or exc}. {hint}") from exc
     _log.warning(
         "first API key written to a file; keep the key in a safe place and delete the file", extra={"file": path}

@@ -31,6 +31,7 @@ from matchpod.service.reading.callbacks import CallbackAttempt, CallbackDetail, 
 from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.history_views import SeriesDetailMap, map_view
 from matchpod.service.reading.match_head import ServerItem
+from matchpod.service.reading.match_records import log_parts
 from matchpod.service.reading.server_lists import servers_page, stored_maps
 from matchpod.service.row_views import view_of
 from matchpod.storage import callback_lists, history, outbox, servers, unfinished
@@ -127,6 +128,37 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
         typer.echo(msgspec.json.format(msgspec.json.encode(page), indent=2))
     else:
         _print_page(page)
+
+
+@app.command("result")
+def show_result(server_id: ServerId) -> None:
+    """Print the result of a finished match as JSON, as in its callback."""
+
+    async def read(resources: Resources) -> bytes | None:
+        row = await _server(resources.db, server_id)
+        if row is None:
+            fail(f"There is no server {printable(server_id)}.", code=2)
+        outcome = await outbox.outcome_of(resources.db, row.id)
+        if outcome is None or outcome.result is None:
+            why = "it has not ended" if outcome is None else f"it was canceled ({outcome.reason})"
+            fail(f"The match on {server_id} has no result: {why}.")
+        return outcome.result
+
+    typer.echo(run_with_resources(read))
+
+
+@app.command("log")
+def print_log(server_id: ServerId) -> None:
+    """Print the log of a game server as it was received, without passwords."""
+
+    async def read(resources: Resources) -> None:
+        row = await _server(resources.db, server_id)
+        if row is None:
+            fail(f"There is no server {printable(server_id)}.", code=2)
+        async for part in log_parts(resources.db, row):
+            typer.echo(part, nl=False)
+
+    run_with_resources(read)
 
 
 @app.command("cancel")

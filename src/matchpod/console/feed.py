@@ -8,22 +8,7 @@ from typing import Final
 
 from matchpod.console.rendering import fragment
 from matchpod.core.stored.stored_json import StoredReader, UnreadableError
-from matchpod.core.views.timeline_items import (
-    AntiCheatItem,
-    AssistItem,
-    BombDefusedItem,
-    BombExplodedItem,
-    BombPlantedItem,
-    ChatItem,
-    DeathItem,
-    KillItem,
-    PausedItem,
-    PlayerConnectedItem,
-    PlayerDisconnectedItem,
-    RoundRestoredItem,
-    TimelineItem,
-    UnpausedItem,
-)
+from matchpod.core.views import timeline_items
 
 KINDS: Final = {
     "fights": "kills and deaths",
@@ -37,29 +22,29 @@ KINDS: Final = {
 """The kinds of lines that can be hidden, with their labels."""
 
 _KIND_OF: Final[dict[type, str]] = {
-    KillItem: "fights",
-    DeathItem: "fights",
-    AssistItem: "fights",
-    BombPlantedItem: "bomb",
-    BombDefusedItem: "bomb",
-    BombExplodedItem: "bomb",
-    ChatItem: "chat",
-    PlayerConnectedItem: "players",
-    PlayerDisconnectedItem: "players",
-    PausedItem: "pauses",
-    UnpausedItem: "pauses",
-    RoundRestoredItem: "pauses",
-    AntiCheatItem: "leads",
+    timeline_items.KillItem: "fights",
+    timeline_items.DeathItem: "fights",
+    timeline_items.AssistItem: "fights",
+    timeline_items.BombPlantedItem: "bomb",
+    timeline_items.BombDefusedItem: "bomb",
+    timeline_items.BombExplodedItem: "bomb",
+    timeline_items.ChatItem: "chat",
+    timeline_items.PlayerConnectedItem: "players",
+    timeline_items.PlayerDisconnectedItem: "players",
+    timeline_items.PausedItem: "pauses",
+    timeline_items.UnpausedItem: "pauses",
+    timeline_items.RoundRestoredItem: "pauses",
+    timeline_items.AntiCheatItem: "leads",
 }
 
-_ITEM: Final = StoredReader[TimelineItem](TimelineItem)
+_ITEM: Final = StoredReader[timeline_items.TimelineItem](timeline_items.TimelineItem)
 
 _log = logging.getLogger(__name__)
 
 
-def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[TimelineItem]:
+def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[timeline_items.TimelineItem]:
     """Decode stored items, given as numbers and JSON. Those of types that this version does not know are left out."""
-    items: list[TimelineItem] = []
+    items: list[timeline_items.TimelineItem] = []
     skipped = 0
     for seq, line in found:
         try:
@@ -71,16 +56,16 @@ def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[Timeline
     return items
 
 
-def kind_of(item: TimelineItem) -> str:
+def kind_of(item: timeline_items.TimelineItem) -> str:
     """Return the kind of an item; a round is the most common one."""
     return _KIND_OF.get(type(item), "rounds")
 
 
-def type_of(item: TimelineItem) -> str:
+def type_of(item: timeline_items.TimelineItem) -> str:
     """Return the type of an item as in the API."""
     return str(item.__struct_config__.tag)
 
 
-def feed_line(item: TimelineItem, map_number: int, names: tuple[str, str]) -> bytes:
+def feed_line(item: timeline_items.TimelineItem, map_number: int, names: tuple[str, str]) -> bytes:
     """Return an item as an element of the feed; `names` are those of the teams."""
     return fragment("feed.html", "line", item, type_of(item), kind=kind_of(item), map_number=map_number, names=names)

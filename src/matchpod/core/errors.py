@@ -18,6 +18,7 @@ class ErrorCode(StrEnum):
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
     ACTION_NOT_POSSIBLE = "ACTION_NOT_POSSIBLE"
+    MATCH_NOT_ENDED = "MATCH_NOT_ENDED"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
     CALLBACK_WAITING = "CALLBACK_WAITING"
     GONE = "GONE"
@@ -116,6 +117,13 @@ class ActionNotPossibleError(MatchpodError):
     def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class MatchNotEndedError(MatchpodError):
+    """The match is in progress, and the request needs one that has ended."""
+
+    code = ErrorCode.MATCH_NOT_ENDED
+    status = 409
 
 
 class IdempotencyConflictError(MatchpodError):

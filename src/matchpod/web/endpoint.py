@@ -176,7 +176,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The media type of a body that is stored without being parsed."""
     status: int = 200
     returns: object = None
-    """The type that is encoded as JSON; None if the response is not JSON."""
+    """The type that is encoded as JSON; None if the response is not JSON, or is stored JSON."""
+    stored: str | None = None
+    """The name of the schema of a response that is JSON as stored."""
     content_type: str = JSON
     events: str = "TimelineItem"
     """The name of the schema of a stream's events."""

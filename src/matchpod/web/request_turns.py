@@ -11,29 +11,22 @@ from functools import partial
 from typing import Final
 
 from matchpod.core.errors import RateLimitError, UnavailableError
-from matchpod.service.fair_turns import (
-    FairTurns,
-    NotWantedError,
-    QueueFullError,
-    TurnKey,
-    WaitedTooLongError,
-    changes_of,
-)
+from matchpod.service import fair_turns
 from matchpod.service.telemetry.prometheus import Gauge
 from matchpod.web.http.asgi import Scope
 from matchpod.web.http.responses import CONNECTION, StreamConnection
 from matchpod.web.request_bodies import ClientDisconnectedError
 
-NO_KEY: Final = TurnKey("no key")
+NO_KEY: Final = fair_turns.TurnKey("no key")
 """The queue of all requests without a key."""
 OPERATORS: Final = "operators"
 """The owner of the requests of operators in the console, who belong to no organization."""
 RETRY_AFTER_S: Final = 1
 
 
-def queue_of(owner: str, method: str) -> TurnKey:
+def queue_of(owner: str, method: str) -> fair_turns.TurnKey:
     """Return the queue of the requests with this method."""
-    return TurnKey(owner) if method in ("GET", "HEAD") else changes_of(owner)
+    return fair_turns.TurnKey(owner) if method in ("GET", "HEAD") else fair_turns.changes_of(owner)
 
 
 class RequestTurn:
@@ -41,15 +34,15 @@ class RequestTurn:
 
     __slots__ = ("_is_held", "_is_over", "_key", "_scope", "_turns", "_waiting")
 
-    def __init__(self, turns: FairTurns, scope: Scope, waiting: Gauge) -> None:
+    def __init__(self, turns: fair_turns.FairTurns, scope: Scope, waiting: Gauge) -> None:
         """`waiting` counts the requests that wait."""
         self._turns = turns
         self._scope = scope
         self._waiting = waiting
-        self._key: TurnKey | None = None
+        self._key: fair_turns.TurnKey | None = None
         self._is_held = self._is_over = False
 
-    async def begin(self, key: TurnKey) -> None:
+    async def begin(self, key: fair_turns.TurnKey) -> None:
         """Wait until the turn begins, unless it has begun before or is over.
 
         RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client has gone.
@@ -73,23 +66,23 @@ class RequestTurn:
         while (part := await self._turns.run(key, partial(anext, parts, None))) is not None:
             yield part
 
-    async def _wait(self, key: TurnKey) -> None:
+    async def _wait(self, key: fair_turns.TurnKey) -> None:
         connection: StreamConnection | None = (self._scope.get("extensions") or {}).get(CONNECTION)
         self._waiting.add(1)
         try:
             await self._turns.wait(key, watch_loss=None if connection is None else connection.watch_loss)
-        except QueueFullError as exc:
+        except fair_turns.QueueFullError as exc:
             self._is_over = True
             if key.owner in (NO_KEY.owner, OPERATORS):
                 text = "Too many requests without a key wait for an answer. Retry later."
                 raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
             text = f"This organization has {self._turns.limits.waiting:,} requests waiting, its limit. Retry later."
             raise RateLimitError(text, retry_after_s=RETRY_AFTER_S) from exc
-        except WaitedTooLongError as exc:
+        except fair_turns.WaitedTooLongError as exc:
             self._is_over = True
             text = f"The request has waited {self._turns.limits.wait_s:g} s for its turn. Retry later."
             raise UnavailableError(text, retry_after_s=RETRY_AFTER_S) from exc
-        except NotWantedError as exc:
+        except fair_turns.NotWantedError as exc:
             raise ClientDisconnectedError from exc
         finally:
             self._waiting.add(-1)

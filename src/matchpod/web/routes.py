@@ -10,16 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from matchpod.core.errors import (
-    IdempotencyConflictError,
-    InvalidParamsError,
-    MatchpodError,
-    NotFoundError,
-    PayloadTooLargeError,
-    RateLimitError,
-    ServerNotRunningError,
-    UnauthorizedError,
-)
+from matchpod.core import errors
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
@@ -41,9 +32,11 @@ _ingest_post: Final = partial(
     tag=Tag.INGEST,
     is_queued=False,
     returns=matches.Accepted,
-    errors=(*ANYWHERE, UnauthorizedError, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+    errors=(*ANYWHERE, errors.UnauthorizedError, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
 )
-_operation: Final = partial(Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(MatchpodError, InvalidParamsError))
+_operation: Final = partial(
+    Endpoint, method="GET", tag=Tag.OPERATIONS, errors=(errors.MatchpodError, errors.InvalidParamsError)
+)
 
 METRICS: Final = _operation(
     path="/metrics",
@@ -51,7 +44,7 @@ METRICS: Final = _operation(
     summary="Metrics for Prometheus",
     text="At most a second old. If `MATCHPOD_OPS_PORT` is set, they are at that port only.",
     content_type=CONTENT_TYPE,
-    errors=(MatchpodError, InvalidParamsError, RateLimitError),
+    errors=(errors.MatchpodError, errors.InvalidParamsError, errors.RateLimitError),
     handler=ops.metrics,
     is_queued=False,
 )
@@ -90,8 +83,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         body="CreateMatch",
         status=201,
         returns=ServerView,
-        links=("getServer", "cancelMatch", "getMatchByExternalId", "listServerSeries"),
-        errors=(*WITH_KEY, IdempotencyConflictError, PayloadTooLargeError, UnsupportedMediaTypeError),
+        links=("getServer", "cancelMatch", "getResult", "getLog", "getMatchByExternalId", "listServerSeries"),
+        errors=(*WITH_KEY, errors.IdempotencyConflictError, errors.PayloadTooLargeError, UnsupportedMediaTypeError),
         handler=matches.create,
     ),
     Endpoint(
@@ -107,7 +100,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=MatchView,
         has_etag=True,
         links=("getServer",),
-        errors=(*WITH_KEY, NotFoundError),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.by_external_id,
     ),
     Endpoint(
@@ -134,9 +127,39 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
-        links=("cancelMatch", "getMatchByExternalId"),
-        errors=(*WITH_KEY, NotFoundError),
+        links=("cancelMatch", "getResult", "getLog", "getMatchByExternalId"),
+        errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_server,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers/{id}/result",
+        name="getResult",
+        tag=Tag.API,
+        summary="Get the result of a match",
+        text="The `result` of the `match_over` callback, byte for byte. 409 while the match is in progress, 404 if it "
+        "was canceled.",
+        access=Scope.SERVERS_READ,
+        parameters=(parameters.SERVER_ID,),
+        stored="MatchResult",
+        has_etag=True,
+        errors=(*WITH_KEY, errors.NotFoundError, errors.MatchNotEndedError),
+        handler=matches.get_result,
+    ),
+    Endpoint(
+        method="GET",
+        path="/api/v1/servers/{id}/log",
+        name="getLog",
+        tag=Tag.API,
+        summary="Get the log of a game server",
+        text="All lines that the server has posted until now, as they were received, without passwords. Empty before "
+        "the first line, and when its retention is over.",
+        access=Scope.SERVERS_READ,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID,),
+        content_type=matches.LOG_TYPE,
+        errors=(*WITH_KEY, errors.NotFoundError),
+        handler=matches.get_log,
     ),
     Endpoint(
         method="POST",
@@ -149,7 +172,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         roles=MANAGERS,
         parameters=(parameters.SERVER_ID,),
         returns=matches.Accepted,
-        errors=(*WITH_KEY, NotFoundError, ServerNotRunningError),
+        errors=(*WITH_KEY, errors.NotFoundError, errors.ServerNotRunningError),
         handler=matches.act(Matches.cancel),
     ),
     Endpoint(
@@ -190,7 +213,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Store log lines of a game server",
         parameters=(parameters.TOKEN,),
         raw_body="text/plain",
-        errors=(*ANYWHERE, PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
+        errors=(*ANYWHERE, errors.PayloadTooLargeError, UnsupportedMediaTypeError, GoneError),
         handler=ingest.post_log,
     ),
     _ingest_post(
@@ -227,7 +250,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="Get the match file for the match plugin",
         parameters=(parameters.TOKEN_HEADER,),
         returns=dict,
-        errors=(*ANYWHERE, UnauthorizedError),
+        errors=(*ANYWHERE, errors.UnauthorizedError),
         handler=ingest.get_match_file,
     ),
     # --- for operators ------------------------------------------------------------------------------------------------
@@ -261,7 +284,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         summary="A file of the documentation page",
         parameters=(parameters.FILE,),
         content_type="text/*",
-        errors=(MatchpodError, InvalidParamsError, NotFoundError),
+        errors=(errors.MatchpodError, errors.InvalidParamsError, errors.NotFoundError),
         handler=ops.docs_asset,
     ),
 )

@@ -16,6 +16,7 @@ from matchpod.service.ingest.posts import Ingest
 from matchpod.service.matches import Matches
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
+from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry
@@ -42,6 +43,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
     history: History
+    records: MatchRecords
     streams: Streams
     ingest: Ingest
     regions: Regions

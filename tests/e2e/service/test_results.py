@@ -120,6 +120,10 @@ def test_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: Pl
     match = played.service.call("GET", f"/api/v1/matches/{name}")
     assert result_bytes(match.raw) == result_bytes(received.body)
     assert json.loads(result_bytes(match.raw)) == body["result"]
+    assert played.service.call("GET", f"/api/v1/servers/{created['serverId']}/result").raw == result_bytes(match.raw)
+    log = played.service.call("GET", f"/api/v1/servers/{created['serverId']}/log").raw
+    assert b' World triggered "Match_Start"' in log
+    assert b"Game Over: " in log
     assert (match.json["status"], match.json["serverId"]) == ("stopped", created["serverId"])
     server = played.service.get(created["serverId"])
     assert (server["status"], server["match"], server["rconPassword"]) == ("stopped", None, None)

@@ -17,13 +17,14 @@ from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, Delivery
 from matchpod.service.end_match import end_match
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import outbox, servers
+from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT, stored_tokens
 
 SECRETS = ("tok-log", "tok-report", "tok-query", "sealed")
+RESULT = b'{"format":  "bo1"}'
 
 
 def server(name: str, **fields: object) -> ServerRow:
@@ -146,12 +147,41 @@ def test_canceling_a_match_sends_a_callback(runner: CommandRunner) -> None:
     assert ": delivered at 1970-01-01T00:00:00.000Z" in runner.output(app, "show", "srv_1")
 
 
-@pytest.mark.parametrize("command", ["show", "cancel"])
+def test_result_is_printed_byte_for_byte(runner: CommandRunner) -> None:
+    async def fill(db: Database) -> None:
+        for name in ("srv_1", "srv_2", "srv_3"):
+            await servers.create(db, server(name), idempotency=None)
+        await db.write(end_match(server("srv_1"), Outcome(at_ms=1), result=RESULT, fence=None, callback_id="msg_1"))
+        canceled = Outcome(at_ms=1, reason=CancelReason.SERVER_LOST)
+        await db.write(end_match(server("srv_2"), canceled, fence=None, callback_id="msg_2"))
+
+    on_database(runner, fill)
+    assert runner.output(app, "result", "srv_1").encode() == RESULT
+    reasons = {"srv_2": "it was canceled (server_lost)", "srv_3": "it has not ended"}
+    for name, why in reasons.items():
+        done = runner.invoke(app, "result", name)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr == f"matchpod: The match on {name} has no result: {why}.\n"
+
+
+def test_log_is_printed_as_it_was_received(runner: CommandRunner) -> None:
+    posts = [b"L \xff\x00\n", *(b"L %d\n" % number for number in range(20))]
+
+    async def fill(db: Database) -> None:
+        await servers.create(db, server("srv_1"), idempotency=None)
+        for post in posts:
+            await db.write(raw_log.append("srv_1", "log", received_ms=1, headers=b"{}", body=post))
+
+    on_database(runner, fill)
+    assert runner.invoke(app, "log", "srv_1").stdout_bytes == b"".join(posts)
+
+
+@pytest.mark.parametrize("command", ["show", "cancel", "result", "log"])
 def test_unknown_server_is_rejected(runner: CommandRunner, command: str) -> None:
     assert runner.error(app, command, "srv_9") == "There is no server srv_9."
 
 
-@pytest.mark.parametrize("command", ["show", "cancel"])
+@pytest.mark.parametrize("command", ["show", "cancel", "result", "log"])
 def test_server_id_that_is_not_utf8_is_unknown(runner: CommandRunner, command: str) -> None:
     done = runner.invoke(app, command, "srv_\udcff")
     assert (done.exit_code, done.stderr) == (2, "matchpod: There is no server srv_\ufffd.\n")

@@ -51,6 +51,7 @@ from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
+from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE
@@ -220,6 +221,7 @@ class Site:
             private_callbacks=self.private_callbacks,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
             history=History(db=self.db, live=live, remote=remote),
+            records=MatchRecords(db=self.db),
             streams=streams,
             ingest=Ingest(
                 db=self.db,

@@ -70,7 +70,7 @@ def test_page_shows_the_first_example_of_each_body(page: dict[str, Any]) -> None
                     first = next(iter(content["examples"].values()))["$ref"].rsplit("/", 1)[1]
                     value = examples[first]["value"]
                     is_error = "statusCode" in value  # only one error of an operation is shown at first
-                    assert is_error or value in (*shown, *commands), first
+                    assert is_error or value in (*page["shown"], *shown, *commands), first
 
 
 def test_values_of_a_field_that_may_be_null_are_listed(page: dict[str, Any]) -> None:

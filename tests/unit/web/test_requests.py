@@ -54,13 +54,13 @@ def test_revoked_and_expired_keys_are_unauthorized(site: Site) -> None:
     check_error(site.get(SERVER), 401, "UNAUTHORIZED")
 
 
-def test_endpoints_with_a_key_need_a_scope_and_those_that_write_or_show_acts_need_a_role() -> None:
+def test_endpoints_with_a_key_need_a_scope_and_those_that_write_or_show_acts_or_logs_need_a_role() -> None:
     assert {e.path for e in ENDPOINTS if e.path.startswith("/api/") and e.access is None} == {"/api/v1/regions"}
     for endpoint in ENDPOINTS:
         if endpoint.access is not None:
             is_write = endpoint.method == "POST"
             assert endpoint.access is (Scope.SERVERS_WRITE if is_write else Scope.SERVERS_READ)
-            assert bool(endpoint.roles) == (is_write or endpoint.name == "listAudit")
+            assert bool(endpoint.roles) == (is_write or endpoint.name in ("listAudit", "getLog"))
 
 
 # --- paths and methods --------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from itertools import count
 
+from matchpod import ports
 from matchpod.adapters.fleets.agones_allocation import Allocations
 from matchpod.adapters.fleets.agones_cache import DELETED, ServerCache
 from matchpod.adapters.fleets.agones_console import ConsoleAddress
@@ -45,29 +46,11 @@ from matchpod.adapters.fleets.agones_servers import (
     owner_of,
     server_id_of,
 )
-from matchpod.adapters.kubernetes.api_errors import (
-    ApiForbiddenError,
-    ApiNotFoundError,
-    ClusterConfigError,
-    ConflictError,
-    KubernetesError,
-    RejectedError,
-    UnreachableError,
-)
+from matchpod.adapters.kubernetes import api_errors
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.objects import AgonesServer
 from matchpod.adapters.kubernetes.server_watch import watch_servers
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import (
-    Capacity,
-    Consoles,
-    FleetError,
-    FleetUnavailableError,
-    GameServer,
-    ListedServer,
-    ServerLease,
-    ServerOrder,
-)
 
 FLEET_POLL_S = 30.0
 """How often to check that the Fleet exists."""
@@ -88,7 +71,7 @@ class AgonesFleet:
         self,
         options: AgonesOptions,
         client: KubernetesClient,
-        consoles: Consoles,
+        consoles: ports.Consoles,
         on_password: Callable[[Fit], None] = lambda _: None,
     ) -> None:
         """`on_password` is called for each allocated server, with the secret that its password follows from."""
@@ -122,7 +105,7 @@ class AgonesFleet:
         return self._cache.is_current
 
     @property
-    def capacity_now(self) -> Capacity:
+    def capacity_now(self) -> ports.Capacity:
         """The game servers that the watch shows."""
         return self._cache.capacity()
 
@@ -136,12 +119,14 @@ class AgonesFleet:
         try:
             async with asyncio.timeout(self._options.check_s):
                 await self._review()
-        except ClusterConfigError as exc:
+        except api_errors.ClusterConfigError as exc:
             faults.append(sentence_of(exc, READ_FLEET))
-        except KubernetesError as exc:
+        except api_errors.KubernetesError as exc:
             self._cache.failed(exc, READ_FLEET)
         except TimeoutError:
-            self._cache.failed(UnreachableError(f"The cluster did not answer within {self._options.check_s:g} s"))
+            self._cache.failed(
+                api_errors.UnreachableError(f"The cluster did not answer within {self._options.check_s:g} s")
+            )
         return faults
 
     async def probe(self) -> str | None:
@@ -149,7 +134,7 @@ class AgonesFleet:
         try:
             secrets = self._options.read_secrets()
             listed = await self._client.servers(self._options.server_labels)
-        except (ValueError, KubernetesError):
+        except (ValueError, api_errors.KubernetesError):
             return None  # `check` reports it
         waiting = [server for server in listed.items or () if is_ready(server)]
         try:
@@ -176,28 +161,28 @@ class AgonesFleet:
         options = self._options
         await watch_servers(self._client, options.server_labels, self._cache, relist_s=options.relist_s)
 
-    async def capacity(self) -> Capacity:
+    async def capacity(self) -> ports.Capacity:
         """Count the game servers: those that the watch has shown, or those in the status of the Fleet.
 
         FleetUnavailableError if they are unknown. While the fleet is followed this does not call the cluster.
         """
         if self._is_following:
             if not self._cache.is_listed:
-                raise FleetUnavailableError(self.fault or "The game servers are not known yet.")
+                raise ports.FleetUnavailableError(self.fault or "The game servers are not known yet.")
             return self.capacity_now
         try:
             status = (await self._client.fleet(self._options.fleet)).status
-        except KubernetesError as exc:
-            raise FleetUnavailableError(await self._fleet_sentence(exc)) from exc
-        return Capacity(ready=status.ready_replicas, allocated=status.allocated_replicas, total=status.replicas)
+        except api_errors.KubernetesError as exc:
+            raise ports.FleetUnavailableError(await self._fleet_sentence(exc)) from exc
+        return ports.Capacity(ready=status.ready_replicas, allocated=status.allocated_replicas, total=status.replicas)
 
-    async def allocate(self, order: ServerOrder) -> GameServer | None:
+    async def allocate(self, order: ports.ServerOrder) -> ports.GameServer | None:
         """Find or allocate the server of a match, and give it the password of the match; None if none is free.
 
         After a FleetError a server may be held: release it by the id of the match.
         """
         if not is_label_value(order.server_id):
-            raise FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
+            raise ports.FleetError(f"the id {order.server_id!r} is not a valid value of a label in Kubernetes")
         secrets = self._passwords.read()
         is_new = not (order.is_repeated or order.slot or self.holds(order.server_id))
         async with self._passwords.turn() if is_new else nullcontext():
@@ -210,7 +195,7 @@ class AgonesFleet:
             address = ConsoleAddress(server.rcon_host, server.rcon_port, passwords, order.rcon_password)
             try:
                 await self._passwords.replace(place.name, address, is_found=is_found)
-            except FleetError as exc:
+            except ports.FleetError as exc:
                 raise type(exc)(f"GameServer {place.name}: {exc}") from exc
             return server
 
@@ -240,11 +225,11 @@ class AgonesFleet:
         """Report what the watch shows, or what the cluster answers if the watch does not show the server."""
         try:
             reason = await self._read_known_reason(server_id, ServerRef.read(slot))
-        except KubernetesError:
+        except api_errors.KubernetesError:
             return FleetReport.UNKNOWN
         return FleetReport.ALIVE if reason is None else FleetReport.GONE
 
-    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
+    async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
         """Delete all servers of the match, and confirm that each is gone or being deleted; FleetError if that fails.
 
         Usually that is one. They are found by the label of the match, and the one in `slot` by its name and UID: its
@@ -256,7 +241,7 @@ class AgonesFleet:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.release_s
         for number in count():
-            cause: KubernetesError | None = None
+            cause: api_errors.KubernetesError | None = None
             if lease is not None:
                 lease.check()
             try:
@@ -266,27 +251,27 @@ class AgonesFleet:
                     return
                 if ref is not None and any(ref.is_same(gone) and server_id_of(gone) == server_id for gone in deleted):
                     ref = None  # its label will show that it is gone
-            except (RejectedError, ClusterConfigError) as exc:
+            except (api_errors.RejectedError, api_errors.ClusterConfigError) as exc:
                 raise unavailable(exc, DELETE_SERVER) from exc
-            except KubernetesError as exc:
+            except api_errors.KubernetesError as exc:
                 if self._cache.fault is not None:
                     raise unavailable(exc, DELETE_SERVER) from exc  # better tried again when the cluster is back
                 cause = exc
             if loop.time() >= deadline_s:
-                raise FleetError(
+                raise ports.FleetError(
                     f"the deletion of GameServer {slot} is not confirmed: {cause or 'it still exists'}"
                 ) from cause
             if cause is not None or number:  # the first deletion is confirmed at once
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
-    async def servers(self) -> Sequence[ListedServer]:
+    async def servers(self) -> Sequence[ports.ListedServer]:
         """Return the servers of this region, and those that other installations use in the same Fleet."""
         try:
             lists = [
                 await self._client.servers(labels)
                 for labels in ({REGION_LABEL: self._options.region}, self._options.server_labels)
             ]
-        except KubernetesError as exc:
+        except api_errors.KubernetesError as exc:
             raise unavailable(exc, LIST_SERVERS) from exc
         found = {server.metadata.name: server for page in lists for server in page.items or ()}
         now_s = time.time()
@@ -298,17 +283,17 @@ class AgonesFleet:
         await self._allocations.close()
         await self._client.close()
 
-    def _game_server(self, place: Place, order: ServerOrder) -> GameServer:
+    def _game_server(self, place: Place, order: ports.ServerOrder) -> ports.GameServer:
         options = self._options
         host = choose_address(place, options.address_types)
         port = choose_port(place, options.port_name, "udp")
         console = console_of(place, options)
         if port is None:
-            raise FleetError(f"GameServer {place.name} has no port")
+            raise ports.FleetError(f"GameServer {place.name} has no port")
         if host is None or console is None:
-            raise FleetError(f"GameServer {place.name} has no address of type {', '.join(options.address_types)}")
+            raise ports.FleetError(f"GameServer {place.name} has no address of type {', '.join(options.address_types)}")
         console_host, console_port = console
-        return GameServer(
+        return ports.GameServer(
             ip=host,
             port=port,
             rcon_host=console_host,
@@ -321,7 +306,7 @@ class AgonesFleet:
         """Return why the server is gone; None if it is not, or if that is not known."""
         try:
             return await self._read_known_reason(server_id, ref)
-        except KubernetesError as exc:
+        except api_errors.KubernetesError as exc:
             _log.debug("server state unknown", extra={"server_id": server_id, "slot": ref.name, "error": str(exc)})
             return None
 
@@ -331,7 +316,7 @@ class AgonesFleet:
         if reason is not None or (known is not None and is_allocated(known)):
             return reason
         if self._cache.is_unreachable:
-            raise UnreachableError("the watch gets no answer")  # the list after it will tell
+            raise api_errors.UnreachableError("the watch gets no answer")  # the list after it will tell
         return await self._read_reason(server_id, ref)
 
     async def _read_reason(self, server_id: str, ref: ServerRef) -> str | None:
@@ -353,7 +338,7 @@ class AgonesFleet:
         """Return a server; None if there is none, or another one has its name."""
         try:
             server = await self._client.server(ref.name)
-        except ApiNotFoundError as exc:
+        except api_errors.ApiNotFoundError as exc:
             if not is_missing(exc):
                 raise
             return None
@@ -378,7 +363,7 @@ class AgonesFleet:
         deleted: list[AgonesServer] = []
         for server in left:
             meta = server.metadata
-            with suppress(ApiNotFoundError, ConflictError):
+            with suppress(api_errors.ApiNotFoundError, api_errors.ConflictError):
                 await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
                 deleted.append(server)
         return left, deleted
@@ -389,9 +374,9 @@ class AgonesFleet:
         unreadable: list[str] = []
         try:
             await self._client.fleet(self._options.fleet)
-        except ApiForbiddenError as exc:
+        except api_errors.ApiForbiddenError as exc:
             unreadable.append(sentence_of(exc, READ_FLEET))
-        except ApiNotFoundError as exc:
+        except api_errors.ApiNotFoundError as exc:
             if not is_missing(exc):
                 raise
             faults.append(await self._fleet_sentence(exc) + await self._known_fleets())
@@ -399,7 +384,7 @@ class AgonesFleet:
         self._is_reviewed = not faults
         self._cache.set_fleet_fault(" ".join(faults) or None)
 
-    async def _fleet_sentence(self, error: KubernetesError) -> str:
+    async def _fleet_sentence(self, error: api_errors.KubernetesError) -> str:
         # Without a connection there is no namespace, but its sentence does not need one either.
         namespace = await self._client.namespace() if is_missing(error) else ""
         return fleet_sentence(error, self._options.fleet, namespace)
@@ -407,14 +392,14 @@ class AgonesFleet:
     async def _known_fleets(self) -> str:
         try:
             names = [fleet.metadata.name for fleet in (await self._client.fleets()).items or ()]
-        except KubernetesError:
+        except api_errors.KubernetesError:
             return ""
         return f" Fleets there: {', '.join(sorted(names))}." if names else " It has none."
 
     async def _missing_rights(self) -> list[str]:
         try:
             missing = [right for right in RIGHTS if not await self._client.may(right.verb, right.group, right.resource)]
-        except KubernetesError:
+        except api_errors.KubernetesError:
             return []  # whether we have them shows when they are used
         return [f"The account of the service lacks the right to {right}." for right in missing]
 
@@ -422,7 +407,7 @@ class AgonesFleet:
         """False if there is no such Fleet, or if we may not read it."""
         try:
             await self._client.fleet(self._options.fleet)
-        except (ApiNotFoundError, ApiForbiddenError):
+        except (api_errors.ApiNotFoundError, api_errors.ApiForbiddenError):
             return False
         return True
 
@@ -432,7 +417,7 @@ class AgonesFleet:
             try:
                 if not self._is_reviewed or not await self._has_fleet():
                     await self._review()
-            except KubernetesError as exc:  # the watch reports it
+            except api_errors.KubernetesError as exc:  # the watch reports it
                 self._is_reviewed = False
                 _log.debug("fleet check failed", extra={"region": self._options.region, "error": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive

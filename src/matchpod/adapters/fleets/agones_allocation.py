@@ -13,29 +13,11 @@ import logging
 import random
 from collections.abc import Sequence
 
+from matchpod.adapters.fleets import agones_servers
 from matchpod.adapters.fleets.agones_cache import ServerCache
 from matchpod.adapters.fleets.agones_faults import ALLOCATE, LIST_SERVERS, fleet_sentence, is_missing, unavailable
 from matchpod.adapters.fleets.agones_options import AgonesOptions
-from matchpod.adapters.fleets.agones_servers import (
-    SERVER_LABEL,
-    Place,
-    ServerRef,
-    is_allocated,
-    kept_server,
-    lookup_labels,
-    match_labels,
-    may_be_ours,
-    place_of_allocation,
-    place_of_server,
-    server_id_of,
-)
-from matchpod.adapters.kubernetes.api_errors import (
-    ApiNotFoundError,
-    ClusterConfigError,
-    ConflictError,
-    KubernetesError,
-    RejectedError,
-)
+from matchpod.adapters.kubernetes import api_errors
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster_meter import AllocationOutcome
 from matchpod.adapters.kubernetes.objects import AgonesServer, AllocationState, AllocationStatus
@@ -66,13 +48,13 @@ class Allocations:
         self._allocated_s: dict[str, float] = {}
         self._deletions: set[asyncio.Task[None]] = set()
 
-    async def obtain(self, order: ServerOrder) -> tuple[Place, bool] | None:
+    async def obtain(self, order: ServerOrder) -> tuple[agones_servers.Place, bool] | None:
         """Find or allocate the server of a match, and say whether it was found; None if none is free.
 
         Also None if a repeated order has no server any more: the next one is another attempt.
         """
         if order.is_repeated or order.slot or order.server_id in self._tried or self.holds(order.server_id):
-            found = await self._find(order.server_id, ServerRef.read(order.slot).name)
+            found = await self._find(order.server_id, agones_servers.ServerRef.read(order.slot).name)
             if found is not None:
                 return found, True
             if order.is_repeated:
@@ -81,12 +63,12 @@ class Allocations:
 
     async def servers_of(self, server_id: str) -> Sequence[AgonesServer]:
         """Return all servers of a match, in any state. Raise KubernetesError on failure."""
-        listed = await self._client.servers(lookup_labels(self._options, server_id))
-        return [server for server in listed.items or () if may_be_ours(server, self._options)]
+        listed = await self._client.servers(agones_servers.lookup_labels(self._options, server_id))
+        return [server for server in listed.items or () if agones_servers.may_be_ours(server, self._options)]
 
     def holds(self, server_id: str) -> bool:
         """True if a server is known to be allocated to a match, as by a call that was given up before."""
-        return self.cache is not None and any(map(is_allocated, self.cache.of_match(server_id)))
+        return self.cache is not None and any(map(agones_servers.is_allocated, self.cache.of_match(server_id)))
 
     def is_fresh(self, server_id: str) -> bool:
         """True if the server of a match was allocated just now, as far as this process knows."""
@@ -108,12 +90,12 @@ class Allocations:
 
     def notice(self, server: AgonesServer) -> None:
         """Delete a server that a call allocated after it was given up, if its match uses another one."""
-        server_id = server_id_of(server) or ""
+        server_id = agones_servers.server_id_of(server) or ""
         kept = self._kept.get(server_id)
-        if kept is None or kept == server.metadata.name or not is_allocated(server):
+        if kept is None or kept == server.metadata.name or not agones_servers.is_allocated(server):
             return
         known = self.cache.of_match(server_id) if self.cache is not None else ()
-        if not any(server.metadata.name == kept and is_allocated(server) for server in known):
+        if not any(server.metadata.name == kept and agones_servers.is_allocated(server) for server in known):
             self._kept.pop(server_id)  # it is gone, and another process has replaced it
         else:
             task = asyncio.create_task(self._delete(server))
@@ -126,7 +108,7 @@ class Allocations:
             task.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
 
-    async def _allocate(self, server_id: str) -> tuple[Place, bool] | None:
+    async def _allocate(self, server_id: str) -> tuple[agones_servers.Place, bool] | None:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._options.retry_s
         self._kept.pop(server_id, None)  # it is gone, and the new one must not be deleted
@@ -135,7 +117,7 @@ class Allocations:
             status = None
             try:
                 status = await self._send(server_id)
-            except KubernetesError as exc:
+            except api_errors.KubernetesError as exc:
                 _log.warning("allocation failed", extra={"server_id": server_id, "error": str(exc)})
                 found = await self._find_late(server_id)
                 if found is not None:
@@ -144,7 +126,7 @@ class Allocations:
                     raise unavailable(exc, ALLOCATE) from exc
             if status is not None and status.state is AllocationState.ALLOCATED:
                 uid = await self._uid_of(status.game_server_name)
-                return await self._settled(server_id, place_of_allocation(status, uid))
+                return await self._settled(server_id, agones_servers.place_of_allocation(status, uid))
             if status is not None and server_id in self._unsure and (found := await self._find(server_id, "")):
                 return found, True  # an earlier call has taken effect meanwhile
             if status is not None and not await self._may_try_again(deadline_s):
@@ -156,16 +138,16 @@ class Allocations:
         """Send one allocation. FleetUnavailableError if it was rejected; a KubernetesError leaves its outcome open."""
         was_tried = server_id in self._tried
         self._tried.add(server_id)
-        labels = match_labels(self._options, server_id)
+        labels = agones_servers.match_labels(self._options, server_id)
         clock = asyncio.get_running_loop().time
         began_s, outcome = clock(), AllocationOutcome.FAILED
         try:
             allocation = await self._client.allocate(
-                selector=self._options.server_labels, without=SERVER_LABEL, labels=labels
+                selector=self._options.server_labels, without=agones_servers.SERVER_LABEL, labels=labels
             )
             has_server = allocation.status.state is AllocationState.ALLOCATED
             outcome = AllocationOutcome.ALLOCATED if has_server else AllocationOutcome.NONE_READY
-        except (RejectedError, ClusterConfigError) as exc:
+        except (api_errors.RejectedError, api_errors.ClusterConfigError) as exc:
             if not was_tried:
                 self._tried.discard(server_id)
             raise unavailable(exc, ALLOCATE) from exc
@@ -187,11 +169,11 @@ class Allocations:
             return known.metadata.uid
         try:
             return (await self._client.server(name)).metadata.uid
-        except KubernetesError as exc:  # then its label is all that is known of it
+        except api_errors.KubernetesError as exc:  # then its label is all that is known of it
             _log.info("uid of an allocated server unknown", extra={"slot": name, "error": str(exc)})
             return ""
 
-    async def _settled(self, server_id: str, place: Place) -> tuple[Place, bool]:
+    async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
         """Return the server to use: after an earlier call without an answer there may be two."""
         if server_id not in self._unsure:
             return place, False
@@ -209,7 +191,7 @@ class Allocations:
         if not ready:
             try:
                 fleet = await self._client.fleet(self._options.fleet)
-            except KubernetesError as exc:
+            except api_errors.KubernetesError as exc:
                 if not is_missing(exc):
                     return False  # that none is free is known; the watch reports what else is wrong
                 namespace = await self._client.namespace()
@@ -217,7 +199,7 @@ class Allocations:
             ready = fleet.status.ready_replicas if ready is None else ready
         return ready > 0 and asyncio.get_running_loop().time() < deadline_s
 
-    async def _find_late(self, server_id: str) -> Place | None:
+    async def _find_late(self, server_id: str) -> agones_servers.Place | None:
         """Search the server of a call that failed: it may be allocated a moment later."""
         for number in range(LOOKUPS):
             if number:
@@ -227,29 +209,29 @@ class Allocations:
                 return found
         return None
 
-    async def _find(self, server_id: str, preferred: str) -> Place | None:
+    async def _find(self, server_id: str, preferred: str) -> agones_servers.Place | None:
         """Return the server that is allocated to a match. If there are several, one is kept and the others deleted."""
         try:
-            servers = [server for server in await self.servers_of(server_id) if is_allocated(server)]
-        except KubernetesError as exc:
+            servers = [server for server in await self.servers_of(server_id) if agones_servers.is_allocated(server)]
+        except api_errors.KubernetesError as exc:
             raise unavailable(exc, LIST_SERVERS) from exc
         if not servers:
             return None
-        kept = kept_server(servers, preferred or self._kept.get(server_id, ""))
+        kept = agones_servers.kept_server(servers, preferred or self._kept.get(server_id, ""))
         if server_id in self._unsure or len(servers) > 1:
             self._kept[server_id] = kept.metadata.name
         for server in servers:
             if server is not kept:
                 await self._delete(server)
-        return place_of_server(kept)
+        return agones_servers.place_of_server(kept)
 
     async def _delete(self, server: AgonesServer) -> None:
         meta = server.metadata
-        about = {"server_id": server_id_of(server), "slot": meta.name}
+        about = {"server_id": agones_servers.server_id_of(server), "slot": meta.name}
         _log.warning("deleting second server of a match", extra=about)
         try:
             await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
-        except (ApiNotFoundError, ConflictError):  # if it changed, its next event or the release deletes it
-            return
-        except KubernetesError as exc:  # the release of the match deletes all its servers
+        except (api_errors.ApiNotFoundError, api_errors.ConflictError):
+            return  # if it changed, its next event or the release deletes it
+        except api_errors.KubernetesError as exc:  # the release of the match deletes all its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})

@@ -15,15 +15,7 @@ import hmac
 import msgspec
 
 from cs2_protocol.console_commands import set_command
-from matchpod.ports import (
-    ConsoleAuthError,
-    ConsoleError,
-    ConsoleFaultError,
-    ConsoleLostError,
-    Consoles,
-    FleetError,
-    RemoteConsole,
-)
+from matchpod import ports
 
 PAUSE_S = 0.5
 """Pause before a console that does not answer is opened again."""
@@ -32,7 +24,7 @@ MAX_REJECTED = 3
 """Wrong passwords that may be sent: after five within half a minute the game bans our address."""
 
 
-class PasswordMismatchError(FleetError):
+class PasswordMismatchError(ports.FleetError):
     """A server accepts no password that follows from a secret of the fleet."""
 
 
@@ -55,38 +47,40 @@ class ConsoleAddress(msgspec.Struct, frozen=True):
         return f"ConsoleAddress({self.host!r}, {self.port})"
 
 
-async def take_over(consoles: Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float) -> int | None:
+async def take_over(
+    consoles: ports.Consoles, address: ConsoleAddress, *, is_found: bool, timeout_s: float
+) -> int | None:
     """Set the password of the match, and prove that it works; FleetError if that fails.
 
     `is_found`: an earlier attempt may have set it already. Returns which of the first passwords was accepted; None if
     none was needed.
     """
     if not address.match_password:
-        raise FleetError("the match has no RCON password")
+        raise ports.FleetError("the match has no RCON password")
     try:
         command = set_command("rcon_password", address.match_password)
     except ValueError as exc:
-        raise FleetError(f"the RCON password cannot be set: {exc}") from exc
+        raise ports.FleetError(f"the RCON password cannot be set: {exc}") from exc
     taking = _TakeOver(consoles, address, command, may_be_set=is_found)
     try:
         async with asyncio.timeout(timeout_s):
             while not await taking.try_once():
                 await asyncio.sleep(PAUSE_S)
-    except ConsoleFaultError as exc:
-        raise FleetError(str(exc)) from exc
+    except ports.ConsoleFaultError as exc:
+        raise ports.FleetError(str(exc)) from exc
     except TimeoutError as exc:
-        raise FleetError(f"the console did not answer within {timeout_s:g} s: {taking.last_fault}") from (
+        raise ports.FleetError(f"the console did not answer within {timeout_s:g} s: {taking.last_fault}") from (
             taking.last_error or exc
         )
     return taking.accepted
 
 
-async def fits(consoles: Consoles, address: ConsoleAddress) -> bool:
+async def fits(consoles: ports.Consoles, address: ConsoleAddress) -> bool:
     """True if a waiting server accepts one of the first passwords. Raise ConsoleLostError if it does not answer."""
     for password in address.first_passwords:
         try:
             console = await consoles.open(address.host, address.port, password)
-        except ConsoleAuthError:
+        except ports.ConsoleAuthError:
             continue
         await console.close()
         return True
@@ -94,7 +88,7 @@ async def fits(consoles: Consoles, address: ConsoleAddress) -> bool:
 
 
 class _TakeOver:
-    def __init__(self, consoles: Consoles, address: ConsoleAddress, command: str, *, may_be_set: bool) -> None:
+    def __init__(self, consoles: ports.Consoles, address: ConsoleAddress, command: str, *, may_be_set: bool) -> None:
         self._consoles = consoles
         self._address = address
         self._command = command
@@ -102,7 +96,7 @@ class _TakeOver:
         self._candidates = list(enumerate(address.first_passwords))
         self._rejected = 0
         self.accepted: int | None = None
-        self.last_error: ConsoleError | None = None
+        self.last_error: ports.ConsoleError | None = None
 
     @property
     def last_fault(self) -> str:
@@ -115,7 +109,7 @@ class _TakeOver:
                 return True
             await self._set()
             return await self._opens(self._address.match_password)
-        except ConsoleLostError as exc:
+        except ports.ConsoleLostError as exc:
             self.last_error = exc
             return False
 
@@ -128,7 +122,7 @@ class _TakeOver:
             self._candidates = [(number, password)]
             try:
                 await console.run(self._command)
-            except ConsoleLostError:
+            except ports.ConsoleLostError:
                 pass  # a changed password closes all connections, perhaps before the answer
             finally:
                 await console.close()
@@ -143,14 +137,14 @@ class _TakeOver:
         if console is not None:
             await console.close()
         elif self._rejected >= MAX_REJECTED:
-            raise FleetError(f"the console does not accept the password that was set: {self.last_error}")
+            raise ports.FleetError(f"the console does not accept the password that was set: {self.last_error}")
         return console is not None
 
-    async def _open(self, password: str) -> RemoteConsole | None:
+    async def _open(self, password: str) -> ports.RemoteConsole | None:
         """Open the console; None if it rejects the password."""
         try:
             return await self._consoles.open(self._address.host, self._address.port, password)
-        except ConsoleAuthError as exc:
+        except ports.ConsoleAuthError as exc:
             self._rejected += 1
             self.last_error = exc
             return None

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from matchpod.adapters.kubernetes.api_errors import (
-    ApiForbiddenError,
-    ApiNotFoundError,
-    ApiUnauthorizedError,
-    ClusterConfigError,
-    InvalidError,
-    KubernetesError,
-    UnreachableError,
-)
+from matchpod.adapters.kubernetes import api_errors
 from matchpod.ports import FleetUnavailableError
 
 
@@ -39,35 +31,35 @@ RIGHTS = (ALLOCATE, READ_SERVER, LIST_SERVERS, WATCH_SERVERS, DELETE_SERVER, REA
 """All rights that a fleet needs."""
 
 
-def sentence_of(error: KubernetesError, right: Right) -> str:
+def sentence_of(error: api_errors.KubernetesError, right: Right) -> str:
     """Return the sentence for an error of a call that needs this right."""
     match error:
-        case ApiForbiddenError():
+        case api_errors.ApiForbiddenError():
             return f"The account of the service lacks the right to {right}: {error}."
-        case ApiUnauthorizedError():
+        case api_errors.ApiUnauthorizedError():
             return f"The cluster rejected the credentials of the service: {error}."
-        case ApiNotFoundError() if error.is_missing_api:
+        case api_errors.ApiNotFoundError() if error.is_missing_api:
             return f"The cluster does not know {right.group}; is Agones installed there? {error}."
-        case InvalidError():
+        case api_errors.InvalidError():
             return f"The cluster rejected the selector or labels of the fleet: {error}."
-        case ClusterConfigError() | UnreachableError():
+        case api_errors.ClusterConfigError() | api_errors.UnreachableError():
             return f"{error}."
         case _:
             return f"The cluster could not {right}: {error}."
 
 
-def fleet_sentence(error: KubernetesError, fleet: str, namespace: str) -> str:
+def fleet_sentence(error: api_errors.KubernetesError, fleet: str, namespace: str) -> str:
     """Return the sentence for a Fleet that cannot be read. A missing namespace looks like a missing Fleet."""
     if is_missing(error):
         return f"There is no Fleet {fleet} in the namespace {namespace}."
     return sentence_of(error, READ_FLEET)
 
 
-def is_missing(error: KubernetesError) -> bool:
+def is_missing(error: api_errors.KubernetesError) -> bool:
     """True if the cluster knows the kind of object, but has none of this name."""
-    return isinstance(error, ApiNotFoundError) and not error.is_missing_api
+    return isinstance(error, api_errors.ApiNotFoundError) and not error.is_missing_api
 
 
-def unavailable(error: KubernetesError, right: Right) -> FleetUnavailableError:
+def unavailable(error: api_errors.KubernetesError, right: Right) -> FleetUnavailableError:
     """Return the fleet's error for an error of the cluster."""
     return FleetUnavailableError(sentence_of(error, right))

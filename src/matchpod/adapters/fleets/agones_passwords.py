@@ -13,14 +13,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 
+from matchpod.adapters.fleets import agones_console
 from matchpod.adapters.fleets.agones_cache import ServerCache
-from matchpod.adapters.fleets.agones_console import (
-    ConsoleAddress,
-    PasswordMismatchError,
-    first_password,
-    fits,
-    take_over,
-)
 from matchpod.adapters.fleets.agones_options import AgonesOptions
 from matchpod.adapters.fleets.agones_servers import console_of, place_of_server
 from matchpod.adapters.kubernetes.objects import AgonesServer
@@ -124,14 +118,16 @@ class Passwords:
             self._count.in_flight -= 1
             self._wake()
 
-    async def replace(self, name: str, address: ConsoleAddress, *, is_found: bool) -> None:
+    async def replace(self, name: str, address: agones_console.ConsoleAddress, *, is_found: bool) -> None:
         """Replace the password of an allocated server with that of its match; FleetError if that fails.
 
         A server that accepts no password of the fleet is a fault of the fleet, not of the match.
         """
         try:
-            accepted = await take_over(self._consoles, address, is_found=is_found, timeout_s=self._options.console_s)
-        except PasswordMismatchError as exc:
+            accepted = await agones_console.take_over(
+                self._consoles, address, is_found=is_found, timeout_s=self._options.console_s
+            )
+        except agones_console.PasswordMismatchError as exc:
             self._record(Fit.NONE)
             _log.warning("server rejected the fleet secret", extra={"region": self._options.region, "slot": name})
             raise FleetUnavailableError(str(exc)) from exc
@@ -159,9 +155,9 @@ class Passwords:
         console = console_of(place_of_server(server), self._options) if server is not None else None
         if server is None or console is None:
             return None
-        address = ConsoleAddress(*console, first_passwords(secrets, server.metadata.name))
+        address = agones_console.ConsoleAddress(*console, first_passwords(secrets, server.metadata.name))
         try:
-            is_fit = await fits(self._consoles, address)
+            is_fit = await agones_console.fits(self._consoles, address)
         except ConsoleError:
             return None
         if not is_fit:
@@ -190,4 +186,4 @@ class Passwords:
 
 def first_passwords(secrets: Sequence[bytes], name: str) -> tuple[str, ...]:
     """Return the passwords that a waiting server of this name may have, one per secret."""
-    return tuple(first_password(secret, name) for secret in secrets)
+    return tuple(agones_console.first_password(secret, name) for secret in secrets)

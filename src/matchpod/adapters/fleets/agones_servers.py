@@ -8,13 +8,7 @@ from datetime import datetime
 import msgspec
 
 from matchpod.adapters.fleets.agones_options import AgonesOptions
-from matchpod.adapters.kubernetes.objects import (
-    AgonesServer,
-    AllocationStatus,
-    NodeAddress,
-    ServerState,
-    StatusPort,
-)
+from matchpod.adapters.kubernetes import objects
 from matchpod.ports import ListedServer
 
 SERVER_LABEL = "matchpod.dev/server-id"
@@ -27,7 +21,7 @@ EARLY_OWNER = "matchpod"
 LAST_ALLOCATED = "agones.dev/last-allocated"
 """Annotation with the time of the last allocation."""
 
-_END_STATES = frozenset({ServerState.SHUTDOWN, ServerState.ERROR, ServerState.UNHEALTHY})
+_END_STATES = frozenset({objects.ServerState.SHUTDOWN, objects.ServerState.ERROR, objects.ServerState.UNHEALTHY})
 
 
 class ServerRef(msgspec.Struct, frozen=True):
@@ -50,7 +44,7 @@ class ServerRef(msgspec.Struct, frozen=True):
         """Return the text for `slot`."""
         return f"{self.name}/{self.uid}" if self.uid else self.name
 
-    def is_same(self, server: AgonesServer) -> bool:
+    def is_same(self, server: objects.AgonesServer) -> bool:
         """True if this is the server, as far as it is known."""
         return self.name == server.metadata.name and self.uid in ("", server.metadata.uid)
 
@@ -61,8 +55,8 @@ class Place(msgspec.Struct, frozen=True):
     name: str
     uid: str
     address: str
-    addresses: tuple[NodeAddress, ...]
-    ports: tuple[StatusPort, ...]
+    addresses: tuple[objects.NodeAddress, ...]
+    ports: tuple[objects.StatusPort, ...]
 
 
 def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
@@ -74,17 +68,17 @@ def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
     return {REGION_LABEL: options.region, SERVER_LABEL: server_id}
 
 
-def may_be_ours(server: AgonesServer, options: AgonesOptions) -> bool:
+def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
     """True for a server of this region and owner, or of an early version: only its match then tells whose it is."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 
-def owner_of(server: AgonesServer) -> str:
+def owner_of(server: objects.AgonesServer) -> str:
     """Return the owner of a server; empty if it was not allocated by Matchpod."""
     return (server.metadata.labels or {}).get(OWNER_LABEL, "")
 
 
-def listed_server(server: AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
+def listed_server(server: objects.AgonesServer, options: AgonesOptions, now_s: float) -> ListedServer | None:
     """Return a server as a sweep needs it; None if it has no match, goes away, or is of our own other region."""
     server_id, owner = server_id_of(server), owner_of(server)
     is_elsewhere = owner in (options.owner, EARLY_OWNER) and not may_be_ours(server, options)
@@ -94,21 +88,21 @@ def listed_server(server: AgonesServer, options: AgonesOptions, now_s: float) ->
     return ListedServer(server_id=server_id, is_own=is_own, owner=owner, age_s=_age_s(server, now_s))
 
 
-def has_labels(server: AgonesServer, labels: Mapping[str, str]) -> bool:
+def has_labels(server: objects.AgonesServer, labels: Mapping[str, str]) -> bool:
     own = server.metadata.labels or {}
     return all(own.get(name) == value for name, value in labels.items())
 
 
-def server_id_of(server: AgonesServer) -> str | None:
+def server_id_of(server: objects.AgonesServer) -> str | None:
     """Return the id of the match that a server was allocated for; None if there is none."""
     return (server.metadata.labels or {}).get(SERVER_LABEL)
 
 
-def is_of_match(server: AgonesServer, options: AgonesOptions, server_id: str) -> bool:
+def is_of_match(server: objects.AgonesServer, options: AgonesOptions, server_id: str) -> bool:
     return may_be_ours(server, options) and server_id_of(server) == server_id
 
 
-def is_left_over(server: AgonesServer, options: AgonesOptions) -> bool:
+def is_left_over(server: objects.AgonesServer, options: AgonesOptions) -> bool:
     """True if a former server of a match is in our fleet and not allocated, whatever match its label names.
 
     After a restored etcd it has none. One that is allocated is used by another match or program by now.
@@ -116,7 +110,7 @@ def is_left_over(server: AgonesServer, options: AgonesOptions) -> bool:
     return not is_allocated(server) and has_labels(server, options.server_labels)
 
 
-def gone_reason(server: AgonesServer) -> str | None:
+def gone_reason(server: objects.AgonesServer) -> str | None:
     """Return why a server can no longer be used, or None."""
     if server.metadata.deletion_timestamp is not None:
         return "the GameServer is being deleted"
@@ -125,18 +119,18 @@ def gone_reason(server: AgonesServer) -> str | None:
     return None
 
 
-def is_ready(server: AgonesServer) -> bool:
+def is_ready(server: objects.AgonesServer) -> bool:
     """True if a server can be allocated: one that has had a match can not."""
-    is_waiting = server.status.state == ServerState.READY and server_id_of(server) is None
+    is_waiting = server.status.state == objects.ServerState.READY and server_id_of(server) is None
     return is_waiting and server.metadata.deletion_timestamp is None
 
 
-def is_allocated(server: AgonesServer) -> bool:
+def is_allocated(server: objects.AgonesServer) -> bool:
     """True if a server is allocated and can be used."""
-    return server.status.state == ServerState.ALLOCATED and server.metadata.deletion_timestamp is None
+    return server.status.state == objects.ServerState.ALLOCATED and server.metadata.deletion_timestamp is None
 
 
-def kept_server(servers: Sequence[AgonesServer], preferred: str) -> AgonesServer:
+def kept_server(servers: Sequence[objects.AgonesServer], preferred: str) -> objects.AgonesServer:
     """Return the one of several servers of a match that it keeps: the preferred one, or that of the first allocation.
 
     Every process chooses the same one.
@@ -146,14 +140,14 @@ def kept_server(servers: Sequence[AgonesServer], preferred: str) -> AgonesServer
     )
 
 
-def place_of_server(server: AgonesServer) -> Place:
+def place_of_server(server: objects.AgonesServer) -> Place:
     """Return where a game server is reached."""
     status = server.status
     about = server.metadata
     return Place(about.name, about.uid, status.address, status.addresses or (), status.ports or ())
 
 
-def place_of_allocation(status: AllocationStatus, uid: str) -> Place:
+def place_of_allocation(status: objects.AllocationStatus, uid: str) -> Place:
     """Return where a server that was just allocated is reached."""
     return Place(status.game_server_name, uid, status.address, status.addresses or (), status.ports or ())
 
@@ -183,7 +177,7 @@ def console_of(place: Place, options: AgonesOptions) -> tuple[str, int] | None:
     return None if host is None or port is None else (host, port)
 
 
-def _age_s(server: AgonesServer, now_s: float) -> float:
+def _age_s(server: objects.AgonesServer, now_s: float) -> float:
     """Seconds since a server was allocated, or created if that is unknown; 0 if both are."""
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED) or server.metadata.creation_timestamp
     try:
@@ -192,7 +186,7 @@ def _age_s(server: AgonesServer, now_s: float) -> float:
         return 0.0
 
 
-def _allocated_at(server: AgonesServer) -> tuple[str, str]:
+def _allocated_at(server: objects.AgonesServer) -> tuple[str, str]:
     # The time has up to nine digits after the point, without trailing zeros: fill them up to compare texts.
     text = (server.metadata.annotations or {}).get(LAST_ALLOCATED, "").removesuffix("Z")
     seconds, _, fraction = text.partition(".")

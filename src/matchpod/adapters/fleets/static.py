@@ -14,23 +14,12 @@ import msgspec
 
 from cs2_protocol.console_answers import parse_log_listeners, parse_status
 from cs2_protocol.console_commands import LOG_LISTENERS, REMOVE_LOG_LISTENERS, STATUS, end_match_command, kick_command
+from matchpod import ports
 from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.rcon_client import probe_port
 from matchpod.core.servers.log_addresses import installation_in, log_tokens_in
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.cs2.match_commands import reset_commands
-from matchpod.ports import (
-    ConsoleError,
-    ConsoleFaultError,
-    ConsoleLostError,
-    Consoles,
-    FleetError,
-    GameServer,
-    ListedServer,
-    ServerLease,
-    ServerOrder,
-    SlotInUseError,
-)
 
 CLEAN_TRIES = 3
 """Attempts to clean up a server that accepts connections but does not answer: it may be loading a map."""
@@ -64,7 +53,7 @@ class StaticFleet(FixedSlots):
     def __init__(
         self,
         servers: Sequence[StaticServer],
-        consoles: Consoles,
+        consoles: ports.Consoles,
         *,
         owner: str = "",
         clean_pause_s: float = CLEAN_PAUSE_S,
@@ -86,10 +75,10 @@ class StaticFleet(FixedSlots):
     def keeps_servers(self) -> bool:
         return True
 
-    async def allocate(self, order: ServerOrder) -> GameServer:
+    async def allocate(self, order: ports.ServerOrder) -> ports.GameServer:
         """Return the server of this slot; SlotInUseError if another installation uses it."""
         if order.slot not in self._servers:
-            raise FleetError(f"this fleet has no server {order.slot}")
+            raise ports.FleetError(f"this fleet has no server {order.slot}")
         host, port, password = self._servers[order.slot]
         try:
             console = await self._consoles.open(host, port, password)
@@ -97,15 +86,17 @@ class StaticFleet(FixedSlots):
                 users = [installation_in(token) for token in await _log_tokens(console.run)]
             finally:
                 await console.close()
-        except ConsoleError as exc:
-            raise FleetError(f"the server is not ready: {exc}") from exc
+        except ports.ConsoleError as exc:
+            raise ports.FleetError(f"the server is not ready: {exc}") from exc
         others = [user for user in users if user not in (None, self._owner)]
         if others:
-            raise SlotInUseError(
+            raise ports.SlotInUseError(
                 f"the server {order.slot} is used by installation {others[0]} of Matchpod; if that no longer exists,"
                 f" run {REMOVE_LOG_LISTENERS} on the server"
             )
-        return GameServer(ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False)
+        return ports.GameServer(
+            ip=host, port=port, rcon_host=host, rcon_port=port, rcon_password=password, is_fresh=False
+        )
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
         """UNKNOWN: its process is not seen from here, and one that refuses connections may be busy or restarting.
@@ -114,7 +105,7 @@ class StaticFleet(FixedSlots):
         """
         return FleetReport.UNKNOWN if slot in self._servers else FleetReport.GONE
 
-    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
+    async def release(self, server_id: str, slot: str, lease: ports.ServerLease | None = None) -> None:
         """End the match on the server and kick all players.
 
         A server that does not answer is left unchanged, and so is one that another match uses by now: the process that
@@ -129,26 +120,26 @@ class StaticFleet(FixedSlots):
                 async with asyncio.timeout(self._clean_s):
                     await self._clean(slot, lease)
                 break
-            except (ConsoleLostError, TimeoutError):
+            except (ports.ConsoleLostError, TimeoutError):
                 host, port, _ = self._servers[slot]
                 if await probe_port(host, port) is False:
                     break
-            except ConsoleFaultError as exc:
+            except ports.ConsoleFaultError as exc:
                 _log.warning("server not cleaned up: console fault", extra={"slot": slot, "error": str(exc)})
                 break
-            except ConsoleError:
+            except ports.ConsoleError:
                 break
         else:
             _log.warning("server not cleaned up: console does not answer", extra={"slot": slot})
 
-    async def servers(self) -> Sequence[ListedServer]:
+    async def servers(self) -> Sequence[ports.ListedServer]:
         """Return nothing: these servers keep running with or without a match, so there is nothing to sweep."""
         return ()
 
     async def close(self) -> None:
         """Do nothing: the servers keep running."""
 
-    async def _clean(self, slot: str, lease: ServerLease | None) -> None:
+    async def _clean(self, slot: str, lease: ports.ServerLease | None) -> None:
         check = _check_nothing if lease is None else lease.check
         check()
         console = await self._consoles.open(*self._servers[slot])

@@ -13,16 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from matchpod.adapters.kubernetes.api_errors import (
-    TOO_MANY_REQUESTS,
-    ApiError,
-    ApiForbiddenError,
-    ApiGoneError,
-    ApiUnauthorizedError,
-    KubernetesError,
-    MalformedAnswerError,
-    UnreachableError,
-)
+from matchpod.adapters.kubernetes import api_errors
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.objects import AgonesServer, WatchEvent
 
@@ -58,7 +49,7 @@ class WatchObserver(Protocol):
     def connected(self) -> None:
         """The watch is open: changes arrive."""
 
-    def failed(self, error: KubernetesError) -> None:
+    def failed(self, error: api_errors.KubernetesError) -> None:
         """The servers cannot be listed or watched at present; changes may be missed until `connected`."""
 
 
@@ -104,10 +95,10 @@ class _Watch:
             if not await self._is_version_valid(began_s):
                 await self._list()
             await self._watch()
-        except ApiGoneError as exc:
+        except api_errors.ApiGoneError as exc:
             _log.info("watch expired, listing again", extra={"labels": dict(self._labels), "reason": str(exc)})
             self._version = None
-        except KubernetesError as exc:
+        except api_errors.KubernetesError as exc:
             is_failed = True
             self._note_failure(exc)
             self._observer.failed(exc)
@@ -115,16 +106,16 @@ class _Watch:
             is_failed = True
             _log.exception("watch failed")
             self._version = None
-            self._observer.failed(KubernetesError("an unexpected error, see the log"))
+            self._observer.failed(api_errors.KubernetesError("an unexpected error, see the log"))
         is_short = asyncio.get_running_loop().time() - began_s < SHORT_WATCH_S
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
-    def _note_failure(self, error: KubernetesError) -> None:
+    def _note_failure(self, error: api_errors.KubernetesError) -> None:
         """List before the next watch, unless we were only turned away: the cluster may be back with another state."""
-        is_rejected = isinstance(error, ApiUnauthorizedError | ApiForbiddenError)
+        is_rejected = isinstance(error, api_errors.ApiUnauthorizedError | api_errors.ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S
-        is_busy = isinstance(error, ApiError) and error.status == TOO_MANY_REQUESTS
+        is_busy = isinstance(error, api_errors.ApiError) and error.status == api_errors.TOO_MANY_REQUESTS
         if not is_rejected and not is_busy:
             self._version = None
 
@@ -163,16 +154,16 @@ class _Watch:
                     self._client.meter.watch_confirmed()
         except TimeoutError as exc:
             # The server should have closed it: the connection is dead, although nothing said so.
-            raise UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc
+            raise api_errors.UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc
 
     def _apply(self, event: WatchEvent) -> None:
         try:
             server = msgspec.json.decode(event.object, type=AgonesServer)
         except msgspec.DecodeError as exc:
             self._version = None
-            raise MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
+            raise api_errors.MalformedAnswerError(f"an event of a watch cannot be read: {exc}") from exc
         if went_back(self._version or "", server.metadata.resource_version):
-            raise ApiGoneError(410, "Expired", "the versions of the cluster have gone back")
+            raise api_errors.ApiGoneError(410, "Expired", "the versions of the cluster have gone back")
         if event.type != BOOKMARK:
             self._observer.change(server, is_deleted=event.type == DELETED)
         self._version = server.metadata.resource_version or self._version

@@ -18,6 +18,7 @@ from matchpod.console.visit import Visit
 from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
+from matchpod.web.handlers.matches import log_response
 from matchpod.web.http.responses import PartedResponse, Response
 
 KIND: Final = "match"
@@ -49,19 +50,14 @@ async def act(visit: Visit) -> Response:
 
 async def result(visit: Visit) -> Response:
     """Return the result as JSON, as in the callback."""
-    found = await visit.deps.details.result(visit.principal, visit.call.params[0])
-    if found is None:
-        raise NotFoundError("This match has no result.")
+    found = await visit.deps.services.records.result(visit.principal, visit.call.params[0])
     return Response(found, headers=(*HEADERS, NOT_STORED))
 
 
 async def log(visit: Visit) -> PartedResponse:
     """Return the log of the server as text."""
-    server_id = visit.call.params[0]
-    parts = await visit.deps.details.raw_log(visit.principal, server_id)
-    name = b'attachment; filename="%s.log"' % server_id.encode()
-    headers = (*HEADERS, NOT_STORED, (b"content-disposition", name))
-    return PartedResponse(parts=parts, content_type=b"text/plain; charset=utf-8", headers=headers)
+    services, server_id = visit.deps.services, visit.call.params[0]
+    return await log_response(services, visit.principal, server_id, headers=(*HEADERS, NOT_STORED))
 
 
 async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:

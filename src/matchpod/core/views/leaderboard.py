@@ -13,17 +13,7 @@ from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.stats.derived import accuracy
 from matchpod.core.stats.player_line import PlayerLine
 from matchpod.core.stored.stored_json import StoredReader
-from matchpod.core.views.result_shapes import (
-    Assists,
-    BombDefuses,
-    BombPlants,
-    DamageDealt,
-    Deaths,
-    Headshots,
-    Kills,
-    PlayerName,
-    SteamId,
-)
+from matchpod.core.views import result_shapes as shapes
 
 DEFAULT_LIMIT = 10
 MAX_LIMIT = 32
@@ -65,21 +55,21 @@ class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
 class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One row. `team` is 1, 2, or 0 for none; numbers that were not counted are null."""
 
-    name: PlayerName
-    steam_id: SteamId
+    name: shapes.PlayerName
+    steam_id: shapes.SteamId
     team: Annotated[int, Meta(description="1, 2, or 0 for none.")]
-    kills: Kills
-    deaths: Deaths
-    assists: Assists
-    headshots: Headshots
-    damage_dealt: DamageDealt
+    kills: shapes.Kills
+    deaths: shapes.Deaths
+    assists: shapes.Assists
+    headshots: shapes.Headshots
+    damage_dealt: shapes.DamageDealt
     bullets_fired: Annotated[int | None, Meta(description="Shots fired; null if not counted.")]
     bullets_hit: Annotated[int | None, Meta(description="Shots that hit an enemy; null if not counted.")]
     accuracy_percent: Annotated[
         float | None, Meta(description="Share of shots that hit, in percent; null if not counted.")
     ]
-    bomb_plants: BombPlants
-    bomb_defuses: BombDefuses
+    bomb_plants: shapes.BombPlants
+    bomb_defuses: shapes.BombDefuses
     utility: Annotated[UtilityThrown, Meta(description="Grenades thrown.")]
     top_weapon: Annotated[TopWeapon | None, Meta(description="The weapon with the most kills; null without kills.")]
 

@@ -22,38 +22,23 @@ from matchpod.core.model import GAME_TYPE, GameSettings, MatchType, Winner
 from matchpod.core.stats import derived
 from matchpod.core.stats.player_line import PlayerLine, sum_lines
 from matchpod.core.stats.player_round import PlayerRound
-from matchpod.core.views.result_shapes import (
-    AntiCheatEntry,
-    DeathmatchPlayer,
-    DeathmatchResult,
-    ExtraStats,
-    LiveMatch,
-    LivePlayer,
-    MapEntry,
-    MapPlayer,
-    OverallPlayer,
-    PlayerNumbers,
-    Result,
-    Score,
-    SeriesResult,
-    TeamEntry,
-)
+from matchpod.core.views import result_shapes as shapes
 from matchpod.core.views.series_maps import loaded_map, map_states, series_score_of
 
-_COPIED: Final = tuple(name for name in ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
+_COPIED: Final = tuple(name for name in shapes.ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
 """The extra statistics that are counters of the same name."""
 
 _Number = TypeVar("_Number", int, float)
 
 
-def build_result(match: Match) -> Result:
+def build_result(match: Match) -> shapes.Result:
     """Return the result of a match; a map that is not over yet has no winner and no duration."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return _deathmatch(match)
     played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
     won1, won2 = match.series_score
     overall = overall_lines(played)
-    return SeriesResult(
+    return shapes.SeriesResult(
         game_mode=match.settings.match_type,
         format=match.settings.series_format,
         winner=match.winner,
@@ -66,14 +51,14 @@ def build_result(match: Match) -> Result:
     )
 
 
-def live_match(match: Match) -> LiveMatch:
+def live_match(match: Match) -> shapes.LiveMatch:
     """Return the live view of a match: the map that is loaded or loading, and its players, most kills first."""
     current = loaded_map(match)
     counts = {
         player_id: count for player_id, count in current.ledger.live_counts().items() if is_published(match, player_id)
     }
     players = [
-        LivePlayer(
+        shapes.LivePlayer(
             steam_id=player_id,
             name=player_name(match, player_id) or msgspec.UNSET,
             kills=count.kills,
@@ -83,26 +68,26 @@ def live_match(match: Match) -> LiveMatch:
         for player_id, count in counts.items()
     ]
     players += [
-        LivePlayer(steam_id=player_id, name=connection.name or msgspec.UNSET)
+        shapes.LivePlayer(steam_id=player_id, name=connection.name or msgspec.UNSET)
         for player_id, connection in match.presence.connected.items()
         if player_id not in counts
     ]
     has_score = match.settings.match_type is not MatchType.DEATHMATCH
-    return LiveMatch(
+    return shapes.LiveMatch(
         game=GAME_TYPE,
         match_type=match.settings.match_type,
         map=current.name or None,
         map_number=current.number,
         series_score=series_score_of(match),
         maps=map_states(match),
-        score=Score(current.team1_score, current.team2_score) if has_score else msgspec.UNSET,
+        score=shapes.Score(current.team1_score, current.team2_score) if has_score else msgspec.UNSET,
         players=tuple(sorted(players, key=lambda player: (-player.kills, player.deaths, player.steam_id))),
     )
 
 
-def anti_cheat_entry(match: Match, found: Detection) -> AntiCheatEntry:
+def anti_cheat_entry(match: Match, found: Detection) -> shapes.AntiCheatEntry:
     """Return a detection in the shape of the API."""
-    return AntiCheatEntry(
+    return shapes.AntiCheatEntry(
         steam_id=found.player_id,
         name=found.name,
         team=found.team,
@@ -139,7 +124,7 @@ def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
 
 def players_of_map(
     match: Match, played: PlayedMap, lines: Iterable[PlayerLine]
-) -> tuple[MapPlayer | DeathmatchPlayer, ...]:
+) -> tuple[shapes.MapPlayer | shapes.DeathmatchPlayer, ...]:
     """Return the players of a map in the shape of its result."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return tuple(_deathmatch_player(match, played, line) for line in lines)
@@ -151,8 +136,8 @@ def count_players(match: Match, played: PlayedMap) -> int:
     return sum(is_published(match, player_id) for player_id in played.ledger.player_ids())
 
 
-def _map_entry(match: Match, played: PlayedMap) -> MapEntry:
-    return MapEntry(
+def _map_entry(match: Match, played: PlayedMap) -> shapes.MapEntry:
+    return shapes.MapEntry(
         map_name=played.name,
         played_map_name=played.played_name,
         map_number=played.number,
@@ -193,12 +178,12 @@ def is_published(match: Match, player_id: PlayerId) -> bool:
     return is_human(player_id) and not match.presence.is_outsider(player_id)
 
 
-def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> TeamEntry:
-    return TeamEntry(name=team_name(match, team), series_score=maps_won, total_rounds=rounds_won)
+def _team(match: Match, team: Team, maps_won: int, rounds_won: int) -> shapes.TeamEntry:
+    return shapes.TeamEntry(name=team_name(match, team), series_score=maps_won, total_rounds=rounds_won)
 
 
-def _numbers(line: PlayerLine, name: str) -> PlayerNumbers:
-    return PlayerNumbers(
+def _numbers(line: PlayerLine, name: str) -> shapes.PlayerNumbers:
+    return shapes.PlayerNumbers(
         steam_id=line.player_id,
         name=name,
         kills=line.kills,
@@ -215,9 +200,9 @@ def _numbers(line: PlayerLine, name: str) -> PlayerNumbers:
     )
 
 
-def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> OverallPlayer:
+def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> shapes.OverallPlayer:
     numbers = _numbers(line, name or player_name(match, line.player_id))
-    return OverallPlayer(
+    return shapes.OverallPlayer(
         **asdict(numbers),
         team=match.roster.team_of(line.player_id) or line.team,
         adr=derived.adr(line.damage, line.rounds_played),
@@ -227,8 +212,8 @@ def _overall_player(match: Match, line: PlayerLine, name: str | None = None) -> 
     )
 
 
-def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> MapPlayer:
-    return MapPlayer(
+def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> shapes.MapPlayer:
+    return shapes.MapPlayer(
         **asdict(_overall_player(match, line, played.names.get(line.player_id))),
         flash_assists=line.flash_assists,
         first_kills=line.first_kills,
@@ -258,11 +243,11 @@ def _winner_team(match: Match, played: PlayedMap) -> Winner | None:
     return Winner.of(*team_kills(match, played)) if is_known else None
 
 
-def _deathmatch(match: Match) -> DeathmatchResult:
+def _deathmatch(match: Match) -> shapes.DeathmatchResult:
     played = match.current_map
     lines = published_lines(match, played)
     winner = min(lines, key=lambda line: (-line.kills, line.deaths, -line.damage, line.player_id), default=None)
-    return DeathmatchResult(
+    return shapes.DeathmatchResult(
         game_mode=match.settings.match_type,
         map=played.name,
         played_map_name=played.played_name,
@@ -275,13 +260,13 @@ def _deathmatch(match: Match) -> DeathmatchResult:
     )
 
 
-def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> DeathmatchPlayer:
+def _deathmatch_player(match: Match, played: PlayedMap, line: PlayerLine) -> shapes.DeathmatchPlayer:
     numbers = _numbers(line, player_name(match, line.player_id))
-    return DeathmatchPlayer(**asdict(numbers), kpm=derived.kpm(line.kills, played.duration_s or 0))
+    return shapes.DeathmatchPlayer(**asdict(numbers), kpm=derived.kpm(line.kills, played.duration_s or 0))
 
 
-def _extra_stats(line: PlayerLine) -> ExtraStats:
-    return ExtraStats(
+def _extra_stats(line: PlayerLine) -> shapes.ExtraStats:
+    return shapes.ExtraStats(
         **{name: getattr(line, name) for name in _COPIED},
         entry_kills=line.first_kills,
         entry_deaths=line.first_deaths,

@@ -12,25 +12,14 @@ from msgspec import Meta
 
 from cs2_protocol.game import PlayerId, RoundEndReason, Side, Team
 from matchpod.core.stats.buy_types import BuyType
-from matchpod.core.views.result_shapes import (
-    Assists,
-    DamageDealt,
-    Deaths,
-    Headshots,
-    IsoTime,
-    Kills,
-    PlayerName,
-    PlayerTeam,
-    Score,
-    SteamId,
-)
+from matchpod.core.views import result_shapes as shapes
 from matchpod.core.views.timeline_items import Person, Victim
 
 
 class FirstKill(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The first kill of an enemy in a round."""
 
-    timestamp: IsoTime
+    timestamp: shapes.IsoTime
     killer: Annotated[Person, Meta(description="The player who killed.")]
     victim: Victim
     weapon: Annotated[str, Meta(description="The name of the weapon in the game.")]
@@ -39,7 +28,7 @@ class FirstKill(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class BombPlant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The bomb was planted."""
 
-    timestamp: IsoTime
+    timestamp: shapes.IsoTime
     player: Annotated[Person, Meta(description="The player who planted.")]
     site: Annotated[str | None, Meta(description="The bomb site as named by the server; null if unknown.")]
 
@@ -47,7 +36,7 @@ class BombPlant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class BombDefuse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The bomb was defused."""
 
-    timestamp: IsoTime
+    timestamp: shapes.IsoTime
     player: Annotated[Person | None, Meta(description="The player who defused; null if unknown.")]
 
 
@@ -86,18 +75,18 @@ class RoundTeam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class RoundPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The statistics of a player in a round."""
 
-    steam_id: SteamId
-    name: PlayerName
-    team: PlayerTeam
+    steam_id: shapes.SteamId
+    name: shapes.PlayerName
+    team: shapes.PlayerTeam
     survived: Annotated[
         bool | None,
         Meta(description="Whether the player is one of the survivors; null if not in the line-up, or if unknown."),
     ]
-    kills: Kills
-    deaths: Deaths
-    assists: Assists
-    headshots: Headshots
-    damage_dealt: DamageDealt
+    kills: shapes.Kills
+    deaths: shapes.Deaths
+    assists: shapes.Assists
+    headshots: shapes.Headshots
+    damage_dealt: shapes.DamageDealt
     utility_damage: Annotated[int, Meta(description="Damage to enemies by grenades and fire.")]
     money: Money
     spent: Spent
@@ -107,7 +96,7 @@ class RoundPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class DamagePair(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The damage of one player to one enemy in a round."""
 
-    attacker_steam_id: SteamId
+    attacker_steam_id: shapes.SteamId
     victim_steam_id: Annotated[
         PlayerId | None, Meta(description="The enemy; null for all bots and all players who are not listed, together.")
     ]
@@ -127,7 +116,7 @@ class RoundEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     winner: Annotated[Team | None, Meta(description="The team that won; null after a draw, and before the end.")]
     winner_side: Annotated[Side | None, Meta(description="The side that won; null after a draw, and before the end.")]
     reason: Annotated[RoundEndReason | None, Meta(description="What decided the round; null before the end.")]
-    score: Annotated[Score | None, Meta(description="The score including this round; null before the end.")]
+    score: Annotated[shapes.Score | None, Meta(description="The score including this round; null before the end.")]
     first_kill: Annotated[
         FirstKill | None, Meta(description="The first kill of an enemy before the decision; null if there is none.")
     ]
@@ -186,7 +175,7 @@ class StoredRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     winner: Team | None = None
     winner_side: Side | None = None
     reason: RoundEndReason | None = None
-    score: Score | None = None
+    score: shapes.Score | None = None
     first_kill: StoredFirstKill | None = None
     team1: StoredRoundTeam = StoredRoundTeam()
     team2: StoredRoundTeam = StoredRoundTeam()

@@ -18,18 +18,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from matchpod import ports
 from matchpod.core.fair_shares import FairShares, Receiver
 from matchpod.core.trace_context import TRACEPARENT, TraceContext
-from matchpod.ports import (
-    CallbackRequest,
-    CallbackSender,
-    Clock,
-    Database,
-    DatabaseUnavailableError,
-    Delivery,
-    NothingChangedError,
-    Vault,
-)
 from matchpod.service.access.webhook_signature import attempt_headers, mask_headers
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
@@ -95,10 +86,10 @@ class CallbackDispatcher:
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
         *,
-        db: Database,
-        clock: Clock,
-        vault: Vault,
-        sender: CallbackSender,
+        db: ports.Database,
+        clock: ports.Clock,
+        vault: ports.Vault,
+        sender: ports.CallbackSender,
         private_callbacks: PrivateCallbacks,
         metrics: Metrics,
         owner: str,
@@ -170,7 +161,7 @@ class CallbackDispatcher:
             await self._claim()
             self._is_waiting_for_database = False
             await self._wait()
-        except DatabaseUnavailableError:
+        except ports.DatabaseUnavailableError:
             if not self._is_waiting_for_database:
                 self._is_waiting_for_database = True  # log it once, not every second
                 _log.warning("database unavailable, callbacks are delayed")
@@ -257,7 +248,7 @@ class CallbackDispatcher:
                 return
             if row.unrecorded > 1:
                 _log.warning("callback repeated, its attempt was not recorded", extra=_log_fields(row))
-            if isinstance(request, Delivery):
+            if isinstance(request, ports.Delivery):
                 await self._record(row, request, began_ms)
             else:
                 delivery = await self._send(request)
@@ -269,7 +260,7 @@ class CallbackDispatcher:
 
     async def _request(
         self, row: CallbackRow, terms: CallbackTerms | None, context: TraceContext | None
-    ) -> CallbackRequest | Delivery | None:
+    ) -> ports.CallbackRequest | ports.Delivery | None:
         """The request to send, or a failed delivery if the callback can never be signed.
 
         None if its secrets cannot be decrypted: no attempt is made, so it is delivered once the vault key is right.
@@ -297,7 +288,7 @@ class CallbackDispatcher:
             return self._unsendable(row, str(exc))
         if context is not None:
             headers[TRACEPARENT] = context.header
-        return CallbackRequest(
+        return ports.CallbackRequest(
             url=row.url,
             headers=headers,
             body=row.body,
@@ -315,23 +306,23 @@ class CallbackDispatcher:
         except ValueError:
             return []  # of a vault key that was lost: the current secret is enough
 
-    def _unsendable(self, row: CallbackRow, why: str) -> Delivery:
+    def _unsendable(self, row: CallbackRow, why: str) -> ports.Delivery:
         _log.error("callback cannot be signed", extra=_log_fields(row) | {"org_id": row.org_id, "error": why})
-        return Delivery(error=f"not sent: {why}")
+        return ports.Delivery(error=f"not sent: {why}")
 
-    async def _send(self, request: CallbackRequest) -> Delivery:
+    async def _send(self, request: ports.CallbackRequest) -> ports.Delivery:
         try:
             async with asyncio.timeout(self._limits.attempt_s):
                 return await self._sender.send(request)
         except TimeoutError:
-            return Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
+            return ports.Delivery(duration_ms=int(self._limits.attempt_s * 1000), error="attempt timed out")
         except Exception:  # noqa: BLE001 - a bug in the sender; the attempt counts, otherwise it would be repeated forever
             _log.exception("callback sender failed")
             self._metrics.crashes.inc("callbacks")
-            return Delivery(error="internal error")
+            return ports.Delivery(error="internal error")
 
     async def _record(
-        self, row: CallbackRow, delivery: Delivery, began_ms: int, *, headers: Mapping[str, str] | None = None
+        self, row: CallbackRow, delivery: ports.Delivery, began_ms: int, *, headers: Mapping[str, str] | None = None
     ) -> None:
         self._has_answered[_receiver(row)] = delivery.status is not None
         if len(self._has_answered) > KNOWN_RECEIVERS:
@@ -346,7 +337,7 @@ class CallbackDispatcher:
         )
         try:
             await self._retry_while_unavailable(lambda: self._db.write(statements))
-        except NothingChangedError:
+        except ports.NothingChangedError:
             # Our lease expired before we recorded the attempt. The receiver recognizes the repeated id.
             _log.warning("duplicate callback delivery", extra=_log_fields(row))
             return
@@ -355,7 +346,7 @@ class CallbackDispatcher:
             if self._limits.retry_after_ms < self._limits.poll_s * 1000:
                 self._woken.set()  # the current wait may be too long
 
-    def _report(self, row: CallbackRow, delivery: Delivery, *, is_given_up: bool) -> None:
+    def _report(self, row: CallbackRow, delivery: ports.Delivery, *, is_given_up: bool) -> None:
         fields = _log_fields(row) | {"status": delivery.status, "error": delivery.error, "is_given_up": is_given_up}
         if delivery.is_success:
             _log.info("callback delivered", extra=fields)
@@ -373,7 +364,7 @@ class CallbackDispatcher:
         while True:
             try:
                 return await work()
-            except DatabaseUnavailableError:
+            except ports.DatabaseUnavailableError:
                 await asyncio.sleep(self._limits.database_retry_s)
 
 
@@ -385,7 +376,7 @@ def _log_fields(row: CallbackRow) -> dict[str, str | int | bool | None]:
     return {"callback_id": row.id, "server_id": row.server_id, "attempt": row.attempts + 1}
 
 
-def _outcome(delivery: Delivery) -> str:
+def _outcome(delivery: ports.Delivery) -> str:
     if delivery.is_success:
         return "delivered"
     return "no_answer" if delivery.status is None else "refused"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -33,8 +33,6 @@ from matchpod.storage import acknowledgements, api_keys, callback_lists, history
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
-PAGE: Final = 4
-"""Log entries that are read at once, usually of some kilobytes each, and of 16 KiB at most."""
 NEWEST: Final = 20
 """Log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
@@ -135,22 +133,6 @@ class MatchDetails:
         return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
 
     @unavailable_on_outage
-    async def result(self, principal: Principal, server_id: str) -> bytes | None:
-        """The result of a finished match, as JSON; None if there is none."""
-        row = await self._own_row(principal, server_id)
-        outcome = await outbox.outcome_of(self._db, row.id)
-        return None if outcome is None else outcome.result
-
-    @unavailable_on_outage
-    async def raw_log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
-        """The log lines that the server posted, in the order of their arrival, in parts.
-
-        Passwords were removed from them before they were stored; old ones are deleted after their retention.
-        """
-        row = await self._own_row(principal, server_id)
-        return self._log_parts(row)
-
-    @unavailable_on_outage
     async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
         """Why the server of a match failed: the recorded error, and the last lines of its log."""
         row = await self._own_row(principal, server_id)
@@ -165,14 +147,6 @@ class MatchDetails:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
         return await actor_name(self._db, row.created_by)
-
-    async def _log_parts(self, row: ServerRow) -> AsyncIterator[bytes]:
-        seq, own = 0, ("", row.attempt)
-        while entries := await raw_log.read_after(self._db, row.id, seq, limit=PAGE):
-            seq = entries[-1].seq
-            part = b"".join(entry.body for entry in entries if entry.kind == EntryKind.LOG and entry.attempt in own)
-            del entries  # the reader may take its time
-            yield part
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None

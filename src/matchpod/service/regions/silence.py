@@ -8,43 +8,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from matchpod.core.servers.server_loss import (
-    LossLimits,
-    Silence,
-    find_together,
-    newest_of_each_region,
-    silence_notice,
-)
+from matchpod.core.servers import server_loss
 
 
 class SilentServers:
     """The silent servers of all processes that share a database."""
 
-    def __init__(self, limits: LossLimits | None = None) -> None:
-        self.limits = limits or LossLimits()
-        self._silences: dict[str, Silence] = {}
+    def __init__(self, limits: server_loss.LossLimits | None = None) -> None:
+        self.limits = limits or server_loss.LossLimits()
+        self._silences: dict[str, server_loss.Silence] = {}
         self._together: dict[str, int] = {}
-        self._remote: Mapping[str, Silence] = {}
+        self._remote: Mapping[str, server_loss.Silence] = {}
         """Those of other processes, by our clock."""
 
-    def report(self, server_id: str, silence: Silence) -> int:
+    def report(self, server_id: str, silence: server_loss.Silence) -> int:
         """Record a silent server; return how many have fallen silent together, including this one.
 
         The number never falls during a silence: of a host that recovers, the last server must not be lost because the
         others are back.
         """
         self._silences[server_id] = silence
-        together = find_together(silence, {**self._remote, **self._silences}, self.limits)
+        together = server_loss.find_together(silence, {**self._remote, **self._silences}, self.limits)
         for key in together:
             if key in self._silences:
                 self._together[key] = max(self._together.get(key, 1), len(together))
         return self._together[server_id]
 
-    def shared(self, now_ms: int) -> dict[str, Silence]:
+    def shared(self, now_ms: int) -> dict[str, server_loss.Silence]:
         """Return what other processes should know; times are relative to `now_ms`."""
-        return {key: silence.shifted(-now_ms) for key, silence in newest_of_each_region(self._silences).items()}
+        return {
+            key: silence.shifted(-now_ms) for key, silence in server_loss.newest_of_each_region(self._silences).items()
+        }
 
-    def set_remote(self, silences: Mapping[str, Silence], now_ms: int) -> None:
+    def set_remote(self, silences: Mapping[str, server_loss.Silence], now_ms: int) -> None:
         """Record which servers of other processes are silent; times are relative to `now_ms`."""
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
@@ -52,7 +48,7 @@ class SilentServers:
                 if self._together[server_id] == 1:  # a number above 1 is only shown: the next report updates it
                     self.report(server_id, silence)
 
-    def has_near(self, silence: Silence) -> bool:
+    def has_near(self, silence: server_loss.Silence) -> bool:
         """True if a server of the same host or region is silent."""
         return any(known.is_near(silence) for known in chain(self._silences.values(), self._remote.values()))
 
@@ -75,7 +71,7 @@ class SilentServers:
         every = {**self._remote, **self._silences}
         found = {key: silence for key, silence in every.items() if silence.region == region and not silence.is_loading}
         is_together = any(
-            self._together.get(key, 1) > 1 or len(find_together(silence, every, self.limits)) > 1
+            self._together.get(key, 1) > 1 or len(server_loss.find_together(silence, every, self.limits)) > 1
             for key, silence in found.items()
         )
-        return silence_notice(tuple(found.values()), self.limits, is_together=is_together)
+        return server_loss.silence_notice(tuple(found.values()), self.limits, is_together=is_together)

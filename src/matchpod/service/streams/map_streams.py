@@ -18,15 +18,9 @@ from matchpod.ports import Database, DatabaseError, DatabaseUnavailableError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.fair_turns import FairTurns, streams_of
 from matchpod.service.match_log.live import LocalMatches
+from matchpod.service.streams import readers
 from matchpod.service.streams.channels import PAGE, Channel, MapChannel, ReadAfter, StreamItem
 from matchpod.service.streams.organization_streams import OrganizationStreams
-from matchpod.service.streams.readers import (
-    DEFAULT_PACE,
-    MAX_READERS,
-    OpenReaders,
-    PollPace,
-    StreamReader,
-)
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, map_events
 from matchpod.storage.history import MapRow
@@ -44,7 +38,7 @@ class _Position:
         self.seq = seq
 
 
-class Reader(StreamReader):
+class Reader(readers.StreamReader):
     """A reader of maps, with its position on each."""
 
     def __init__(
@@ -143,10 +137,10 @@ class Streams:
         db: Database,
         live: LocalMatches,
         metrics: Metrics,
-        max_readers: int = MAX_READERS,
+        max_readers: int = readers.MAX_READERS,
         max_of_org: int | None = None,
         fair_turns: FairTurns | None = None,
-        pace: PollPace = DEFAULT_PACE,
+        pace: readers.PollPace = readers.DEFAULT_PACE,
     ) -> None:
         """Reading what a reader has missed takes `fair_turns`, with requests and others."""
         self.pace = pace
@@ -154,7 +148,7 @@ class Streams:
         self._db = db
         self._live = live
         self._metrics = metrics
-        self._readers = OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
+        self._readers = readers.OpenReaders(max_readers=max_readers, max_of_org=max_of_org)
         self.organizations = OrganizationStreams(
             db=db, readers=self._readers, metrics=metrics, fair_turns=self.fair_turns, pace=pace
         )
@@ -267,7 +261,7 @@ class _Poller:
     """Polls the database for one channel: for items that were not published, and whether the map is over."""
 
     def __init__(
-        self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics, pace: PollPace
+        self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics, pace: readers.PollPace
     ) -> None:
         self._pace = pace
         self._channel = channel

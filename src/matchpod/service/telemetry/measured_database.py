@@ -7,15 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from matchpod.ports import (
-    Database,
-    DatabaseUnavailableError,
-    DuplicateError,
-    NothingChangedError,
-    Row,
-    Statement,
-    Value,
-)
+from matchpod import ports
 from matchpod.service.telemetry.metrics import DatabaseMetrics
 
 READ: Final = "read"
@@ -35,7 +27,7 @@ class CallOutcome(StrEnum):
 class MeasuredDatabase:
     """A database whose calls are counted. A call that is cancelled is not."""
 
-    def __init__(self, db: Database, metrics: DatabaseMetrics) -> None:
+    def __init__(self, db: ports.Database, metrics: DatabaseMetrics) -> None:
         self.source = db
         """The database itself."""
         self._calls, self._seconds = metrics.calls, metrics.seconds
@@ -50,7 +42,7 @@ class MeasuredDatabase:
     def is_postgres(self) -> bool:
         return self.source.is_postgres
 
-    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+    async def read(self, sql: str, params: Mapping[str, ports.Value] | None = None) -> list[ports.Row]:
         began_s = time.monotonic()
         try:
             rows = await self.source.read(sql, params)
@@ -60,7 +52,7 @@ class MeasuredDatabase:
         self._count(READ, CallOutcome.OK, began_s)
         return rows
 
-    async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
+    async def read_one(self, sql: str, params: Mapping[str, ports.Value]) -> ports.Row | None:
         began_s = time.monotonic()
         try:
             row = await self.source.read_one(sql, params)
@@ -70,7 +62,7 @@ class MeasuredDatabase:
         self._count(READ, CallOutcome.OK, began_s)
         return row
 
-    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+    async def write(self, statements: Sequence[ports.Statement]) -> list[list[ports.Row]]:
         began_s = time.monotonic()
         try:
             rows = await self.source.write(statements)
@@ -92,6 +84,6 @@ class MeasuredDatabase:
 
 
 def _outcome(error: Exception) -> CallOutcome:
-    if isinstance(error, NothingChangedError | DuplicateError):
+    if isinstance(error, ports.NothingChangedError | ports.DuplicateError):
         return CallOutcome.REJECTED
-    return CallOutcome.UNAVAILABLE if isinstance(error, DatabaseUnavailableError) else CallOutcome.FAILED
+    return CallOutcome.UNAVAILABLE if isinstance(error, ports.DatabaseUnavailableError) else CallOutcome.FAILED

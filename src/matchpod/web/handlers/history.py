@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.core.requests.history_query import (
-    read_events_query,
-    read_leaderboard_query,
-    read_maps_query,
-    read_series_query,
-    read_server_series_query,
-)
+from matchpod.core.requests import history_query
 from matchpod.web.endpoint import Call, Site
 from matchpod.web.http.responses import Response
 from matchpod.web.json_responses import final_json, is_over, private_json
@@ -16,7 +10,7 @@ from matchpod.web.query_strings import query_of
 
 
 async def list_series(site: Site, call: Call) -> Response:
-    query = read_series_query(query_of(call))
+    query = history_query.read_series_query(query_of(call))
     return private_json(await site.services.history.series_list(call.caller, query))
 
 
@@ -26,12 +20,12 @@ async def get_series(site: Site, call: Call) -> Response:
 
 
 async def list_server_series(site: Site, call: Call) -> Response:
-    query = read_server_series_query(query_of(call))
+    query = history_query.read_server_series_query(query_of(call))
     return private_json(await site.services.history.server_series(call.caller, call.params[0], query))
 
 
 async def list_maps(site: Site, call: Call) -> Response:
-    query = read_maps_query(query_of(call))
+    query = history_query.read_maps_query(query_of(call))
     return private_json(await site.services.history.maps(call.caller, query))
 
 
@@ -47,11 +41,11 @@ async def get_rounds(site: Site, call: Call) -> Response:
 
 async def get_events(site: Site, call: Call) -> Response:
     """Get the next items of a map's timeline."""
-    query = read_events_query(query_of(call))
+    query = history_query.read_events_query(query_of(call))
     return private_json(await site.services.history.events(call.caller, call.params[0], query))
 
 
 async def get_leaderboard(site: Site, call: Call) -> Response:
-    query = read_leaderboard_query(query_of(call))
+    query = history_query.read_leaderboard_query(query_of(call))
     view = await site.services.history.leaderboard(call.caller, call.params[0], query)
     return final_json(call, view, has_ended=is_over(view.status))

@@ -9,15 +9,7 @@ import msgspec
 
 from matchpod.core.errors import NotFoundError
 from matchpod.service.identity.principals import Scope
-from matchpod.service.reading.history_views import (
-    EventsPage,
-    LeaderboardView,
-    MapDetail,
-    MapsPage,
-    RoundsView,
-    SeriesDetail,
-    SeriesPage,
-)
+from matchpod.service.reading import history_views
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import WITH_KEY
@@ -32,7 +24,7 @@ _GET_MAP: Final = _reading(
     summary="Get a map and its players",
     text="While the map is live, the statistics are current. `players` has the same shape as in the `result`.",
     parameters=(parameters.MAP_ID,),
-    returns=MapDetail,
+    returns=history_views.MapDetail,
     has_etag=True,
     links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
     errors=(*WITH_KEY, NotFoundError),
@@ -45,7 +37,7 @@ _GET_ROUNDS: Final = _reading(
     text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
     "the map is live, the last one is the current round. A deathmatch has no rounds.",
     parameters=(parameters.MAP_ID,),
-    returns=RoundsView,
+    returns=history_views.RoundsView,
     has_etag=True,
     errors=(*WITH_KEY, NotFoundError),
     handler=history.get_rounds,
@@ -57,7 +49,7 @@ _GET_EVENTS: Final = _reading(
     text="Items in order, after `afterSeq`. Pass the `nextAfterSeq` of the response as the next `afterSeq` to get "
     "every item exactly once. A restored round is an item too and removes no earlier item.",
     parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
-    returns=EventsPage,
+    returns=history_views.EventsPage,
     errors=(*WITH_KEY, NotFoundError),
     handler=history.get_events,
 )
@@ -93,7 +85,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="List series",
         text="Newest first. Series that have not started are last and match no date filter.",
         parameters=parameters.SERIES_LIST,
-        returns=SeriesPage,
+        returns=history_views.SeriesPage,
         links=("getListedSeries",),
         errors=WITH_KEY,
         handler=history.list_series,
@@ -104,7 +96,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="Get a series and its maps",
         text="Every competitive and wingman match is a series, even if it has a single map.",
         parameters=(parameters.SERIES_ID,),
-        returns=SeriesDetail,
+        returns=history_views.SeriesDetail,
         has_etag=True,
         links=("getMapOfSeries",),
         errors=(*WITH_KEY, NotFoundError),
@@ -116,7 +108,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="List the series of a server",
         text="A server plays one match, so there is at most one series.",
         parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
-        returns=SeriesPage,
+        returns=history_views.SeriesPage,
         links=("getListedSeries",),
         errors=(*WITH_KEY, NotFoundError),
         handler=history.list_server_series,
@@ -128,7 +120,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
         "filter.",
         parameters=parameters.MAPS_LIST,
-        returns=MapsPage,
+        returns=history_views.MapsPage,
         links=("getListedMap",),
         errors=WITH_KEY,
         handler=history.list_maps,
@@ -144,7 +136,7 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="Get the leaderboard of a map",
         text="The best players by one statistic; ties are ordered by kills, then damage, then name.",
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
-        returns=LeaderboardView,
+        returns=history_views.LeaderboardView,
         has_etag=True,
         errors=(*WITH_KEY, NotFoundError),
         handler=history.get_leaderboard,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -13,9 +13,12 @@ from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.web.endpoint import Call, Handler, Site
-from matchpod.web.http.responses import Response
+from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
 from matchpod.web.query_strings import query_of
+from matchpod.web.services import Services
+
+LOG_TYPE: Final = "text/plain; charset=utf-8"
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,6 +42,26 @@ async def create(site: Site, call: Call) -> Response:
 async def get_server(site: Site, call: Call) -> Response:
     encoded = await site.services.matches.get_encoded(call.caller, call.params[0])
     return Response(encoded.body, headers=NO_STORE, packable=encoded)
+
+
+async def get_result(site: Site, call: Call) -> Response:
+    result = await site.services.records.result(call.caller, call.params[0])
+    return final_json(call, msgspec.Raw(result), has_ended=True)
+
+
+async def get_log(site: Site, call: Call) -> PartedResponse:
+    return await log_response(site.services, call.caller, call.params[0], headers=NO_STORE)
+
+
+async def log_response(
+    services: Services, principal: Principal, server_id: str, *, headers: Sequence[Header]
+) -> PartedResponse:
+    """Return the log of a server as a download, for API and console."""
+    parts = await services.records.log(principal, server_id)
+    name = b'attachment; filename="%s.log"' % server_id.encode()
+    return PartedResponse(
+        parts=parts, content_type=LOG_TYPE.encode(), headers=(*headers, (b"content-disposition", name))
+    )
 
 
 async def list_servers(site: Site, call: Call) -> Response:

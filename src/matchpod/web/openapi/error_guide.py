@@ -57,6 +57,11 @@ _HELP: Final = (
         advice="Nothing is left to cancel. Get the match to see how it ended.",
     ),
     ErrorHelp(
+        error=errors.MatchNotEndedError,
+        meaning="The match is still in progress.",
+        advice="Repeat the request when the match has ended: its callback, or `endedAt` of the server, says so.",
+    ),
+    ErrorHelp(
         error=errors.IdempotencyConflictError,
         meaning="The Idempotency-Key was used with another body.",
         advice="Use a new key for a new match. To repeat a request, send the same body.",

@@ -29,6 +29,8 @@ _TAGS = {
 _LINKED = {
     "getServer": ("getServer", "id", "serverId"),
     "cancelMatch": ("cancelMatch", "id", "serverId"),
+    "getResult": ("getResult", "id", "serverId"),
+    "getLog": ("getLog", "id", "serverId"),
     "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
@@ -214,7 +216,9 @@ def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
-    """Return the schema of a response that is not JSON; for a stream, that of one parsed event."""
+    """Return the schema of a response that is stored JSON, or no JSON; for a stream, that of one parsed event."""
+    if endpoint.stored is not None:
+        return schema_ref(endpoint.stored)
     if endpoint.content_type != EVENT_STREAM:
         return {"type": "string"}
     return schema_ref("StreamEvent" if endpoint.events == "TimelineItem" else "OrganizationStreamEvent")
