@@ -288,7 +288,6 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
             text="Start play without the players who are missing. They may still come in.",
             done="the map is live",
             phases=(_WARMUP, _BETWEEN),
-            needs_roster=True,
             is_single=True,
         ),
         ActionRule(

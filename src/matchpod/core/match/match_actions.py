@@ -50,7 +50,7 @@ _PAUSED: Final = Obstacle(text="Play is paused already, or will be in the next f
 _NOT_PAUSED: Final = Obstacle(text="Play is not paused.")
 _NO_DEADLINE: Final = Obstacle(text="The time to join does not run.")
 _LOADING: Final = Obstacle(text="The next map is not loaded yet.", retry_after_s=10)
-_NOBODY_HERE: Final = Obstacle(text="No listed player is on the server.")
+_NOBODY_HERE: Final = Obstacle(text="No player is on the server.")
 _PHASES: Final = {
     MatchPhase.WARMUP: Obstacle(text="No map is live yet: the match waits for its players."),
     MatchPhase.STARTING: Obstacle(text="Play is about to start.", retry_after_s=20),
@@ -95,7 +95,9 @@ class MatchActions(MatchAlarms, kw_only=True):
         """Return the rounds of the current map from which play can go on again; empty unless a map is live."""
         if self.phase is not MatchPhase.LIVE or not self.current_map.is_scored:
             return ()
-        scores = {record.number: record.score for record in self.current_map.ledger.rounds if record.score is not None}
+        scores = {
+            record.number: record.score for record in self.current_map.ledger.records() if record.score is not None
+        }
         scores[0] = (0, 0)
         played = self.current_map.team1_score + self.current_map.team2_score
         return tuple(
@@ -117,7 +119,7 @@ class MatchActions(MatchAlarms, kw_only=True):
     def _start_obstacle(self) -> Obstacle | None:
         if self.presence.is_map_over:
             return _LOADING
-        return None if any(player in self.presence.connected for player in self.roster.players) else _NOBODY_HERE
+        return None if self.presence.connected else _NOBODY_HERE
 
     def _kick_obstacle(self, action: ActionRequest) -> Obstacle | None:
         return None if self._is_here(action.steam_id) else _NOT_HERE
