@@ -1,8 +1,8 @@
 """Record the examples of the API description: play simulated matches on a real service and store what it answers.
 
 Run it after a change of what the API returns, and review the difference: `python -m scripts.record_examples`. It takes
-one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500 and 503
-are not provoked: their text is that of the service.
+one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500, 503
+and RULING_TOO_LATE are not provoked: their text is that of the service.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
+from matchpod.core.errors import InvalidParamsError, NotFoundError, RulingTooLateError, UnavailableError
 from matchpod.web.application import internal_error
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import error_response
@@ -135,6 +135,7 @@ def record(service: RecordedService) -> Recorder:
         wait_until(lambda one=server_id: has_ended(service, one), "the match has ended")  # type: ignore[misc]
     wait_until(lambda: len(service.proxy.callbacks) >= 4 or None, "all callbacks have arrived")
     record_results(recorder, in_progress)
+    record_ruling(recorder)
     record_history(recorder, series, deathmatch)
     record_streams(recorder, series)
     record_callbacks(recorder)
@@ -212,6 +213,15 @@ def record_results(recorder: Recorder, in_progress: Response) -> None:
         recorder.webhooks.setdefault(name, {})[by_label[body["externalMatchId"]]] = shortened(body)
 
 
+def record_ruling(recorder: Recorder) -> None:
+    """Record a ruling on a match that canceled itself, and its withdrawal."""
+    no_show = recorder.service.call("GET", "/api/v1/matches/cup-19").json["serverId"]
+    body = {"winner": "team1", "reason": "Blues did not come in time.", "by": "Eva Admin"}
+    recorder.call("ruleMatch", "no-show", body, id=no_show)
+    recorder.call("getMatchByExternalId", "ruled", externalMatchId="cup-19")
+    recorder.call("withdrawRuling", "withdrawn", id=no_show)
+
+
 def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
     """Record series, maps, rounds, timelines and leaderboards."""
     recorder.call("listSeries", "series", query="?status=finished")
@@ -285,11 +295,14 @@ def record_errors(recorder: Recorder, ended: str) -> None:
     add(service.call("POST", f"/api/v1/servers/{ended}/cancel"))
     server_id = service.call("POST", path, create, headers={"Idempotency-Key": "cup-20"}).json["serverId"]
     add(service.call("POST", path, {**create, "externalMatchId": "other"}, headers={"Idempotency-Key": "cup-20"}))
+    add(service.call("POST", f"/api/v1/servers/{server_id}/ruling", {"winner": "none"}))
     service.call("POST", f"/api/v1/servers/{server_id}/cancel")
     busy = service.new_key("--role", "member")
     answers = (service.call("GET", "/api/v1/servers/srv_0", key=busy) for _ in range(3 * RATE_LIMIT))
     add(next(answer for answer in answers if answer.status == 429))
-    for error in (internal_error(), UnavailableError("The service is starting. Retry later.", retry_after_s=1)):
+    too_late = RulingTooLateError("The match ended more than 30 days ago. Its rulings are final.")
+    starting = UnavailableError("The service is starting. Retry later.", retry_after_s=1)
+    for error in (too_late, internal_error(), starting):
         response = error_response(error, recorder.errors["NOT_FOUND"]["requestId"])
         add(Response(response.status, json.loads(response.body), ""))
     for endpoint in ENDPOINTS:
@@ -304,7 +317,8 @@ def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
         parameters = recorder.operations[endpoint.name].get("parameters", {})
         recorder.call(endpoint.name, "invalid", query=WRONG_QUERIES[endpoint.name], **parameters)
     if NotFoundError in endpoint.errors:
-        recorder.add(endpoint.name, "unknown", recorder.request(endpoint, UNKNOWN))
+        body = next(iter(recorder.operations.get(endpoint.name, {}).get("request", {}).values()), None)
+        recorder.add(endpoint.name, "unknown", recorder.request(endpoint, UNKNOWN, body))
     if endpoint.name == "getMatchByExternalId":
         recorder.add(endpoint.name, "invalid", recorder.request(endpoint, {"externalMatchId": "%00"}))
 

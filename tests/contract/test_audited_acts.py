@@ -88,7 +88,7 @@ def world(db: Database) -> World:
 
 async def test_canceled_match_is_recorded_once(world: World) -> None:
     for principal, actor in ((PROGRAM, "key_1"), (PERSON, "ses_1")):
-        server_id = (await world.matches.create(PROGRAM, body(), None)).server_id
+        server_id = (await world.matches.create(PROGRAM, body(), None)).server.server_id
         world.wait()
         for _ in range(2):
             await world.matches.cancel(principal, server_id)
@@ -99,7 +99,7 @@ async def test_canceled_match_is_recorded_once(world: World) -> None:
 
 @databases.on_both
 async def test_match_that_has_ended_otherwise_is_not_recorded(world: World) -> None:
-    server_id = (await world.matches.create(PROGRAM, body(), None)).server_id
+    server_id = (await world.matches.create(PROGRAM, body(), None)).server.server_id
     await world.db.write([Statement("UPDATE servers SET phase = 'ending', ended_at_ms = 1, status = 'stopped'")])
     with pytest.raises(ServerNotRunningError):
         await world.matches.cancel(PROGRAM, server_id)
@@ -107,10 +107,10 @@ async def test_match_that_has_ended_otherwise_is_not_recorded(world: World) -> N
 
 
 async def test_creators_of_matches_are_recorded_once(world: World) -> None:
-    first = await world.matches.create(PROGRAM, body(), None)
+    first = (await world.matches.create(PROGRAM, body(), None)).server
     world.wait()
-    second = await world.matches.create(PERSON, body(), "once")
-    assert await world.matches.create(PERSON, body(), "once") == second
+    second = (await world.matches.create(PERSON, body(), "once")).server
+    assert (await world.matches.create(PERSON, body(), "once")).server == second
     assert await world.acts() == [
         ("key_1", "match_created", first.server_id, ""),
         ("ses_1", "match_created", second.server_id, ""),
@@ -125,7 +125,9 @@ async def ended_callbacks(world: World, count: int) -> list[str]:
     """Cancel matches; return the ids of their callbacks, which are given up."""
     ids = []
     for _ in range(count):
-        server_id = (await world.matches.create(PROGRAM, body(callbackUrl="https://caller.example"), None)).server_id
+        server_id = (
+            await world.matches.create(PROGRAM, body(callbackUrl="https://caller.example"), None)
+        ).server.server_id
         await world.matches.cancel(PROGRAM, server_id)
         callback = await outbox.callback_of(world.db, server_id)
         assert callback is not None
@@ -240,7 +242,7 @@ async def test_webhook_secret_is_never_shown_without_a_record(world: World) -> N
 async def test_act_does_not_happen_if_it_cannot_be_recorded(world: World) -> None:
     org_id = (await world.access.create_organization("acme")).id
     key = await world.access.create_key("acme", role=Role.OWNER, scopes=list(Scope))
-    server_id = (await world.matches.create(PROGRAM, body(), None)).server_id
+    server_id = (await world.matches.create(PROGRAM, body(), None)).server.server_id
     (callback_id,) = await ended_callbacks(world, 1)
     before = await stored(world.db)
     await world.db.write([Statement("DROP TABLE audit_log")])

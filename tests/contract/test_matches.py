@@ -192,7 +192,7 @@ class World:
         )
 
     async def create(self, key: str | None = None, **fields: object) -> ServerView:
-        return await self.matches.create(OWNER, body(**fields), key)
+        return (await self.matches.create(OWNER, body(**fields), key)).server
 
     async def row(self, server_id: str) -> ServerRow:
         row = await servers.get(self.db, server_id)
@@ -329,7 +329,9 @@ async def test_same_key_and_body_return_the_current_state_of_the_same_server(wor
     await world.start(first.server_id)
     # The same JSON in another format.
     spaced = msgspec.json.format(body(), indent=4)
-    again = await world.matches.create(OWNER, spaced, key)
+    repeated = await world.matches.create(OWNER, spaced, key)
+    again = repeated.server
+    assert repeated.is_replayed
     assert again == msgspec.structs.replace(
         first, status=ServerStatus.RUNNING, phase=PublicPhase.WAITING_FOR_PLAYERS, ip="10.0.0.1", port=27015
     )
@@ -358,7 +360,7 @@ async def test_same_key_with_another_body_is_a_conflict(world: World) -> None:
 
 async def test_idempotency_key_belongs_to_one_organization_and_lasts_a_day(world: World) -> None:
     first = await world.create("once")
-    others = await world.matches.create(OTHER_OWNER, body(), "once")
+    others = (await world.matches.create(OTHER_OWNER, body(), "once")).server
     world.clock.at_ms += IDEMPOTENCY_MS
     assert (await world.create("once")).server_id == first.server_id
     world.clock.at_ms += 1

@@ -53,6 +53,8 @@ FORMATS = {
     "region-code": st.sampled_from(["sandbox", "eu-west"]),
     "http-url": st.from_regex(r"https?://[a-z]{1,20}\.example(:[1-9][0-9]{0,3})?(/[a-z0-9]{0,9})?", fullmatch=True),
     "team-name": TEXT.filter(lambda text: text_rules.team_name_fault(text) is None),
+    "reason": TEXT.filter(lambda text: text_rules.reason_fault(text) is None),
+    "person": TEXT.filter(lambda text: text_rules.person_fault(text) is None),
     "server-password": TEXT.filter(lambda text: text_rules.password_fault(text) is None),
     "console-variables": st.sampled_from(
         ["", "// none", "mp_friendlyfire 1", 'mp_overtime_enable "1"\nmp_roundtime 2']

@@ -55,6 +55,7 @@ from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.regions.silence import SilentServers
+from matchpod.service.rulings import Rulings
 from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.supervisor import Supervisor
 from matchpod.service.streams.map_streams import Streams
@@ -80,7 +81,6 @@ _log = logging.getLogger(__name__)
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that the process has to start, supervise and stop."""
 
-    readiness: Readiness
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
     upkeep: Upkeep
@@ -96,6 +96,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     def access(self) -> Access:
         """The organizations and their keys."""
         return self.console.services.access
+
+    @property
+    def readiness(self) -> Readiness:
+        return self.console.services.readiness
 
     @property
     def regions(self) -> Regions:
@@ -119,42 +123,17 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
     """Build the service; `owner` is its name in leases, `ingest_base` the URL at which game servers reach it."""
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
-    audit, sender = Audit(db=db, clock=clock), HttpCallbackSender()
+    sender = HttpCallbackSender()
     dispatcher = _compose_dispatcher(resources, sender, metrics=metrics, owner=owner, version=version, spans=spans)
     deps = _compose_deps(resources, begun, owner, dispatcher, metrics=metrics, spans=spans, ingest_base=ingest_base)
-    access, disk = _compose_access(resources, audit, metrics), _compose_disk(resources, metrics.registry)
+    disk = _compose_disk(resources, metrics.registry)
     supervisor, remote = Supervisor(deps, owner=owner), RemoteMatches(db=db, regions=deps.regions, turns=deps.turns)
     readiness = Readiness(db=db, clock=clock, disk=disk, regions=deps.regions)
-    services = Services(
-        access=access,
-        audit=audit,
-        actions=Actions(
-            db=db,
-            clock=clock,
-            live=deps.live,
-            remote=remote,
-            requests=ActionRequests(db=db, clock=clock, audit=audit, live=deps.live),
-        ),
-        matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
-        callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
-        private_callbacks=dispatcher.private_callbacks,
-        history=History(db=db, live=deps.live, remote=remote),
-        records=MatchRecords(db=db),
-        streams=deps.streams,
-        ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
-        regions=deps.regions,
-        metrics=metrics.registry,
-        readiness=readiness,
-        limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
-        fair_turns=deps.streams.fair_turns,
-        cors_origins=settings.cors_origins,
-        version=version,
-    )
+    services = _compose_services(resources, deps, dispatcher, supervisor, disk=disk, remote=remote, readiness=readiness)
     console = compose_console(resources, deps, services, remote=remote, owner=owner)
     web, ops = _compose_web(services, console, settings)
     return Service(
         console=console,
-        readiness=readiness,
         supervisor=supervisor,
         dispatcher=dispatcher,
         upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),
@@ -163,6 +142,43 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         deps=deps,
         web=web,
         ops=ops,
+    )
+
+
+def _compose_services(
+    resources: Resources,
+    deps: Deps,
+    dispatcher: CallbackDispatcher,
+    supervisor: Supervisor,
+    *,
+    disk: DiskSpace,
+    remote: RemoteMatches,
+    readiness: Readiness,
+) -> Services:
+    """Return what handlers use."""
+    settings, db, clock = resources.settings, resources.db, resources.clock
+    audit = Audit(db=db, clock=clock)
+    return Services(
+        access=_compose_access(resources, audit, deps.metrics),
+        audit=audit,
+        actions=Actions(
+            db=db, clock=clock, live=deps.live, remote=remote, requests=ActionRequests(db, clock, audit, live=deps.live)
+        ),
+        matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
+        rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
+        callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),
+        private_callbacks=dispatcher.private_callbacks,
+        history=History(db=db, live=deps.live, remote=remote),
+        records=MatchRecords(db=db),
+        streams=deps.streams,
+        ingest=_compose_ingest(deps, quota_bytes=settings.match_log_bytes),
+        regions=deps.regions,
+        metrics=deps.metrics.registry,
+        readiness=readiness,
+        limits=Limits(max_body_bytes=settings.max_body_bytes, rate_limit=settings.rate_limit),
+        fair_turns=deps.streams.fair_turns,
+        cors_origins=settings.cors_origins,
+        version=installed_version("matchpod"),
     )
 
 

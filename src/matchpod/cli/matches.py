@@ -1,4 +1,4 @@
-"""List, show and cancel matches of all organizations: `matchpod match`.
+"""List, show, cancel and rule matches of all organizations: `matchpod match`.
 
 Secrets are never shown: neither passwords nor the tokens that game servers post with.
 """
@@ -14,13 +14,16 @@ import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
+from matchpod.cli.actions import act_on_match, list_actions
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
+from matchpod.core.errors import InvalidParamsError, MatchpodError
 from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.requests.history_query import read_server_id
-from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.requests.ruling_request import read_ruling_request
 from matchpod.core.requests.text_rules import printable
+from matchpod.core.rulings import RuledWinner, ruling_words
 from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database
@@ -28,19 +31,21 @@ from matchpod.service.access.audit import COMMAND_LINE, Action, Audit
 from matchpod.service.cancellation import Cancellation
 from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.service.reading.callbacks import CallbackAttempt, CallbackDetail, detail_of
-from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.history_views import SeriesDetailMap, map_view
 from matchpod.service.reading.match_head import ServerItem
 from matchpod.service.reading.match_records import log_parts
-from matchpod.service.reading.server_lists import servers_page, stored_maps
+from matchpod.service.reading.server_lists import server_items
 from matchpod.service.row_views import view_of
-from matchpod.storage import callback_lists, history, outbox, servers, unfinished
+from matchpod.service.rulings import Rulings
+from matchpod.storage import callback_lists, history, outbox, rulings, servers, unfinished
 from matchpod.storage.servers import ServerRow
 
 MAX_LISTED: Final = 1_000
 """Largest `--limit`: more is not useful in a terminal."""
 
-app = command_group("List, show and cancel matches of all organizations.")
+app = command_group("List, show, cancel, rule and act on matches of all organizations.")
+app.command("act")(act_on_match)
+app.command("actions")(list_actions)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
@@ -66,6 +71,19 @@ class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     begun: int
 
 
+class RulingLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A ruling, who made it, and whether it was withdrawn."""
+
+    id: str
+    winner: RuledWinner
+    reason: str | None
+    by: str | None
+    ruled_at: str
+    ruled_by: str
+    withdrawn_at: str | None
+    withdrawn_by: str | None
+
+
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Everything about a match except its secrets, mostly as the API returns it."""
 
@@ -75,6 +93,8 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     callback: CallbackDetail | None
     maps: list[SeriesDetailMap]
     set_aside: list[SetAsideLine]
+    rulings: list[RulingLine]
+    """All that were ever made, the last first."""
 
 
 _COLUMNS: Final[Columns[OperatorServer]] = {
@@ -119,6 +139,7 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
             callback=await detail_of(db, callbacks[0]) if callbacks else None,
             maps=[map_view(one) for one in await history.maps_of(db, row.id)],
             set_aside=[view_of(SetAsideLine, one) for one in await unfinished.of_server(db, row.id)],
+            rulings=[view_of(RulingLine, one, by=one.person) for one in await rulings.of_server(db, row.id)],
         )
 
     page = run_with_resources(read)
@@ -185,15 +206,49 @@ def cancel_match(server_id: ServerId) -> None:
     typer.echo(f"The match on {server_id} is canceled; {callback}.")
 
 
+@app.command("rule")
+def rule_match(
+    server_id: ServerId,
+    winner: Annotated[
+        RuledWinner | None, typer.Option(help="Who wins; `none`: the match is void, and counts for no team.")
+    ] = None,
+    *,
+    reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
+    by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the ruling that counts.")] = False,
+) -> None:
+    """Rule on a match that has ended; its result stays as it is, and no callback is sent."""
+    if withdraw == (winner is not None) or (withdraw and (reason or by)):
+        fail("Give --winner, or --withdraw alone.", code=2)
+
+    async def rule(resources: Resources) -> str | None:
+        row = await _server(resources.db, server_id)
+        if row is None:
+            return None
+        audit = Audit(db=resources.db, clock=resources.clock)
+        own = Rulings(db=resources.db, clock=resources.clock, audit=audit)
+        try:
+            if winner is None:
+                await own.end(row, actor=COMMAND_LINE, key_id=COMMAND_LINE)
+                return f"The ruling on {server_id} is withdrawn."
+            request = read_ruling_request({"winner": winner, "reason": reason, "by": by})
+            ruling = await own.make(row, request, actor=COMMAND_LINE, key_id=COMMAND_LINE)
+        except MatchpodError as exc:
+            fail(f"{str(exc).removesuffix('.')}.", code=2 if isinstance(exc, InvalidParamsError) else 1)
+        return f"Ruling {ruling.id}: {ruling_words(ruling)}."
+
+    done = run_with_resources(rule, needs_original=True)
+    if done is None:
+        fail(f"There is no server {printable(server_id)}.", code=2)
+    typer.echo(escape_unprintable(done))
+
+
 async def _server(db: Database, server_id: str) -> ServerRow | None:
     # An argument that is not UTF-8 has surrogates, which databases reject.
     return await servers.get(db, server_id) if read_server_id(server_id) else None
 
 
 async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer]:
-    endings = await endings_of(db, [(row.id, row) for row in rows])
-    maps = await stored_maps(db, [row.id for row in rows])
-    items = servers_page(MatchListQuery(), len(rows), tuple(zip(rows, endings, strict=True)), maps).items
     return [
         view_of(
             OperatorServer,
@@ -204,7 +259,7 @@ async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer
             held_by=row.lease_owner,
             server_error=row.error,
         )
-        for item, row in zip(items, rows, strict=True)
+        for item, row in zip(await server_items(db, rows), rows, strict=True)
     ]
 
 
@@ -227,12 +282,18 @@ def _print_page(page: MatchPage) -> None:
         rows += [("callback", f"{page.callback.id} to {page.callback.url}: {_delivery(page.callback)}")]
         rows += [(f"attempt {one.number}", _attempt(one)) for one in page.callback.attempts]
     rows += [(f"map {one.map_number}", _map_text(one)) for one in page.maps]
+    rows += [("ruling", _ruling_text(one)) for one in page.rulings]
     for one in page.set_aside:
         why = f"{one.begun} processes died during it" if one.begun > 1 else "it could not be applied"
         rows.append(("set aside", f"entry {one.seq} ({one.kind}): {why}"))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         typer.echo(f"{name:<{width}}  {escape_unprintable(text)}")
+
+
+def _ruling_text(one: RulingLine) -> str:
+    text = f"{ruling_words(one)} ({one.id}, {one.ruled_at}, {one.ruled_by})"
+    return text if one.withdrawn_at is None else f"{text}; withdrawn at {one.withdrawn_at} ({one.withdrawn_by})"
 
 
 def _map_text(one: SeriesDetailMap) -> str:

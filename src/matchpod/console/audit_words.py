@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.service.access.audit import Action, AuditItem, Target
+from matchpod.service.access.actor_names import is_session
+from matchpod.service.access.audit import Action, AuditItem, Target, begun_with
 
 _PAGES: Final = {
     Target.MATCH: "/console/matches/",
@@ -43,7 +44,7 @@ def audit_lines(
             id=item.id,
             at=item.at,
             who=_who(item, log_ins, key_names),
-            session_id=item.actor if item.actor.startswith("ses_") else "",
+            session_id=item.actor if is_session(item.actor) else "",
             what=_ACTIONS[item.action].words if item.action in _ACTIONS else item.action.replace("_", " "),
             target=item.target,
             address=_address(item),
@@ -60,11 +61,11 @@ def _address(item: AuditItem) -> str:
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
     """Return what a session was begun with: `a link`, or the name of a key; `begun` is the detail of its log-in."""
-    what = begun.removeprefix("with ").partition(", ")[0]  # followed by how often, if that was repeated
+    what = begun_with(begun)
     return key_names.get(what, what)
 
 
 def _who(item: AuditItem, log_ins: Mapping[str, str], key_names: Mapping[str, str]) -> str:
     if item.actor in log_ins:
         return session_words(log_ins[item.actor], key_names)
-    return "" if item.actor.startswith("ses_") else key_names.get(item.actor, item.actor)
+    return "" if is_session(item.actor) else key_names.get(item.actor, item.actor)

@@ -19,6 +19,7 @@ class ErrorCode(StrEnum):
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
     ACTION_NOT_POSSIBLE = "ACTION_NOT_POSSIBLE"
     MATCH_NOT_ENDED = "MATCH_NOT_ENDED"
+    RULING_TOO_LATE = "RULING_TOO_LATE"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
     CALLBACK_WAITING = "CALLBACK_WAITING"
     GONE = "GONE"
@@ -123,6 +124,13 @@ class MatchNotEndedError(MatchpodError):
     """The match is in progress, and the request needs one that has ended."""
 
     code = ErrorCode.MATCH_NOT_ENDED
+    status = 409
+
+
+class RulingTooLateError(MatchpodError):
+    """The match ended too long ago: rulings on it can be neither made nor withdrawn."""
+
+    code = ErrorCode.RULING_TOO_LATE
     status = 409
 
 

@@ -52,7 +52,7 @@ from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.disk_space import DiskSpace
 from matchpod.service.reading.encoded_servers import EncodedServer, EncodedServers
-from matchpod.service.reading.endings import build_ending, ending_of, endings_of
+from matchpod.service.reading.endings import build_ending, ending_of
 from matchpod.service.reading.match_head import (
     IN_PROGRESS,
     MatchView,
@@ -63,7 +63,7 @@ from matchpod.service.reading.match_head import (
     server_view,
     visible_row,
 )
-from matchpod.service.reading.server_lists import ServersPage, servers_page, stored_maps
+from matchpod.service.reading.server_lists import ServersPage, server_items
 from matchpod.service.regions.regions import Regions
 from matchpod.service.request_keys import check_key, earlier_use, key_conflict, used_key
 from matchpod.service.streams import organization_event_lines
@@ -82,6 +82,14 @@ LIVE_RETRY_S: Final = 30
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
+
+
+class Creation(msgspec.Struct, frozen=True):
+    """The server of a create request."""
+
+    server: ServerView
+    is_replayed: bool = False
+    """True if an earlier request with the same idempotency key created it."""
 
 
 class Matches:
@@ -134,7 +142,7 @@ class Matches:
     @unavailable_on_outage
     async def create(
         self, principal: Principal, body: bytes, idempotency_key: str | None, *, caller: TraceContext | None = None
-    ) -> ServerView:
+    ) -> Creation:
         """Create a match, or return the one created with the same idempotency key and body within the last day.
 
         `caller` is the trace that the match belongs to.
@@ -146,7 +154,7 @@ class Matches:
         earlier = await earlier_use(self._db, used) if used is not None else None
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
-            return await self._created(principal, earlier[1])
+            return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()
         request = await self._read_request(decoded, callback_private=callback_private)
         if earlier is not None:
@@ -223,10 +231,8 @@ class Matches:
     async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
         """The organization's servers, newest first."""
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
-        endings = await endings_of(self._db, [(row.id, row) for row in found])
-        maps = await stored_maps(self._db, [row.id for row in found])
-        visible = [visible_row(row, principal.audience) for row in found]
-        return servers_page(query, total, tuple(zip(visible, endings, strict=True)), maps)
+        items = await server_items(self._db, [visible_row(row, principal.audience) for row in found])
+        return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
@@ -258,7 +264,7 @@ class Matches:
 
     async def _create_new(
         self, principal: Principal, request: MatchRequest, new_row: Callable[[], ServerRow], used: Idempotency | None
-    ) -> ServerView:
+    ) -> Creation:
         await self._disk.require()
         if self._creations is not None:
             self._creations.acquire(principal.org_id)
@@ -274,7 +280,7 @@ class Matches:
             if used is not None and earlier is not None:
                 if earlier[0] != used.body_hash:
                     raise key_conflict() from None
-                return await self._created(principal, earlier[1])
+                return await self._replayed(principal, earlier[1])
             if isinstance(exc, DuplicateError):
                 raise
             raise _too_many_live(self._max_live) from None
@@ -283,7 +289,7 @@ class Matches:
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
-        return created_view(row, rcon_password=self._rcon_password(principal, row))
+        return Creation(created_view(row, rcon_password=self._rcon_password(principal, row)))
 
     async def _read_request(self, decoded: object, *, callback_private: bool) -> MatchRequest:
         region = decoded.get("region") if isinstance(decoded, dict) else None
@@ -297,12 +303,12 @@ class Matches:
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
 
-    async def _created(self, principal: Principal, server_id: str) -> ServerView:
+    async def _replayed(self, principal: Principal, server_id: str) -> Creation:
         """The current view of a server that an earlier request created."""
         row = await self._own_row(principal, server_id)
-        return created_view(
-            row, rcon_password=self._rcon_password(principal, row), ending=await ending_of(self._db, row.id, row)
-        )
+        ending = await ending_of(self._db, row.id, row)
+        view = created_view(row, rcon_password=self._rcon_password(principal, row), ending=ending)
+        return Creation(view, is_replayed=True)
 
     def _new_row(
         self,

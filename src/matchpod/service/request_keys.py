@@ -42,6 +42,19 @@ async def earlier_use(db: Database, used: Idempotency) -> tuple[str, str] | None
     return await servers.find_idempotent(db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
 
+async def made_before(db: Database, used: Idempotency | None) -> str | None:
+    """The id of what was made with the same key and body; None if there is none, or no key.
+
+    IdempotencyConflictError if the body was another.
+    """
+    earlier = None if used is None else await earlier_use(db, used)
+    if earlier is None or used is None:
+        return None
+    if earlier[0] != used.body_hash:
+        raise key_conflict()
+    return earlier[1]
+
+
 def key_conflict() -> IdempotencyConflictError:
     """The error of a key that was used with another body."""
     return IdempotencyConflictError("This Idempotency-Key was used with a different request body. Use a new key.")

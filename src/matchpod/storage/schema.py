@@ -420,6 +420,26 @@ _MATCH_ACTIONS = (
     "CREATE INDEX match_actions_waiting ON match_actions (server_id) WHERE state = 'requested'",
 )
 
+# All rulings on matches. The one that counts is also in the row of the server, as JSON: it is read with its outcome.
+_RULINGS = (
+    """
+    CREATE TABLE rulings (
+        id TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL,
+        org_id TEXT NOT NULL,
+        winner TEXT NOT NULL,
+        reason TEXT,
+        person TEXT,
+        ruled_at_ms BIGINT NOT NULL,
+        ruled_by TEXT NOT NULL,
+        withdrawn_at_ms BIGINT,
+        withdrawn_by TEXT
+    )
+    """,
+    "CREATE INDEX rulings_of_server ON rulings (server_id, id)",
+    "ALTER TABLE servers ADD COLUMN ruling BLOB",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -449,6 +469,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _OWN_BYTES,
     history_schema.FEWER_MAP_INDEXES,
     _FEWER_SERVER_INDEXES,
+    _RULINGS,
     _MATCH_ACTIONS,
 )
 """The statements at index n migrate from version n to n + 1."""

@@ -49,6 +49,8 @@ class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was canceled; None if it is finished."""
     failure: Failure | None = None
     """What went wrong, if the reason alone does not say it."""
+    ruling: bytes | None = None
+    """The ruling that counts, as JSON; None if there is none."""
 
 
 class ServerSummary(EndColumns, frozen=True, kw_only=True):
@@ -198,8 +200,8 @@ def _append_event(row: ServerRow, event: bytes, max_live: int | None) -> Stateme
     return organization_events.insert(row.org_id, event, at_ms=at_ms, only_if=_HAS_FEWER_LIVE, others=max_live - 1)
 
 
-def insert_key(used: Idempotency, server_id: str) -> list[Statement]:
-    """Statements that store the use of an idempotency key, and the id of what it created; DuplicateError if used."""
+def insert_key(used: Idempotency, made_id: str) -> list[Statement]:
+    """Store a key with the id of what its request has made; DuplicateError if it was used within IDEMPOTENCY_MS."""
     key: dict[str, Value] = {"org_id": used.org_id, "idempotency_key": used.key}
     return [
         Statement(
@@ -210,13 +212,13 @@ def insert_key(used: Idempotency, server_id: str) -> list[Statement]:
         Statement(
             "INSERT INTO idempotency_keys (org_id, idempotency_key, body_hash, server_id, created_at_ms)"
             " VALUES (:org_id, :idempotency_key, :body_hash, :server_id, :created_at_ms)",
-            {**key, "body_hash": used.body_hash, "server_id": server_id, "created_at_ms": used.created_at_ms},
+            {**key, "body_hash": used.body_hash, "server_id": made_id, "created_at_ms": used.created_at_ms},
         ),
     ]
 
 
 async def find_idempotent(db: Database, org_id: str, key: str, since_ms: int) -> tuple[str, str] | None:
-    """Return the body hash and the server id of a key that was used at or after `since_ms`."""
+    """Return the body hash of a key that was used at or after `since_ms`, and the id of what its request has made."""
     row = await db.read_one(
         "SELECT body_hash, server_id FROM idempotency_keys"
         " WHERE org_id = :org_id AND idempotency_key = :idempotency_key AND created_at_ms >= :since_ms",

@@ -22,7 +22,7 @@ _MAX_AGE_S: Final = 600
 _REQUEST_HEADERS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate"
 )
-_EXPOSED: Final[Header] = (b"access-control-expose-headers", b"ETag, Retry-After, X-Request-Id")
+_EXPOSED: Final[Header] = (b"access-control-expose-headers", b"ETag, Idempotent-Replayed, Retry-After, X-Request-Id")
 _VARY: Final[Header] = (b"vary", b"origin")
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from matchpod.core import errors
+from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.ingest.urls import ANTICHEAT_PATH, LOGS_PATH, MATCH_PATH, REPORTS_PATH, SHOTS_PATH
@@ -25,6 +26,8 @@ from matchpod.web.handlers import audit, ingest, matches, ops, parameters
 from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
+
+RULING_PATH: Final = "/api/v1/servers/{id}/ruling"
 
 _ingest_post: Final = partial(
     Endpoint,
@@ -127,7 +130,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         access=Scope.SERVERS_READ,
         parameters=(parameters.SERVER_ID,),
         returns=ServerView,
-        links=("cancelMatch", "getResult", "getLog", "getMatchByExternalId"),
+        links=("cancelMatch", "getResult", "getLog", "ruleMatch", "withdrawRuling", "getMatchByExternalId"),
         errors=(*WITH_KEY, errors.NotFoundError),
         handler=matches.get_server,
     ),
@@ -174,6 +177,47 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=matches.Accepted,
         errors=(*WITH_KEY, errors.NotFoundError, errors.ServerNotRunningError),
         handler=matches.act(Matches.cancel),
+    ),
+    Endpoint(
+        method="POST",
+        path=RULING_PATH,
+        name="ruleMatch",
+        tag=Tag.API,
+        summary="Rule on a match that has ended",
+        text="Says who wins, or that the match is void, if that is not what was played: after a no-show, or if the "
+        f"wrong team won. Allowed for {RULING_DAYS} days after the end; a new ruling replaces the one before. The "
+        "outcome does not change, and no callback is sent: the ruling is shown beside the result as `ruling`, and is "
+        "in the stream of the organization.",
+        access=Scope.SERVERS_WRITE,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID, parameters.RULING_KEY),
+        body="RuleMatch",
+        status=201,
+        returns=Ruling,
+        errors=(
+            *WITH_KEY,
+            errors.NotFoundError,
+            errors.MatchNotEndedError,
+            errors.RulingTooLateError,
+            errors.IdempotencyConflictError,
+            errors.PayloadTooLargeError,
+            UnsupportedMediaTypeError,
+        ),
+        handler=matches.rule,
+    ),
+    Endpoint(
+        method="DELETE",
+        path=RULING_PATH,
+        name="withdrawRuling",
+        tag=Tag.API,
+        summary="Withdraw the ruling on a match",
+        text="Then there is no ruling; one that it had replaced does not count again. 404 if there is none.",
+        access=Scope.SERVERS_WRITE,
+        roles=MANAGERS,
+        parameters=(parameters.SERVER_ID,),
+        returns=matches.Accepted,
+        errors=(*WITH_KEY, errors.NotFoundError, errors.RulingTooLateError),
+        handler=matches.withdraw_ruling,
     ),
     Endpoint(
         method="GET",

@@ -18,6 +18,7 @@ from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Regions
+from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.telemetry.prometheus import Registry
 
@@ -40,6 +41,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     actions: Actions
     matches: Matches
+    rulings: Rulings
     callbacks: CallbackDeliveries
     private_callbacks: PrivateCallbacks
     history: History

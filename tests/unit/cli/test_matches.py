@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -14,7 +15,7 @@ from matchpod.cli.matches import app
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, Delivery
+from matchpod.ports import Database, Delivery, Statement
 from matchpod.service.end_match import end_match
 from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import outbox, raw_log, servers
@@ -185,3 +186,45 @@ def test_unknown_server_is_rejected(runner: CommandRunner, command: str) -> None
 def test_server_id_that_is_not_utf8_is_unknown(runner: CommandRunner, command: str) -> None:
     done = runner.invoke(app, command, "srv_\udcff")
     assert (done.exit_code, done.stderr) == (2, "matchpod: There is no server srv_\ufffd.\n")
+
+
+def test_ended_match_is_ruled_and_the_ruling_withdrawn(busy: CommandRunner) -> None:
+    args = ("rule", "srv_1", "--winner", "team2", "--reason", "no-show", "--by", "Eva")
+    on_database(busy, end_now)
+    assert busy.output(app, *args).endswith(": team2 wins; no-show; decided by Eva.")
+    assert busy.output(app, "rule", "srv_1", "--winner", "none").endswith(": void.")
+    assert busy.output(app, "rule", "srv_1", "--withdraw") == "The ruling on srv_1 is withdrawn."
+    assert busy.invoke(app, "rule", "srv_1", "--withdraw").stderr == "matchpod: There is no ruling on this match.\n"
+    page = json.loads(busy.output(app, "show", "srv_1", "--json"))
+    assert page["server"]["ruling"] is None
+    assert [(one["winner"], one["withdrawnBy"]) for one in page["rulings"]] == [
+        ("none", "command line"),
+        ("team2", None),
+    ]
+    shown = busy.output(app, "show", "srv_1").splitlines()
+    assert sum(line.startswith("ruling ") for line in shown) == 2
+    assert [act[1:] for act in busy.acts()] == [
+        ("command line", "match_ruled", "srv_1", "team2 wins; no-show; decided by Eva"),
+        ("command line", "match_ruled", "srv_1", "void"),
+        ("command line", "ruling_withdrawn", "srv_1", "void"),
+    ]
+
+
+async def end_now(db: Database) -> None:
+    """Move the end of the match to now: rulings are allowed for 30 days."""
+    now_ms = time.time_ns() // 1_000_000
+    await db.write([Statement("UPDATE servers SET ended_at_ms = :now_ms WHERE id = 'srv_1'", {"now_ms": now_ms})])
+
+
+def test_ruling_that_is_not_possible_is_rejected(busy: CommandRunner) -> None:
+    for args in ([], ["--winner", "team1", "--withdraw"], ["--withdraw", "--by", "Eva"]):
+        assert busy.error(app, "rule", "srv_1", *args) == "Give --winner, or --withdraw alone."
+    assert busy.error(app, "rule", "srv_9", "--winner", "none") == "There is no server srv_9."
+    assert busy.error(app, "rule", "srv_1", "--winner", "none", "--by", " ") == (
+        "by must not start or end with whitespace."
+    )
+    late = busy.invoke(app, "rule", "srv_1", "--winner", "none")
+    assert (late.exit_code, late.stdout) == (1, "")
+    assert "more than 30 days ago" in late.stderr
+    early = busy.invoke(app, "rule", "srv_2", "--winner", "none")
+    assert (early.exit_code, "has not ended" in early.stderr) == (1, True)

@@ -11,9 +11,8 @@ KEYS = {"key_1": "ci (mk_live_abcd…)"}
 
 
 def line(**fields: str) -> AuditLine:
-    item = AuditItem(
-        **{"id": "act_1", "at": "2026", "actor": "ses_1", "action": "", "target": "", "detail": "", **fields}
-    )
+    empty = {"id": "act_1", "at": "2026", "actor": "ses_1", "action": "", "target": "", "detail": ""}
+    item = AuditItem(actor_name=None, **{**empty, **fields})
     log_ins = {"ses_1": "with key_1", "ses_2": "with a link", "ses_4": "with key_1, 7 times"}
     return audit_lines([item], log_ins=log_ins, key_names=KEYS)[0]
 

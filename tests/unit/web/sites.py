@@ -53,6 +53,7 @@ from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
 from matchpod.service.regions.regions import Region, Regions
+from matchpod.service.rulings import Rulings
 from matchpod.service.streams.map_streams import Streams
 from matchpod.service.streams.readers import DEFAULT_PACE as DEFAULT_POLL_PACE
 from matchpod.service.streams.readers import PollPace
@@ -218,6 +219,13 @@ class Site:
             access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
             audit=audit,
             matches=matches,
+            rulings=Rulings(
+                db=self.db,
+                clock=self.clock,
+                audit=audit,
+                wake=streams.organizations.wake,
+                random_bytes=self.random_bytes,
+            ),
             private_callbacks=self.private_callbacks,
             callbacks=CallbackDeliveries(db=self.db, clock=self.clock, wake=self.wake, audit=audit),
             history=History(db=self.db, live=live, remote=remote),

@@ -39,7 +39,7 @@ def preflight(site: Site, path: str, origin: str = PAGE) -> httpx.Response:
         ("/api/v1/servers/x", "GET, HEAD, OPTIONS"),
         ("/healthz", "GET, HEAD, OPTIONS"),
         ("/ingest/logs/x", "OPTIONS, POST"),
-        ("*", "GET, HEAD, OPTIONS, POST"),
+        ("*", "DELETE, GET, HEAD, OPTIONS, POST"),
     ],
 )
 def test_options_returns_the_methods_of_a_path_without_a_key(site: Site, path: str, allow: str) -> None:
@@ -103,7 +103,7 @@ def test_page_of_an_allowed_origin_may_use_the_api(site: Site) -> None:
     assert asked.status_code == 204
     assert cors_of(asked) == {
         "access-control-allow-origin": PAGE,
-        "access-control-expose-headers": "ETag, Retry-After, X-Request-Id",
+        "access-control-expose-headers": "ETag, Idempotent-Replayed, Retry-After, X-Request-Id",
         "access-control-allow-methods": "OPTIONS, POST",
         "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, "
         "traceparent, tracestate",

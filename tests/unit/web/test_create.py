@@ -82,6 +82,14 @@ def test_content_type_is_ignored(site: Site) -> None:
 # --- idempotency keys -------------------------------------------------------------------------------------------------
 
 
+def test_only_the_response_to_a_repeated_creation_says_so(site: Site) -> None:
+    first, again, other = (site.create(None, key) for key in ("k-1", "k-1", "k-2"))
+    assert again.json() == first.json()
+    shown = [response.headers.get("idempotent-replayed") for response in (first, again, other, site.create())]
+    assert shown == [None, "true", None, None]
+    assert again.headers["cache-control"] == "no-store"
+
+
 def test_same_idempotency_key_with_another_body_is_a_conflict(site: Site) -> None:
     site.create(None, "k-1")
     check_error(site.create(None, "k-1", externalMatchId="other"), 409, "IDEMPOTENCY_CONFLICT")

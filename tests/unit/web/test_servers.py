@@ -80,7 +80,7 @@ def test_password_is_shown_only_to_keys_that_can_create_matches(
 def test_creator_and_secrets_in_the_callback_url_are_shown_only_to_owners_and_admins(
     site: Site, role: Role, scopes: tuple[Scope, ...], *, sees: bool
 ) -> None:
-    new = site.run(site.services.access.create_key("ours", role=Role.ADMIN, scopes=list(Scope)))
+    new = site.run(site.services.access.create_key("ours", role=Role.ADMIN, scopes=list(Scope), name="ladder"))
     creator, key_id = new.text, new.view.id
     url = "https://caller.example/hook?team=7&sig=s3cret#s3cret"
     created = site.create(creator, callbackUrl=url, externalMatchId="cup").json()
@@ -93,7 +93,7 @@ def test_creator_and_secrets_in_the_callback_url_are_shown_only_to_owners_and_ad
             assert server["createdBy"] == (key_id if sees_it else None)
             assert server["callbackUrl"] == (url if sees_it else "https://caller.example/hook?team=***&sig=***")
     (item,) = site.get("/api/v1/servers", reader).json()["items"]
-    assert item["createdBy"] == (key_id if sees else None)
+    assert (item["createdBy"], item["createdByName"]) == ((key_id, "ladder") if sees else (None, None))
     assert item["callbackUrl"] == (url if sees else "https://caller.example/hook?team=***&sig=***")
     site.cancel(created["serverId"])
     for address in (path(created["serverId"]), "/api/v1/servers", "/api/v1/callbacks", by_external_id("cup")):

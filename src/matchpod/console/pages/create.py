@@ -50,7 +50,7 @@ async def create(visit: Visit) -> Response:
         return await _page(visit, values, once=once, faults=_faults(values, exc), status=exc.status)
     except MatchpodError as exc:
         return await _page(visit, values, once=once, faults=FormFaults({}, (str(exc),)), status=exc.status)
-    return visit.done(f"/console/matches/{created.server_id}", "created")
+    return visit.done(f"/console/matches/{created.server.server_id}", "created")
 
 
 async def as_curl(visit: Visit) -> Response:

@@ -19,8 +19,6 @@ ACTION_ID: Final = r"action_[0-9a-z]{26}"
 MAX_RESTORED_ROUND: Final = 500
 MIN_EXTENSION_S: Final = 10
 MAX_EXTENSION_S: Final = 3600
-MAX_REASON: Final = 255
-MAX_BY: Final = 64
 
 _STEAM_ID: Final = rules.text(
     text_rules.player_id_fault, pattern=f"^{text_rules.PLAYER_ID}$", example="76561198000000001"
@@ -62,14 +60,14 @@ WINNER: Final = RequestField(name="winner", label="Winner", rule=rules.choice(Te
 REASON: Final = RequestField(
     name="reason",
     label="Reason",
-    rule=rules.text(lambda text: text_rules.note_fault(text, MAX_REASON), longest=MAX_REASON),
-    meaning="Why, for people; optional.",
+    rule=rules.text(text_rules.reason_fault, longest=text_rules.MAX_REASON, format="reason"),
+    meaning="Why, for people: trimmed, without control, format and line-separator characters.",
 )
 BY: Final = RequestField(
     name="by",
     label="By",
-    rule=rules.text(lambda text: text_rules.note_fault(text, MAX_BY), longest=MAX_BY),
-    meaning="The person at your platform who asked for it; optional.",
+    rule=rules.text(text_rules.person_fault, longest=text_rules.MAX_PERSON, format="person"),
+    meaning="The person at your platform who asked for it; the same rules.",
 )
 
 VALUES: Final[tuple[AnyField, ...]] = (ROUND, TEXT, STEAM_ID, AS, OUT, IN, SECONDS, WINNER)

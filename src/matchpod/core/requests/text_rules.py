@@ -33,6 +33,12 @@ MAX_AUTH_TOKEN = 4096
 MAX_PASSWORD = 32
 """Most characters of a server password. The game compares about this many of `sv_password`."""
 
+MAX_REASON = 500
+"""Most characters of the reason of a ruling: a paragraph."""
+
+MAX_PERSON = 100
+"""Most characters of the name of a person at the caller's platform."""
+
 MAX_QUOTED = 64
 """Most characters of a caller's text that an error message quotes, enough to identify it."""
 
@@ -99,14 +105,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def team_name_fault(text: str) -> Fault | None:
     """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
-    return _length_fault(text, MAX_TEAM_NAME) or _console_text_fault(text)
+    return _console_text_fault(text, MAX_TEAM_NAME)
 
 
-def _console_text_fault(text: str) -> Fault | None:
-    if text != text.strip():
-        return Fault(FaultCode.OUTER_WHITESPACE)
-    if code := unprintable_in(text):
-        return Fault(FaultCode.UNPRINTABLE, {"found": code})
+def _console_text_fault(text: str, max_length: int) -> Fault | None:
+    if fault := _trimmed_fault(text, max_length):
+        return fault
     forbidden = sorted(_FORBIDDEN_IN_TEAM_NAMES.intersection(text))
     if forbidden or "//" in text:
         return Fault(FaultCode.FORBIDDEN_TEXT, {"found": " ".join(forbidden) or "//"})
@@ -115,15 +119,17 @@ def _console_text_fault(text: str) -> Fault | None:
 
 def said_text_fault(text: str) -> Fault | None:
     """Check a text for all players: like the name of a team, but longer."""
-    return _length_fault(text, MAX_SAID) or _console_text_fault(text)
+    return _console_text_fault(text, MAX_SAID)
 
 
-def note_fault(text: str, max_length: int) -> Fault | None:
-    """Check a text that people read and nothing parses: no control, format or line-separator characters."""
-    if length := _length_fault(text, max_length):
-        return length
-    code = unprintable_in(text)
-    return None if code is None else Fault(FaultCode.UNPRINTABLE, {"found": code})
+def reason_fault(text: str) -> Fault | None:
+    """Check a reason that people read: no whitespace at the ends, no invisible characters that could disguise it."""
+    return _trimmed_fault(text, MAX_REASON)
+
+
+def person_fault(text: str) -> Fault | None:
+    """Check the name of a person at the caller's platform, by the same rules."""
+    return _trimmed_fault(text, MAX_PERSON)
 
 
 def player_id_fault(text: str) -> Fault | None:
@@ -223,3 +229,14 @@ def _is_ipv6(text: str) -> bool:
 
 def _length_fault(text: str, max_length: int) -> Fault | None:
     return None if 1 <= len(text) <= max_length else Fault(FaultCode.LENGTH, {"maximum": max_length})
+
+
+def _trimmed_fault(text: str, max_length: int) -> Fault | None:
+    """Check a text without whitespace at its ends and without unprintable characters."""
+    if length := _length_fault(text, max_length):
+        return length
+    if text != text.strip():
+        return Fault(FaultCode.OUTER_WHITESPACE)
+    if code := unprintable_in(text):
+        return Fault(FaultCode.UNPRINTABLE, {"found": code})
+    return None

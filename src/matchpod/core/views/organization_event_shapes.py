@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.model import Winner
+from matchpod.core.rulings import Ruling
 from matchpod.core.views.result_shapes import Forfeited, MapName, MapStates, Score, SeriesScore
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
@@ -97,12 +98,18 @@ class ActionChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="action"
 
 
 class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):
-    """The match has its outcome: the last event of the match."""
+    """The match has its outcome: the last event of the match, unless an admin rules on it."""
 
     outcome: Annotated[str, Meta(description="As in the callback: `match_over` or `match_canceled`.")]
     reason: Annotated[CancelReason | None, Meta(description="Why it was canceled; null if it has a result.")]
     status: Annotated[str, Meta(description="The new status of the server: `stopped` or `failed`.")]
     forfeit: Forfeited = UNSET
+
+
+class MatchRuledEvent(MatchEventBase, frozen=True, kw_only=True, tag="ruling"):
+    """An admin ruled on a match that has ended, or withdrew the ruling. Its outcome stays as it was."""
+
+    ruling: Annotated[Ruling | None, Meta(description="The ruling that counts now; null if it was withdrawn.")]
 
 
 class PositionEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="position"):
@@ -124,6 +131,7 @@ MatchEvent = (
     | MapFinishedEvent
     | ActionChangedEvent
     | MatchEndedEvent
+    | MatchRuledEvent
 )
 """The events that are stored."""
 
@@ -135,6 +143,7 @@ OrganizationEvent = (
     | MapFinishedEvent
     | ActionChangedEvent
     | MatchEndedEvent
+    | MatchRuledEvent
     | PositionEvent
     | GapEvent
 )

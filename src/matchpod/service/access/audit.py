@@ -14,10 +14,12 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from matchpod.core.requests.audit_query import AuditQuery
 from matchpod.core.views.result_shapes import IsoTime
 from matchpod.ports import Clock, Database, Statement
+from matchpod.service.access.actor_names import LINK, actor_names, is_session
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_audit_id
 from matchpod.service.identity.principals import Principal
@@ -59,6 +61,8 @@ class Action(StrEnum):
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
     ACTION_REQUESTED = "action_requested", "asked for an action on a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
+    MATCH_RULED = "match_ruled", "ruled on a match", Target.MATCH
+    RULING_WITHDRAWN = "ruling_withdrawn", "withdrew the ruling on a match", Target.MATCH
     PASSWORD_REVEALED = "password_revealed", "revealed a password", Target.MATCH
     CALLBACK_REDELIVERED = "callback_redelivered", "sent a callback again", Target.CALLBACK
     KEY_CREATED = "key_created", "created a key", Target.KEY
@@ -83,6 +87,11 @@ def repeated_session(session_id: str, number: int) -> str:
     return f"{session_id}.{number}"
 
 
+def begun_with(detail: str) -> str:
+    """Return what a session was begun with, `a link` or the id of a key, from the detail of its log-in."""
+    return detail.removeprefix("with ").partition(", ")[0]  # followed by how often, if that was repeated
+
+
 def recorded_session(session_id: str) -> str:
     """Return the id of the session whose log-in has an entry: this one, or the one that it repeats."""
     return session_id.partition(".")[0]
@@ -98,6 +107,13 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(
             description="The id of a key (`key_…`) or of a session of the console (`ses_…`); `command line`, an "
             "operator on the machine of the service; or `unknown`, for a log-in that failed."
+        ),
+    ]
+    actor_name: Annotated[
+        str | None,
+        Meta(
+            description="The name of that key, or of the key that the session was begun with: the beginning of its "
+            "text if it has no name. `a link` for a session that was begun with one. Otherwise null."
         ),
     ]
     action: Annotated[str, Meta(description="What was done, such as `match_canceled`. There may be more later.")]
@@ -168,9 +184,12 @@ class Audit:
     async def page(
         self, org_id: str | None, *, before_id: str | None = None, limit: int = PAGE_SIZE
     ) -> builtins.list[AuditItem]:
-        """The newest acts in an organization, or before an older one; without an organization, those of operators."""
+        """The newest acts in an organization, or before an older one; without an organization, those of operators.
+
+        Their actors have no names.
+        """
         found = await audit_log.list(self._db, org_id, before_id=before_id, limit=limit)
-        return [view_of(AuditItem, row) for row in found]
+        return [view_of(AuditItem, row, actor_name=None) for row in found]
 
     @unavailable_on_outage
     async def log_ins(self) -> builtins.list[LogIn]:
@@ -189,4 +208,13 @@ class Audit:
         """The acts in the caller's organization, newest first. The web layer has checked scope and role."""
         size = query.page_size
         found = await self.page(principal.org_id, before_id=query.before, limit=size + 1)
-        return AuditPage(items=tuple(found[:size]), next_before=found[size - 1].id if len(found) > size else None)
+        names = await self._actor_names(principal.org_id, {item.actor for item in found[:size]})
+        items = tuple(replace(item, actor_name=names.get(item.actor)) for item in found[:size])
+        return AuditPage(items=items, next_before=found[size - 1].id if len(found) > size else None)
+
+    async def _actor_names(self, org_id: str, actors: Collection[str]) -> dict[str, str]:
+        """The names of keys, also of those that sessions were begun with, by actor."""
+        begun = await self.log_in_details(org_id, [actor for actor in actors if is_session(actor)])
+        used = {actor: begun_with(begun[actor]) if actor in begun else actor for actor in actors}
+        names = {LINK: LINK, **await actor_names(self._db, used.values())}
+        return {actor: names[key] for actor, key in used.items() if key in names and not is_session(key)}

@@ -34,7 +34,7 @@ from matchpod.service.identity.principals import Audience, Principal, require_ow
 from matchpod.service.match_log.entries import EntryKind, NewEntry, action_body, statements_of, stored_entry
 from matchpod.service.match_log.live import LocalMatches
 from matchpod.service.match_log.remote import RemoteMatches
-from matchpod.service.request_keys import check_key, earlier_use, key_conflict, used_key
+from matchpod.service.request_keys import check_key, made_before, used_key
 from matchpod.service.streams import organization_event_lines
 from matchpod.storage import match_actions, organization_events, servers
 from matchpod.storage.announcements import announce_entry
@@ -47,15 +47,23 @@ _NO_SERVER = Obstacle(text="The server of the match is not running yet.", retry_
 _log = logging.getLogger(__name__)
 
 
+class AcceptedAction(msgspec.Struct, frozen=True):
+    """An accepted request."""
+
+    action: ActionView
+    is_replayed: bool = False
+    """True if an earlier request with the same idempotency key asked for it."""
+
+
 class ActionRequests:
     """Stores requests for actions, for callers with and without a key."""
 
     def __init__(
         self,
-        *,
         db: Database,
         clock: Clock,
         audit: Audit,
+        *,
         live: LocalMatches | None = None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
@@ -132,7 +140,7 @@ class Actions:
         self._requests = requests
 
     @unavailable_on_outage
-    async def request(self, principal: Principal, server_id: str, body: bytes, key: str | None) -> ActionView:
+    async def request(self, principal: Principal, server_id: str, body: bytes, key: str | None) -> AcceptedAction:
         """Accept a request for an action, or return the one that was accepted with the same key and body."""
         if not principal.may_create:
             raise ForbiddenError("This needs the rights to create matches.")
@@ -141,7 +149,7 @@ class Actions:
         action = read_action_request(decoded, self._requests.new_id())
         row = await self._own_row(principal, server_id)
         used = used_key(principal.org_id, key, decoded, self._clock.now_ms(), place=f"{row.id}/actions")
-        if used is not None and (earlier := await self._earlier(row, used)) is not None:
+        if (earlier := await self._earlier(row, used)) is not None:
             return earlier
         reader = await self._reader(row)
         obstacle = reader if isinstance(reader, Obstacle) else reader.obstacle_to(action)
@@ -159,10 +167,10 @@ class Actions:
             )
         except DuplicateError:
             # A concurrent request used the same key. Without a key, the duplicate is a bug.
-            if used is None or (earlier := await self._earlier(row, used)) is None:
+            if (earlier := await self._earlier(row, used)) is None:
                 raise
             return earlier
-        return action_view(stored, has_ended=False, shows_actor=True, restores=point)
+        return AcceptedAction(action_view(stored, has_ended=False, shows_actor=True, restores=point))
 
     @unavailable_on_outage
     async def list(self, principal: Principal, server_id: str) -> MatchActionsView:
@@ -185,15 +193,13 @@ class Actions:
             raise NotFoundError("There is no action with this id on this match.")
         return self._view(principal, row, found)
 
-    async def _earlier(self, row: ServerRow, used: Idempotency) -> ActionView | None:
-        """The action that an earlier request with this key created; IdempotencyConflictError if its body differs."""
-        earlier = await earlier_use(self._db, used)
-        if earlier is None:
+    async def _earlier(self, row: ServerRow, used: Idempotency | None) -> AcceptedAction | None:
+        """The action of an earlier request with this key; IdempotencyConflictError if its body was another."""
+        action_id = await made_before(self._db, used)
+        found = None if action_id is None else await match_actions.get(self._db, row.id, action_id)
+        if found is None:
             return None
-        if earlier[0] != used.body_hash:
-            raise key_conflict()
-        found = await match_actions.get(self._db, row.id, earlier[1])
-        return None if found is None else action_view(found, has_ended=row.has_ended, shows_actor=True)
+        return AcceptedAction(action_view(found, has_ended=row.has_ended, shows_actor=True), is_replayed=True)
 
     async def _reader(self, row: ServerRow) -> MatchReader | Obstacle:
         """The reader of a running match, to be used before the next await; otherwise why no action is possible."""

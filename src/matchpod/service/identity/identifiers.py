@@ -60,6 +60,11 @@ def new_audit_id(now_ms: int, random_bytes: bytes) -> str:
     return f"act_{_sortable(now_ms, random_bytes)}"
 
 
+def new_ruling_id(now_ms: int, random_bytes: bytes) -> str:
+    """`rul_` and 26 characters that sort by time; takes 10 random bytes."""
+    return f"rul_{_sortable(now_ms, random_bytes)}"
+
+
 def new_request_id(random_bytes: bytes) -> str:
     """`req_` and 16 characters; takes 8 random bytes. In hex, since every request gets an id."""
     if len(random_bytes) != REQUEST_RANDOM_BYTES:

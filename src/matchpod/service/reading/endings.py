@@ -1,4 +1,4 @@
-"""Read how a match ended: why, when, and which listed players were missing."""
+"""Read how a match ended: why, when, which listed players were missing, and what was ruled afterwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from matchpod.core.failures import sentence
+from matchpod.core.rulings import Ruling
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.ports import Database
 from matchpod.service.reading.match_head import IN_PROGRESS, Ending
@@ -15,6 +16,7 @@ from matchpod.storage.servers import EndColumns
 
 _STORED = StoredReader[Ending](Ending)
 """Reads what the body of a callback says about a cancellation."""
+_RULINGS = StoredReader[Ruling](Ruling)
 
 
 async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending:
@@ -39,4 +41,10 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
         reason=columns.reason,
         ended_at_ms=columns.ended_at_ms,
         error=sentence(columns.reason, columns.failure),
+        ruling=read_ruling(columns.ruling),
     )
+
+
+def read_ruling(stored: bytes | None) -> Ruling | None:
+    """Read the ruling that counts, as stored by any version; None if there is none."""
+    return None if stored is None else _RULINGS.read(stored)

@@ -7,6 +7,7 @@ the same moment, so that they agree with each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -24,6 +25,7 @@ from matchpod.core.requests.history_query import (
     read_server_id,
 )
 from matchpod.core.requests.match_list_query import MatchListQuery
+from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.leaderboard import rank
 from matchpod.ports import Database
@@ -34,8 +36,9 @@ from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading import match_lists
-from matchpod.service.reading.endings import ending_of, endings_of
+from matchpod.service.reading.endings import ending_of, endings_of, read_ruling
 from matchpod.storage import history, history_lists, map_events, servers
+from matchpod.storage import rulings as stored_rulings
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.servers import EndColumns, ServerRow, ServerSummary
@@ -95,11 +98,12 @@ class History:
     async def maps(self, principal: Principal, query: ListQuery) -> views.MapsPage:
         """The organization's maps, newest first."""
         total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
-        return views.maps_page(query, total, listed)
+        return views.maps_page(query, total, listed, await self._rulings(listed))
 
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
-        return views.map_detail(*await self._statistics(await self.own_map(principal, map_id)))
+        row, stats = await self._statistics(await self.own_map(principal, map_id))
+        return views.map_detail(row, stats, await self._ruling(row))
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
@@ -122,7 +126,7 @@ class History:
     async def leaderboard(self, principal: Principal, map_id: str, query: LeaderboardQuery) -> views.LeaderboardView:
         row, stats = await self._statistics(await self.own_map(principal, map_id))
         players = rank(stats.leaderboard, sort_by=query.sort_by, limit=query.limit)
-        return views.leaderboard_view(row, players)
+        return views.leaderboard_view(row, players, await self._ruling(row))
 
     # --- rows, also for streams -----------------------------------------------------------------------------------
 
@@ -141,6 +145,15 @@ class History:
     async def _own_server(self, principal: Principal, server_id: str) -> ServerSummary:
         key = read_server_id(server_id)
         return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
+
+    async def _rulings(self, maps: Sequence[MapRow]) -> dict[str, Ruling]:
+        """The rulings that count on the matches of these maps, by server id."""
+        over = {row.server_id for row in maps if row.status in (MapStatus.FINISHED, MapStatus.CANCELLED)}
+        found = await stored_rulings.current_of(self._db, sorted(over))
+        return {server_id: ruling for server_id, text in found.items() if (ruling := read_ruling(text)) is not None}
+
+    async def _ruling(self, row: MapRow) -> Ruling | None:
+        return (await self._rulings((row,))).get(row.server_id)
 
     async def _statistics(self, row: MapRow) -> tuple[MapRow, MapStats]:
         """The current state of the map and its statistics, both from the same moment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
+from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.views.leaderboard import LeaderboardPlayer
 from matchpod.core.views.result_shapes import (
     DETECTIONS,
@@ -60,6 +61,13 @@ CompleteIfKnown = Annotated[
     Meta(
         description="Whether the server's log is complete; if not, numbers may be too low."
         " Null if it was not played, or ended before this was recorded."
+    ),
+]
+RulingOfMatch = Annotated[
+    Ruling | None,
+    Meta(
+        description="What an admin ruled after the end of the match; null if there is no ruling, or if it was "
+        "withdrawn. If its winner is `none`, the match is void: leave its numbers out of your own tables."
     ),
 ]
 PlayerCount = Annotated[int, Meta(description="The number of players with statistics on this map.")]
@@ -124,6 +132,7 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: AbsentPlayers
     log_complete: LogComplete
     error: ErrorSentence
+    ruling: RulingOrNull
 
 
 class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
@@ -170,6 +179,7 @@ class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     finished_at: FinishedAt
     duration: Duration
     player_count: PlayerCount
+    ruling: RulingOfMatch
 
 
 class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
@@ -217,6 +227,7 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     status: CurrentStatus
     started_at: StartedAt
     finished_at: FinishedAt
+    ruling: RulingOfMatch
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
     """As stored JSON."""
 
@@ -261,12 +272,16 @@ def map_view(row: MapRow) -> SeriesDetailMap:
     return view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
 
 
-def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow]) -> MapsPage:
-    items = tuple(view_of(MapSummary, row, map=row.map_name, duration=row.duration_s) for row in rows)
+def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow], rulings: Mapping[str, Ruling]) -> MapsPage:
+    """A page of maps; `rulings` are those on their matches, by server id."""
+    items = tuple(
+        view_of(MapSummary, row, map=row.map_name, duration=row.duration_s, ruling=rulings.get(row.server_id))
+        for row in rows
+    )
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
+def map_detail(row: MapRow, stats: MapStats, ruling: Ruling | None) -> MapDetail:
     """A map with its players; the stored statistics are included unchanged."""
     return view_of(
         MapDetail,
@@ -276,6 +291,7 @@ def map_detail(row: MapRow, stats: MapStats) -> MapDetail:
         players=msgspec.Raw(stats.players),
         anti_cheat=msgspec.Raw(stats.anti_cheat),
         stats_version=stats.stats_version,
+        ruling=ruling,
         **_completeness(row),
     )
 
@@ -298,9 +314,9 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
     )
 
 
-def leaderboard_view(row: MapRow, players: Sequence[msgspec.Raw]) -> LeaderboardView:
+def leaderboard_view(row: MapRow, players: Sequence[msgspec.Raw], ruling: Ruling | None) -> LeaderboardView:
     """The leaderboard, in the given order of players; the stored rows are included unchanged."""
-    return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players))
+    return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players), ruling=ruling)
 
 
 def rounds_view(row: MapRow, rounds: bytes | None) -> RoundsView:

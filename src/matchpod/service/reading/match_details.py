@@ -18,6 +18,7 @@ from matchpod.core.views.attention import Attention, Situation, attention_of
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import WaitingFor
 from matchpod.ports import Clock, Database
+from matchpod.service.access.actor_names import actor_names
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import Principal, require_own
 from matchpod.service.match_log.entries import EntryKind
@@ -29,7 +30,7 @@ from matchpod.service.reading.match_head import MatchHead, summarize, visible_ro
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
 from matchpod.service.row_views import view_of
-from matchpod.storage import acknowledgements, api_keys, callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -146,7 +147,8 @@ class MatchDetails:
     async def created_by(self, principal: Principal, server_id: str) -> str:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
-        return await actor_name(self._db, row.created_by)
+        names = await actor_names(self._db, [row.created_by])
+        return names.get(row.created_by or "", "")
 
     async def _own_row(self, principal: Principal, server_id: str) -> ServerRow:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
@@ -211,12 +213,5 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=await actor_name(db, found.acknowledged_by))
-
-
-async def actor_name(db: Database, actor: str | None) -> str:
-    """Return the name or beginning of a key, or `a link` for a session that was begun with one; empty for None."""
-    if actor is None:
-        return ""
-    key = await api_keys.get(db, actor)
-    return "a link" if key is None else key.name or f"{key.prefix}…"
+    names = await actor_names(db, [found.acknowledged_by])
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=names.get(found.acknowledged_by or "", ""))

@@ -19,6 +19,7 @@ from cs2_protocol.game import PlayerId
 from matchpod.core.effects import CancelReason
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.model import GAME_TYPE
+from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.match_progress import LiveState, MatchProgress
@@ -77,6 +78,13 @@ CreatedBy = Annotated[
         "was begun with a link. Null for keys of the role `member`, and for matches of earlier versions."
     ),
 ]
+CreatedByName = Annotated[
+    str | None,
+    Meta(
+        description="The name of that key, or the beginning of its text if it has none; `a link` for a session that "
+        "was begun with one. Null where `createdBy` is null."
+    ),
+]
 CallbackUrl = Annotated[
     str | None,
     Meta(
@@ -105,6 +113,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: tuple[PlayerId, ...] | None = None
     log_complete: bool | None = None
     error: str | None = None
+    ruling: Ruling | None = None
+    """What an admin decided afterwards."""
 
     @property
     def ended_at(self) -> str | None:
@@ -163,6 +173,7 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: AbsentPlayers
     log_complete: LogComplete
     error: ErrorSentence
+    ruling: RulingOrNull
     match: Annotated[
         msgspec.Raw | msgspec.UnsetType,
         Meta(
@@ -225,6 +236,7 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: AbsentPlayers
     log_complete: LogComplete
     error: ErrorSentence
+    ruling: RulingOrNull
     result: Annotated[
         msgspec.Raw | None,
         Meta(
@@ -271,7 +283,9 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     absent_players: AbsentPlayers
     log_complete: LogComplete
     error: ErrorSentence
+    ruling: RulingOrNull
     created_by: CreatedBy
+    created_by_name: CreatedByName
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
@@ -312,7 +326,6 @@ def server_view(
 ) -> ServerView:
     """The view of a server, with the live state of its match while it is running."""
     found, state = summarize(row, ending), stored_state(row) if live is None else live
-    roster = final_roster(row.settings, ending) if live is None and row.has_ended else state.roster
     # Field by field: this is the most frequent request, and `view_of` takes three times as long.
     return ServerView(
         server_id=found.server_id,
@@ -334,11 +347,12 @@ def server_view(
         absent_players=found.absent_players,
         log_complete=found.log_complete,
         error=found.error,
+        ruling=found.ruling,
         match=msgspec.Raw(state.match),
         deadline=msgspec.Raw(state.deadline),
         round=state.round,
         sides=msgspec.Raw(state.sides),
-        roster=msgspec.Raw(roster),
+        roster=msgspec.Raw(final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
         last_heard_at=state.last_heard_at,
         pending_action=msgspec.Raw(state.pending_action),
         connect=connect,
@@ -374,6 +388,13 @@ def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_
     return view_of(MatchView, summarize(row, ending), result=None if result is None else msgspec.Raw(result))
 
 
-def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps) -> ServerItem:
+def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps, *, created_by_name: str | None) -> ServerItem:
     """The view of a server in a list."""
-    return view_of(ServerItem, summarize(row, ending), maps, game_type=GAME_TYPE, created_by=row.created_by)
+    return view_of(
+        ServerItem,
+        summarize(row, ending),
+        maps,
+        game_type=GAME_TYPE,
+        created_by=row.created_by,
+        created_by_name=created_by_name,
+    )

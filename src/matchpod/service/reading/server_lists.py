@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from matchpod.core.model import MatchType, Winner
-from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.views.result_shapes import MapState, Score, SeriesScore
 from matchpod.core.views.series_maps import loaded_number
 from matchpod.ports import Database
+from matchpod.service.access.actor_names import actor_names
+from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.history_views import ListPage
-from matchpod.service.reading.match_head import Ending, ServerItem, StoredMaps, server_item
+from matchpod.service.reading.match_head import ServerItem, StoredMaps, server_item
 from matchpod.storage.match_lists import ListedMap, maps_of_listed
 from matchpod.storage.servers import ServerSummary
 
@@ -37,12 +38,15 @@ async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, Stor
     return {server_id: _maps_of(found) for server_id, found in by_server.items()}
 
 
-def servers_page(
-    query: MatchListQuery, total: int, found: Sequence[tuple[ServerSummary, Ending]], maps: Mapping[str, StoredMaps]
-) -> ServersPage:
-    """A page of servers, each with its maps and how its match ended."""
-    items = tuple(server_item(row, ending, maps.get(row.id, _NOTHING)) for row, ending in found)
-    return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
+async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[ServerItem, ...]:
+    """The views of servers, in their order: each with its maps, how its match ended, and who created it."""
+    endings = await endings_of(db, [(row.id, row) for row in rows])
+    maps = await stored_maps(db, [row.id for row in rows])
+    names = await actor_names(db, (row.created_by for row in rows))
+    return tuple(
+        server_item(row, ending, maps.get(row.id, _NOTHING), created_by_name=names.get(row.created_by or ""))
+        for row, ending in zip(rows, endings, strict=True)
+    )
 
 
 def _maps_of(found: Sequence[ListedMap]) -> StoredMaps:

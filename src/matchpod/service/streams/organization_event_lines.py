@@ -12,6 +12,7 @@ from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
+from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.organization_event_shapes import (
     ActionChangedEvent,
@@ -20,6 +21,7 @@ from matchpod.core.views.organization_event_shapes import (
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchRuledEvent,
     PositionEvent,
     ScoreChangedEvent,
     ServerRunningEvent,
@@ -83,6 +85,11 @@ def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerSt
     head = _head(row, iso_time(outcome.at_ms))
     forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
     return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
+
+
+def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
+    """The event of a ruling, or of its withdrawal if it is None."""
+    return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 
 def gap(first_id: int, last_id: int) -> bytes:

@@ -10,7 +10,8 @@ from matchpod.web.json_responses import private_json
 async def request_action(site: Site, call: Call) -> Response:
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
-    return private_json(await site.services.actions.request(call.caller, call.params[0], body, key), 202)
+    accepted = await site.services.actions.request(call.caller, call.params[0], body, key)
+    return private_json(accepted.action, 202, is_replayed=accepted.is_replayed)
 
 
 async def list_actions(site: Site, call: Call) -> Response:

@@ -36,7 +36,8 @@ async def create(site: Site, call: Call) -> Response:
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
-    return private_json(await site.services.matches.create(call.caller, body, key, caller=caller), 201)
+    creation = await site.services.matches.create(call.caller, body, key, caller=caller)
+    return private_json(creation.server, 201, is_replayed=creation.is_replayed)
 
 
 async def get_server(site: Site, call: Call) -> Response:
@@ -77,6 +78,20 @@ def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handle
         return Response(OK_BODY, headers=NO_STORE)
 
     return handle
+
+
+async def rule(site: Site, call: Call) -> Response:
+    """Rule on the match of a server that has ended."""
+    key = call.single_header(b"idempotency-key")
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    ruling, is_replayed = await site.services.rulings.rule(call.caller, call.params[0], body, key)
+    return private_json(ruling, 201, is_replayed=is_replayed)
+
+
+async def withdraw_ruling(site: Site, call: Call) -> Response:
+    """Withdraw the ruling that counts."""
+    await site.services.rulings.withdraw(call.caller, call.params[0])
+    return Response(OK_BODY, headers=NO_STORE)
 
 
 async def by_external_id(site: Site, call: Call) -> Response:

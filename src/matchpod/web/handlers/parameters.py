@@ -80,11 +80,16 @@ EXTERNAL_MATCH_ID: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     name="Idempotency-Key",
     place="header",
-    text="A repeated key with the same body returns the same for 24 hours and does nothing again. A request without an"
-    " answer, or answered with 503, may have been carried out: repeat it with the same key. Two different keys in one"
-    " request are rejected.",
+    text="A repeated key with the same body returns the same for 24 hours and does nothing again; the response then has"
+    " the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may have been carried"
+    " out: repeat it with the same key. Two different keys in one request are rejected.",
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
+)
+RULING_KEY: Final = replace(
+    IDEMPOTENCY_KEY,
+    text="A repeated key with the same body returns the same ruling for 24 hours and makes no other one. Keys count per"
+    " match. Two different keys in one request are rejected.",
 )
 TRACEPARENT: Final = Parameter(
     name="traceparent",

@@ -9,6 +9,7 @@ import msgspec
 
 from matchpod.core import errors
 from matchpod.core.errors import ErrorCode, MatchpodError
+from matchpod.core.rulings import RULING_DAYS
 from matchpod.web.errors import (
     GoneError,
     HeadersTooLargeError,
@@ -62,9 +63,14 @@ _HELP: Final = (
         advice="Repeat the request when the match has ended: its callback, or `endedAt` of the server, says so.",
     ),
     ErrorHelp(
+        error=errors.RulingTooLateError,
+        meaning=f"The match ended more than {RULING_DAYS} days ago.",
+        advice="Its rulings are final.",
+    ),
+    ErrorHelp(
         error=errors.IdempotencyConflictError,
         meaning="The Idempotency-Key was used with another body.",
-        advice="Use a new key for a new match. To repeat a request, send the same body.",
+        advice="Use a new key for a new request. To repeat a request, send the same body.",
     ),
     ErrorHelp(
         error=errors.CallbackWaitingError,

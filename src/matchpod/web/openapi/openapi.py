@@ -13,7 +13,7 @@ from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
 from matchpod.web.endpoint import Endpoint, Parameter, Tag
 from matchpod.web.errors import UnsupportedMediaTypeError
-from matchpod.web.handlers.parameters import IF_NONE_MATCH
+from matchpod.web.handlers.parameters import IDEMPOTENCY_KEY, IF_NONE_MATCH
 from matchpod.web.http.responses import EVENT_STREAM, JSON
 from matchpod.web.openapi.callback_schema import webhooks
 from matchpod.web.openapi.error_guide import ERROR_GUIDE
@@ -31,6 +31,8 @@ _LINKED = {
     "cancelMatch": ("cancelMatch", "id", "serverId"),
     "getResult": ("getResult", "id", "serverId"),
     "getLog": ("getLog", "id", "serverId"),
+    "ruleMatch": ("ruleMatch", "id", "serverId"),
+    "withdrawRuling": ("withdrawRuling", "id", "serverId"),
     "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
     "listServerSeries": ("listServerSeries", "serverId", "serverId"),
     "getSeries": ("getSeries", "seriesId", "seriesId"),
@@ -58,6 +60,13 @@ _ETAG: Schema = {
     "ETag": {
         "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
         "description": "Only if it has ended. Send it as `If-None-Match` to get the body only if it has changed.",
+    }
+}
+
+_REPLAYED: Schema = {
+    "Idempotent-Replayed": {
+        "schema": {"type": "string", "const": "true"},
+        "description": "Only if an earlier request with this `Idempotency-Key` created what is returned.",
     }
 }
 
@@ -170,7 +179,9 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    success["headers"] = {**_headers(()), **(_ETAG if endpoint.has_etag else {})}
+    is_repeatable = any(one is IDEMPOTENCY_KEY for one in endpoint.parameters)
+    more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
+    success["headers"] = {**_headers(()), **more}
     if endpoint.links:
         success["links"] = {name: _link(name) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}

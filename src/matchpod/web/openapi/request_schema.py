@@ -19,6 +19,7 @@ from matchpod.core.requests import request_table as table
 from matchpod.core.requests.callback_query import SINCE
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import AnyField, Schema
+from matchpod.core.requests.ruling_request import RULING
 
 _SHAPES: Final = ("SeriesSettings", "DeathmatchSettings", "OtherSettings")
 
@@ -66,6 +67,11 @@ def _action_name(action_type: ActionType) -> str:
 def _properties(shape: Schema) -> dict[str, Schema]:
     found = shape["properties"]
     return found if isinstance(found, dict) else {}
+
+
+def ruling_schemas() -> dict[str, Schema]:
+    """Return the schema of the body that rules on a match, by name."""
+    return {"RuleMatch": _object(RULING)}
 
 
 def _game_settings() -> Schema:

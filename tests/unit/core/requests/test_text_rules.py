@@ -38,6 +38,15 @@ def test_team_names_that_are_invalid_or_unsafe_in_the_console_are_rejected() -> 
         assert message_of(text_rules.team_name_fault(name)) == fault
 
 
+def test_reasons_and_people_are_any_visible_text_of_one_line() -> None:
+    assert text_rules.reason_fault('3:1 for "Reds"; see https://cup.example/p/7 $5') is None
+    assert message_of(text_rules.reason_fault("x" * 501)) == "must be 1 to 500 characters"
+    assert message_of(text_rules.person_fault("x" * 101)) == "must be 1 to 100 characters"
+    assert message_of(text_rules.person_fault("Eva ")) == "must not start or end with whitespace"
+    for hidden in "\n\u202e\u2028\ud800\x00":
+        assert "control, format or line-separator" in str(message_of(text_rules.reason_fault(f"a{hidden}b")))
+
+
 @given(st.text(max_size=40))
 def test_accepted_team_names_have_no_invisible_or_forbidden_characters(name: str) -> None:
     if text_rules.team_name_fault(name) is None:

@@ -11,6 +11,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.views.organization_event_shapes import (
     ActionChangedEvent,
     GapEvent,
@@ -18,6 +19,7 @@ from matchpod.core.views.organization_event_shapes import (
     MapWentLiveEvent,
     MatchCreatedEvent,
     MatchEndedEvent,
+    MatchRuledEvent,
     OrganizationEvent,
     PositionEvent,
     ScoreChangedEvent,
@@ -108,6 +110,17 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
             status="failed",
         ),
         '{"type":"match_ended",HEAD,"outcome":"match_canceled","reason":"server_lost","status":"failed"}',
+    ),
+    (
+        MatchRuledEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            ruling=Ruling(id="rul_1", winner=RuledWinner.NONE, reason=None, by="Eva", ruled_at=AT),
+        ),
+        '{"type":"ruling",HEAD,"ruling":{"id":"rul_1","winner":"none","reason":null,"by":"Eva","ruledAt":"AT"}}'.replace(
+            '"AT"', f'"{AT}"'
+        ),
     ),
     (PositionEvent(), '{"type":"position"}'),
     (GapEvent(first_id=3, last_id=9), '{"type":"gap","firstId":3,"lastId":9}'),

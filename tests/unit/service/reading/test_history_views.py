@@ -7,6 +7,7 @@ import msgspec
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
@@ -61,6 +62,10 @@ SERIES = SeriesRow(
     sort_ms=STARTED_MS,
 )
 ENDING = Ending(reason=CancelReason.INCOMPLETE_ROSTER, ended_at_ms=1_790_000_000_999, missing_players=("1",))
+RULING = Ruling(id="rul_1", winner=RuledWinner.TEAM2, reason="wrong map", by=None, ruled_at="2026-09-22T00:00:00.000Z")
+SHOWN_RULING = {
+    "id": "rul_1", "winner": "team2", "reason": "wrong map", "by": None, "ruledAt": "2026-09-22T00:00:00.000Z",
+}  # fmt: skip
 STATS = MapStats(map_id="m1", stats_version=3, players=b'[{"kills":1}]', anti_cheat=b"[]", leaderboard=b"[]")
 SUMMARY = {
     "id": "m1",
@@ -78,6 +83,7 @@ SUMMARY = {
     "finishedAt": "2026-09-21T14:14:51.122Z",
     "duration": 90,
     "playerCount": 4,
+    "ruling": SHOWN_RULING,
 }
 SERIES_FIELDS = {
     "id": "s1",
@@ -102,6 +108,7 @@ SERIES_FIELDS = {
     "logComplete": None,
     "connectedPlayers": None,
     "error": None,
+    "ruling": None,
 }
 IN_SERIES = {
     "id": "m1",
@@ -118,12 +125,12 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
 
 
 def test_page_of_maps_has_position_total_and_summaries() -> None:
-    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP])
+    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP], {"srv_1": RULING})
     assert as_json(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
 
 
 def test_map_contains_its_stored_statistics_unchanged() -> None:
-    view = views.map_detail(MAP, STATS)
+    view = views.map_detail(MAP, STATS, RULING)
     assert bytes(view.players) == STATS.players
     assert as_json(view) == {
         **SUMMARY,
@@ -151,7 +158,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         server_name="Europe 1",
         status=MapStatus.UPCOMING,
     )
-    shown = as_json(views.map_detail(unplayed, STATS))
+    shown = as_json(views.map_detail(unplayed, STATS, None))
     absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
               "team1StartSide", "sidesBy")  # fmt: skip
     assert [shown[name] for name in absent] == [None] * len(absent)
@@ -159,7 +166,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
 
 
 def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
-    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS))
+    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None))
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 
@@ -199,7 +206,7 @@ def test_empty_page_of_a_timeline_keeps_the_position() -> None:
 
 
 def test_leaderboard_names_its_map() -> None:
-    assert as_json(views.leaderboard_view(MAP, [])) == {
+    assert as_json(views.leaderboard_view(MAP, [], RULING)) == {
         "mapId": "m1",
         "seriesId": "ser_1",
         "mapNumber": 2,
@@ -207,5 +214,6 @@ def test_leaderboard_names_its_map() -> None:
         "status": "finished",
         "startedAt": "2026-09-21T14:13:20.123Z",
         "finishedAt": "2026-09-21T14:14:51.122Z",
+        "ruling": SHOWN_RULING,
         "players": [],
     }

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from matchpod.service.access.audit import Action
 from matchpod.service.identity.principals import Role, Scope
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
 
 site = sites.site
 API = "/api/v1/audit"
+
+
+def key_prefix(text: str) -> str:
+    """Return how a key without a name is called."""
+    return text[: len("mk_live_") + 4] + "…"
 
 
 def cancel(site: Site) -> str:
@@ -30,12 +36,28 @@ def test_acts_are_listed_newest_first(site: Site) -> None:
         assert item == {
             "at": "2026-09-21T14:13:20.124Z",
             "actor": key["target"],
+            "actorName": key_prefix(site.key),
             "action": action,
             "target": server_id,
             "detail": "",
         }
-    assert (key["actor"], key["action"]) == ("command line", "key_created")
+    assert (key["actor"], key["actorName"], key["action"]) == ("command line", None, "key_created")
     assert key["detail"] == "owner, servers:read servers:write"
+
+
+def test_actors_are_named_after_the_keys_that_they_used(site: Site) -> None:
+    key = site.run(site.services.access.create_key("ours", role=Role.OWNER, scopes=list(Scope), name="ladder"))
+    server_id = site.create(key.text).json()["serverId"]
+    begun = {"ses_1": f"with {key.view.id}, 7 times", "ses_2": "with a link", "ses_3": None}
+    org_id = site.row(server_id).org_id
+    for session, detail in begun.items():
+        acts = [site.services.audit.entry(Action.MATCH_CANCELED, org_id=org_id, actor=session)]
+        if detail is not None:
+            acts.append(site.services.audit.entry(Action.LOGGED_IN, org_id=org_id, actor=session, detail=detail))
+        site.run(site.db.write(acts))
+    names = {item["actor"]: item["actorName"] for item in site.get(API).json()["items"]}
+    expected = {key.view.id: "ladder", "ses_1": "ladder", "ses_2": "a link", "ses_3": None, "command line": None}
+    assert names == expected
 
 
 def test_pages_follow_each_other(site: Site) -> None:

@@ -1,0 +1,31 @@
+"""Read how the keys and sessions are called that acted, for people who manage an organization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from matchpod.ports import Database
+from matchpod.storage import api_keys
+
+LINK: Final = "a link"
+"""What a session is called that was begun with a link: nothing else is known of who used it."""
+
+_SESSION: Final = "ses_"
+
+
+async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, str]:
+    """Return by id the names of keys, or the beginnings of those without a name; a session is called a link.
+
+    Ids of other actors, and of keys that do not exist, are left out.
+    """
+    known = {actor for actor in actors if actor is not None}
+    names = {actor: LINK for actor in known if is_session(actor)}
+    if others := sorted(known - names.keys()):
+        names |= {key.id: key.name or f"{key.prefix}…" for key in await api_keys.by_ids(db, others)}
+    return names
+
+
+def is_session(actor: str) -> bool:
+    """True for the id of a session of the console."""
+    return actor.startswith(_SESSION)

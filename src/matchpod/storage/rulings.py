@@ -1,0 +1,83 @@
+"""Store the rulings on matches: all that were ever made, and in the row of the server the one that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from matchpod.core.rulings import RuledWinner
+from matchpod.ports import Database, Statement
+from matchpod.storage import rows
+
+
+class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One ruling; the fields are the columns."""
+
+    id: str
+    """Sorts by time."""
+    server_id: str
+    org_id: str
+    winner: RuledWinner
+    reason: str | None
+    person: str | None
+    """Who decided at the caller's platform, as given."""
+    ruled_at_ms: int
+    ruled_by: str
+    """The id of a key, or of a session without one; or `command line`."""
+    withdrawn_at_ms: int | None = None
+    withdrawn_by: str | None = None
+
+
+def add(row: RulingRow, current: bytes) -> list[Statement]:
+    """Store a ruling as the one that counts (JSON); NothingChangedError if the match has not ended.
+
+    A match without a result counts as acknowledged from then on.
+    """
+    # First the row of the server: its lock puts rulings on one match in their order.
+    change = Statement(
+        "UPDATE servers SET ruling = :current,"
+        " acknowledged_by = CASE WHEN reason IS NULL OR acknowledged_at_ms IS NOT NULL THEN acknowledged_by"
+        " ELSE :ruled_by END,"
+        " acknowledged_at_ms = CASE WHEN reason IS NULL OR acknowledged_at_ms IS NOT NULL THEN acknowledged_at_ms"
+        " ELSE CAST(:ruled_at_ms AS BIGINT) END"
+        " WHERE id = :server_id AND ended_at_ms IS NOT NULL",
+        {"current": current, "server_id": row.server_id, "ruled_by": row.ruled_by, "ruled_at_ms": row.ruled_at_ms},
+        must_change=True,
+    )
+    return [change, rows.insert("rulings", row)]
+
+
+def withdraw(server_id: str, ruling_id: str, current: bytes, *, at_ms: int, by: str) -> list[Statement]:
+    """Withdraw a ruling, whose JSON is `current`; NothingChangedError if it is no longer the one that counts."""
+    return [
+        Statement(
+            "UPDATE servers SET ruling = NULL WHERE id = :server_id AND ruling = :current",
+            {"server_id": server_id, "current": current},
+            must_change=True,
+        ),
+        Statement(
+            "UPDATE rulings SET withdrawn_at_ms = :at_ms, withdrawn_by = :by_key WHERE id = :id",
+            {"id": ruling_id, "at_ms": at_ms, "by_key": by},
+        ),
+    ]
+
+
+async def get(db: Database, ruling_id: str) -> RulingRow | None:
+    """Return the ruling with this id, of any organization."""
+    return await rows.read_first(db, RulingRow, "FROM rulings WHERE id = :id", {"id": ruling_id})
+
+
+async def of_server(db: Database, server_id: str) -> list[RulingRow]:
+    """Return all rulings on the match of a server, the last first."""
+    rest = "FROM rulings WHERE server_id = :server_id ORDER BY id DESC"
+    return await rows.read_all(db, RulingRow, rest, {"server_id": server_id})
+
+
+async def current_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the rulings that count (JSON), by server id, of those of these servers that have one."""
+    if not server_ids:
+        return {}
+    listed, params = rows.parameter_list("id", server_ids)
+    found = await db.read(f"SELECT id, ruling FROM servers WHERE id IN {listed} AND ruling IS NOT NULL", params)
+    return dict(msgspec.convert(found, list[tuple[str, bytes]]))
