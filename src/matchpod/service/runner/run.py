@@ -100,7 +100,8 @@ class _Runner:
         )
         self._actions_written = 0
         """How many changes of actions are in rows."""
-        self._action_rows: dict[str, ActionRow] | None = None
+        self._action_rows: dict[str, ActionRow] = {}
+        """The rows of actions as they are stored."""
         self._liveness = LivenessProbe(
             lease, deps, region, line=line, fold=live.fold, on_lost=self._lose, on_failed=self._fail
         )
@@ -444,11 +445,12 @@ class _Runner:
     async def _save_actions(self) -> None:
         """Write the rows of actions that have changed, and an event of the organization for each change."""
         row, now_ms, changes = self._lease.row, self._deps.clock.now_ms(), list(self._match.action_changes)
-        if self._action_rows is None:  # what another process has written before
+        new = changes[self._actions_written :]
+        if any(change.action_id not in self._action_rows for change in new):
             found = await match_actions.of_server(self._deps.db, row.id)
             self._action_rows = {known.id: known for known in found}
         rows, statements, events = self._action_rows, [], []
-        for change in changes[self._actions_written :]:
+        for change in new:
             known, record = rows.get(change.action_id), self._match.actions.get(change.action_id)
             if known is None or record is None or not change.is_after(known.state, known.detail):
                 continue
@@ -461,7 +463,7 @@ class _Runner:
                 lines = organization_events.append(row.org_id, events, at_ms=now_ms)
                 await self._lease.write([fence, *statements, *lines])
             except BaseException:
-                self._action_rows = None  # it is not known what was written
+                self._action_rows = {}  # it is not known what was written
                 raise
             self._deps.streams.organizations.wake()
         self._actions_written = len(changes)
