@@ -10,7 +10,6 @@ from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, FleetError, FleetUnavailableError
 from matchpod.service.runner.intervals import Intervals
 from matchpod.service.runner.start import LOOK_AGAIN_MS
-from matchpod.storage import slots
 from matchpod.storage.servers import LEASE_MS
 from tests.contract import databases
 from tests.contract.driven_matches import START_MS, Process, World
@@ -32,18 +31,6 @@ async def open_cluster(db: Database, total: int) -> AsyncIterator[ClusterWorld]:
         yield world
     finally:
         await world.close()
-
-
-async def test_match_is_driven_from_creation_to_release(db: Database) -> None:
-    async with open_cluster(db, 1) as world:
-        world.start()
-        await world.create()
-        await world.until_phase(ServerPhase.RUNNING)
-        assert (await world.row()).slot == "pod-1"
-        assert await slots.taken(db) == {}
-        assert (await world.outcome()).kind == "match_over"
-        assert [(order.slot, order.is_repeated) for order in world.region.orders] == [("", False)]
-        assert world.region.releases == ["srv_1"]
 
 
 async def test_waiting_matches_get_servers_in_order_as_soon_as_one_is_ready(db: Database) -> None:
@@ -196,7 +183,7 @@ async def test_match_keeps_its_server_while_no_other_can_be_started(db: Database
         assert (await world.row()).slot == "pod-1"
         world.region.is_paused = False
         second.deps.machine_faults.clear("eu")
-        world.region.changed()
+        world.clock.ahead_ms += LOOK_AGAIN_MS
         assert (await world.outcome()).kind == "match_over"
         assert world.region._started == 1
 

@@ -186,14 +186,6 @@ async def test_memory_limit_is_applied_to_the_server_which_is_stopped_if_that_fa
     assert running_pids(folder) == []
 
 
-async def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
-    fleet = process_fleet(folder)
-    with pytest.raises(FleetError):
-        await fleet.allocate(order(fleet, "../srv_1"))
-    assert await fleet.observe("../srv_1", fleet.slots[0]) is FleetReport.GONE
-    await fleet.release("../srv_1", fleet.slots[0])
-
-
 async def test_state_of_a_server_is_unknown_if_its_record_cannot_be_read(folder: Path) -> None:
     fleet = process_fleet(folder)
     assert await fleet.observe("srv_1", fleet.slots[0]) is FleetReport.UNKNOWN

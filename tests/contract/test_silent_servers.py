@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -132,6 +133,33 @@ async def test_matches_of_several_processes_go_on_after_a_stall_of_their_host(db
         assert (await world.outcome("srv_2")).reason == CancelReason.SERVER_LOST
         assert ((await world.row("srv_2")).error or "").endswith(", together with 1 other")
         assert (await world.row("srv_1")).phase is ServerPhase.RUNNING
+
+
+async def test_no_server_is_silent_while_the_database_does_not_answer(db: Database) -> None:
+    """Log posts cannot be stored meanwhile, but consoles answer."""
+    async with open_world(db) as world:
+        silent = await start_servers(world)
+        began_ms, answers = world.clock.now_ms(), asyncio.Event()
+
+        async def wait(_: object) -> None:
+            await answers.wait()
+
+        database = world.processes[0].db
+        database.before_read = database.before_read_one = database.before_write = wait
+        counts = set[int]()
+
+        def is_over() -> bool:
+            counts.add(silent.count("eu"))
+            return world.clock.now_ms() >= began_ms + 2 * STALL_MS
+
+        await world.until(is_over, "the outage is over", step_ms=STEP_MS)
+        assert counts == {0}
+        answers.set()
+        assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
+        for name in NAMES:
+            live = await world.until_driven(name)
+            await world.until(partial(has_posted, live, began_ms), "its posts arrive again", step_ms=STEP_MS)
+        assert [(await world.row(name)).phase for name in NAMES] == [ServerPhase.RUNNING] * len(NAMES)
 
 
 async def test_server_that_hangs_alone_is_lost(db: Database) -> None:

@@ -262,15 +262,6 @@ async def test_repeats_in_a_crash_loop_become_rare_and_end_with_delivery(db: Dat
     assert (await only_callback(db)).delivered_at_ms == 60
 
 
-async def test_recorded_attempts_are_not_counted_as_repeats(db: Database) -> None:
-    await store(db, callback(next_at_ms=0))
-    for number in range(1, 9):
-        (claimed,) = await claim(db, owner="me", now_ms=number, limit=1)
-        assert (claimed.unrecorded, claimed.next_at_ms) == (1, number - 1)
-        await record(db, number, next_at_ms=number)
-    assert (await only_callback(db)).unrecorded == 0
-
-
 async def test_claim_without_an_attempt_is_not_counted(db: Database) -> None:
     await store(db, callback(next_at_ms=0))
     for now_ms in range(0, 10 * CALLBACK_LEASE_MS, CALLBACK_LEASE_MS):
@@ -299,12 +290,6 @@ async def test_requested_redelivery_is_due_even_if_it_was_postponed(db: Database
     await outbox.redeliver(db, "cb_1", last_ms)
     (claimed,) = await claim(db, owner="me", now_ms=last_ms, limit=1)
     assert claimed.unrecorded == 1
-
-
-async def test_postponed_repeat_is_due_after_a_restart_with_the_clock_set_back(db: Database) -> None:
-    await store(db, callback(next_at_ms=9_000_000, unrecorded=5), callback("cb_2", next_at_ms=1_000_000, unrecorded=5))
-    await servers.drop_leases(db, 500_000)
-    assert [row.id for row in await claim(db, owner="me", now_ms=500_000, limit=9)] == ["cb_1"]
 
 
 async def test_attempts_are_recorded_once_and_in_order(db: Database) -> None:

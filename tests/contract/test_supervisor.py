@@ -16,9 +16,7 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
-from matchpod.core.match.match import ROSTER_INCOMPLETE
-from matchpod.core.match.presence import NOT_LISTED
-from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat
+from matchpod.core.model import DmSubMode, GameSettings, MatchType
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, ServerLease, Statement
@@ -127,19 +125,6 @@ async def test_match_fails_if_its_region_is_no_longer_configured(db: Database) -
 # --- during a match ---------------------------------------------------------------------------------------------------
 
 
-async def test_player_who_is_not_listed_is_kicked(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create(scenario="stranger")
-        await world.until_phase(ServerPhase.RUNNING)
-        server = world.region.running["srv_1"]
-        outcome = await world.outcome()
-        assert outcome.kind == "match_over"
-        assert any(command.startswith("kickid") and NOT_LISTED in command for command in server.commands)
-        players = json.loads(outcome.callback_body)["result"]["overall"]
-        assert {player["steamId"] for player in players} == set(PLAYERS)
-
-
 async def test_ended_matches_are_freed_without_the_garbage_collector(db: Database) -> None:
     """Nearly all of them: the traceback of a task that is cancelled at a certain moment refers to itself."""
     names = [f"srv_{number}" for number in range(5)]
@@ -158,23 +143,6 @@ async def test_ended_matches_are_freed_without_the_garbage_collector(db: Databas
         finally:
             gc.enable()
         assert left < 3
-
-
-async def test_series_is_played_map_by_map(db: Database) -> None:
-    maps = ("de_nuke", "de_inferno", "de_vertigo")
-    game = msgspec.structs.replace(SETTINGS, maps=maps, series_format=SeriesFormat.BO3)
-    async with open_world(db) as world:
-        world.start()
-        await world.create(game=game)
-        await world.until_phase(ServerPhase.RUNNING)
-        server = world.region.running["srv_1"]
-        outcome = await world.outcome()
-        result = json.loads(outcome.callback_body)["result"]
-        assert result["format"] == "bo3"
-        assert [one["mapName"] for one in result["maps"]] == list(maps[: len(result["maps"])])
-        assert max(result["team1"]["seriesScore"], result["team2"]["seriesScore"]) == 2
-        settings = [command for command in server.commands if command.startswith("mp_maxrounds")]
-        assert len(settings) >= len(result["maps"]), "a map load overwrites our settings"
 
 
 @pytest.mark.parametrize("sub_mode", DmSubMode)
@@ -218,35 +186,6 @@ async def test_first_round_counts_even_if_the_plugin_starts_before_configuration
 # --- failures and cancellations ---------------------------------------------------------------------------------------
 
 
-async def test_match_is_canceled_if_its_server_crashes(db: Database) -> None:
-    async with open_world(db) as world:
-        world.start()
-        await world.create()
-        await world.until_live()
-        world.region.running["srv_1"].exit(is_crash=True)
-        outcome = await world.outcome()
-        assert (outcome.kind, outcome.reason) == ("match_canceled", CancelReason.SERVER_LOST)
-        row = await world.row()
-        assert row.status is ServerStatus.FAILED
-        assert row.error in ("its process has ended", "its fleet reports that it is gone")
-
-
-async def test_match_with_an_incomplete_roster_is_canceled_with_the_missing_players(db: Database) -> None:
-    async with open_world(db, speed=FAST) as world:
-        world.start()
-        await world.create(scenario="incomplete_roster")
-        await world.until_phase(ServerPhase.RUNNING)
-        server = world.region.running["srv_1"]
-        presence = (await world.until_driven()).fold.match.presence
-        await world.until(lambda: bool(presence.connected), "a player is connected")
-        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "the match has ended", step_ms=100)
-        body = json.loads((await world.outcome()).callback_body)
-        assert body["reason"] == CancelReason.INCOMPLETE_ROSTER
-        assert body["missingPlayers"]
-        assert {*body["missingPlayers"], *body["connectedPlayers"]} == set(PLAYERS)
-        assert any(command.startswith("kickid") and ROSTER_INCOMPLETE in command for command in server.commands)
-
-
 async def test_match_fails_if_its_server_logs_far_more_kills_than_there_can_be(db: Database) -> None:
     async with open_world(db) as world:
         world.start()
@@ -257,20 +196,6 @@ async def test_match_fails_if_its_server_logs_far_more_kills_than_there_can_be(d
         await world.until_phase(ServerPhase.RELEASED)
         row = await world.row()
         assert (row.status, row.reason) == (ServerStatus.FAILED, CancelReason.LOG_QUOTA_EXCEEDED)
-
-
-async def test_match_canceled_by_its_caller_ends_at_once(db: Database) -> None:
-    async with open_world(db) as world:
-        # the next comparison with the database would notice the cancellation too
-        process = world.start(intervals=Intervals(watch_s=3_600.0))
-        await world.create()
-        await world.until_live()
-        await world.cancel(notified=process)
-        server = world.region.running["srv_1"]
-        await world.until_row(lambda row: row.phase is ServerPhase.RELEASED, "its server is released", within_s=25.0)
-        assert (await world.outcome()).reason == CancelReason.CANCELED_BY_USER
-        assert process.matches_ended == 0, "it does not end a second time"
-        assert sum(command.startswith("kickid") for command in server.commands) >= len(PLAYERS)
 
 
 async def test_match_canceled_through_another_process_is_dropped_by_its_lease_holder_before_its_release(

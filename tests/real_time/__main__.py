@@ -25,7 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.real_time", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60, help="duration in minutes; default: 60")
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="postgres")
-    parser.add_argument("--report", type=Path, help="a file for the report; it is also printed")
+    parser.add_argument("--report", type=Path, help="a file for the report, which grows meanwhile")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="matchpod-real-time-", dir=os.environ.get("TMPDIR", "/var/tmp")))
     with ExitStack() as stack:
@@ -35,14 +35,13 @@ def main() -> int:
             stack.callback(server.close)
             url = asyncio.run(server.create_store()).url
         replicas = 1 if url is None else 2
-        session = Session(folder, LANES, minutes=args.minutes, database_url=url, replicas=replicas)
+        session = Session(
+            folder, LANES, minutes=args.minutes, database_url=url, replicas=replicas, report_file=args.report
+        )
         try:
             report = session.run()
         finally:  # an hour is too long to be lost
-            text = "\n".join(session.report.lines())
-            sys.stdout.write(f"{text}\n")
-            if args.report is not None:
-                args.report.write_text(f"{text}\n", encoding="utf-8")
+            sys.stdout.write("".join(f"{line}\n" for line in session.report.lines()))
     if report.false_alarms or report.faults:
         sys.stdout.write(f"real time: false alarms or faults; kept: {folder}\n")
         return 1

@@ -6,6 +6,7 @@ What is shown is right if it was true at some time within the last seconds: `SLA
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
@@ -21,6 +22,8 @@ SLACK_S: Final = 3.0
 WALL_SLACK_S: Final = 5.0
 AHEAD_S: Final = 1.0
 """The service may know a post a little earlier than we do."""
+MAP_LOAD_S: Final = 30.0
+"""Players are disconnected at most this long before the log says that the next map was loaded."""
 MAP_CHANGE_S: Final = 130.0
 """For this long after a map load players may be elsewhere without having left."""
 UNSEEN_S: Final = 100.0
@@ -72,8 +75,14 @@ class Played(msgspec.Struct, kw_only=True):
         return {len(set(self.game.players) - some) for some in players.during(from_s, until_s)}
 
     def is_loading(self, at_s: float) -> bool:
-        """True for some time after a map load during the match, when players come back."""
-        return any(0 <= at_s - one <= MAP_CHANGE_S for one in self.truth.loads_s[1:])
+        """True around a map load during the match, when players are disconnected and come back."""
+        return any(-MAP_LOAD_S <= at_s - one <= MAP_CHANGE_S for one in self.truth.loads_s[1:])
+
+    def join_deadlines(self, from_s: float, until_s: float) -> list[float]:
+        """Return the ends of the time to join that were shown in this span."""
+        shown = [shown_s for _, shown_s in self.deadlines]
+        current = max(bisect_right(shown, from_s) - 1, 0)
+        return [until for until, _ in self.deadlines[current : bisect_right(shown, until_s)]]
 
     def has_unseen_leaver(self, at_s: float) -> bool:
         """True while the service cannot know who left."""
@@ -188,12 +197,15 @@ def judge_reason(reason: str, played: Played, at_s: float) -> str | None:
     count = int(reason.split(" ")[0]) if reason[:1].isdigit() else 0
     if reason.startswith("nothing heard") and played.is_stalled(*span):
         return "its server was stopped"
-    if "time left" in reason and played.deadlines and played.deadlines[-1][0] - at_s <= ROSTER_S + WALL_SLACK_S:
+    if "time left" in reason and min(played.join_deadlines(*span), default=at_s + JOIN_S) - at_s <= ROSTER_S + SLACK_S:
         if "missing" in reason:
             return "they are not there" if count in missing else None
         return "they are loading" if 0 in missing and played.awaited(*span) != {0} else None
-    if "gone during a live map" in reason and count in missing and True in played.truth.has_round.during(*span):
-        return "they left"
+    if "gone during a live map" in reason and count in missing:
+        if True in played.truth.has_round.during(*span):
+            return "they left"
+        lost_s = played.lost_at("end")
+        return "they left, and the post with the end was lost" if lost_s is not None and lost_s <= at_s else None
     if reason.startswith("log gap"):
         lost = [post for post in ("restore", "disconnect", "end") if (at := played.lost_at(post)) and at <= at_s]
         return f"a post was lost: {lost[0]}" if lost else None

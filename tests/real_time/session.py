@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -44,6 +45,8 @@ LATER_S: Final = 30.0
 """How much later it is judged: by then it is known what happened, and whether this machine was too busy."""
 SETTLE_S: Final = 10.0
 """A match that was just created or has just ended may or may not have a server."""
+WRITE_S: Final = 60.0
+"""How often the report is written while matches are played."""
 TIME_OVER: Final = "time over"
 GAP_S: Final = 15.0
 """An alarm that is shown again within this time is the same one."""
@@ -116,8 +119,11 @@ class Session:
         minutes: float,
         database_url: str | None = None,
         replicas: int = 1,
+        report_file: Path | None = None,
     ) -> None:
         self._folder = folder
+        self._report_file = report_file
+        self._written_s = 0.0
         self._minutes = minutes
         self._queues = [list(lane) for lane in lanes]
         self._lanes: list[Played | None] = [None] * len(lanes)
@@ -146,6 +152,9 @@ class Session:
             self._wall_offset_s = time.time() - self._began_s
             while (now_s := time.monotonic()) < self._began_s + self._minutes * 60:
                 self._look(now_s)
+                if now_s - self._written_s > WRITE_S:
+                    self._written_s = now_s
+                    self._write_report()
                 took_s = time.monotonic() - now_s
                 if took_s > STARVED_S:
                     self.report.starved_s += took_s
@@ -162,7 +171,12 @@ class Session:
                 self._judge_alarms(played)
                 self._judge_end(played)
         self._compare()
+        self._write_report()
         return self.report
+
+    def _write_report(self) -> None:
+        if self._report_file is not None:
+            self._report_file.write_text("".join(f"{line}\n" for line in self.report.lines()), encoding="utf-8")
 
     # --- playing --------------------------------------------------------------------------------------------------
 
@@ -317,7 +331,9 @@ class Session:
             wait_until(lambda: self._is_released(played.server_id), "its server is released")
             read_history(self._services[0], played.server_id)
         except AssertionError as exc:
-            self._fault(played, f"its history is not consistent: {str(exc)[:500]}", time.monotonic())
+            failed = traceback.extract_tb(exc.__traceback__)[-1]
+            text = f"its history is not consistent: {failed.name}: {failed.line}: {str(exc)[:500]}"
+            self._fault(played, text, time.monotonic())
 
     def _is_released(self, server_id: str) -> bool:
         return any(server_id in service.released() for service in self._services)

@@ -152,6 +152,35 @@ def test_alarm_is_true_for_its_cause_only() -> None:
     assert judge_reason(loads, gone, NOW_S) is None
 
 
+def test_time_to_join_of_a_moment_ago_is_left() -> None:
+    """When the last player connects, the time begins anew; a page may be some seconds old."""
+    played = playing(here=ALL)
+    played.truth.here = Truth().here
+    played.truth.here.set(frozenset(GAME.players[1:]), 10)
+    played.truth.here.set(ALL, NOW_S - 2)
+    played.deadlines += [(NOW_S + 60, 10), (NOW_S + 298, NOW_S - 1)]
+    for at_s, why in ((NOW_S, "they are not there"), (NOW_S + 10, None)):
+        assert judge_reason("1 player missing, time left", played, at_s) == why
+
+
+def test_players_are_disconnected_before_the_next_map_is_loaded() -> None:
+    played = playing(here=frozenset())
+    assert faults(played) != []
+    played.truth.loads_s += [10, NOW_S + 26]
+    assert faults(played) == []
+    card = Card(server_id="srv_1", reasons=(), until_ms=None, score=(1, 0), here=(4, 4), round=2, is_ended=False)
+    assert list(judge_card(card, played, NOW_S)) == []
+
+
+def test_players_who_leave_after_an_end_that_was_lost_are_gone() -> None:
+    played = playing(here=frozenset(GAME.players[1:]), lost="end")
+    played.truth.has_round = Truth().has_round
+    gone = "1 player gone during a live map"
+    assert judge_reason(gone, played, NOW_S) is None
+    played.truth.events_s["end"] = NOW_S - 20
+    assert judge_reason(gone, played, NOW_S) == "they left, and the post with the end was lost"
+
+
 def test_alarm_that_is_not_shown_in_time_is_missed() -> None:
     played = playing()
     played.stalled_s = (NOW_S, NOW_S + 20)

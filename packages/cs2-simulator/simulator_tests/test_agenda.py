@@ -22,28 +22,6 @@ def test_tasks_run_in_order_of_their_due_times() -> None:
     assert calls == ["early", "late"]
 
 
-def test_tasks_of_one_tick_run_in_the_order_they_were_scheduled() -> None:
-    agenda, calls = _agenda()
-    for name in "abc":
-        agenda.call_in(500, lambda name=name: calls.append(name))  # type: ignore[misc]
-    agenda.run_until(START_MS + 500)
-    assert calls == ["a", "b", "c"]
-
-
-def test_task_does_not_run_before_its_due_time() -> None:
-    agenda, calls = _agenda()
-    agenda.call_in(1000, lambda: calls.append("x"))
-    agenda.run_until(START_MS + 999)
-    assert calls == []
-    assert agenda.now_ms == START_MS + 984  # the 63rd tick of the second
-
-
-def test_wait_is_rounded_up_to_a_whole_tick() -> None:
-    agenda, _ = _agenda()
-    agenda.call_in(1, lambda: None)
-    assert agenda.next_due_ms() == START_MS + 15
-
-
 def test_task_without_wait_runs_later_in_the_same_tick() -> None:
     agenda, calls = _agenda()
 
@@ -121,14 +99,6 @@ def test_clear_cancels_all_tasks() -> None:
     assert calls == []
 
 
-def test_run_next_runs_one_tick_only() -> None:
-    agenda, calls = _agenda()
-    agenda.call_in(100, lambda: calls.append("a"))
-    agenda.call_in(200, lambda: calls.append("b"))
-    assert agenda.run_next()
-    assert calls == ["a"]
-
-
 def test_hold_stops_the_clock_after_the_current_tick_until_the_next_run() -> None:
     agenda, calls = _agenda()
     agenda.call_in(100, agenda.hold)
@@ -140,13 +110,6 @@ def test_hold_stops_the_clock_after_the_current_tick_until_the_next_run() -> Non
     agenda.run_until(START_MS + 1000)
     assert calls == ["the same tick", "later"]
     assert agenda.tick == 64
-
-
-def test_time_never_goes_back() -> None:
-    agenda, _ = _agenda()
-    agenda.run_until(START_MS + 1000)
-    agenda.run_until(START_MS)
-    assert agenda.now_ms == START_MS + 1000
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=30), st.lists(st.integers(0, 4000), max_size=10))

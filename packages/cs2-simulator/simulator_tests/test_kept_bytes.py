@@ -35,9 +35,3 @@ def test_old_bytes_are_compressed() -> None:
     buffer, whole = filled(pieces=100, size=20_000)
     assert len(whole) == 2_000_000
     assert len(pickle.dumps(buffer)) < 3 * PACK_BYTES
-
-
-def test_new_buffer_is_empty() -> None:
-    buffer = KeptBytes()
-    assert len(buffer) == 0
-    assert buffer.read(0, 0) == b""

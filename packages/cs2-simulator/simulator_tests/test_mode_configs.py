@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cs2_simulator.mode_configs import ALIASES, DEFAULT_MODE, MODE_CONFIGS, mode_of
+from cs2_simulator.mode_configs import DEFAULT_MODE, MODE_CONFIGS, mode_of
 from cs2_simulator.variable_table import VARIABLES
-
-
-def test_all_configs_set_the_same_variables() -> None:
-    names = [frozenset(config) for config in MODE_CONFIGS.values()]
-    assert len(set(names)) == 1
 
 
 def test_all_values_are_within_the_bounds_of_their_variable() -> None:
@@ -59,10 +54,6 @@ def test_competitive_values_equal_those_of_a_real_map_load() -> None:
         "sv_deadtalk": "1",
     }
     assert {name: MODE_CONFIGS["competitive"][name] for name in logged} == logged
-
-
-def test_aliases_select_exactly_the_modes_with_a_config() -> None:
-    assert {mode_of(*pair) for pair in ALIASES.values()} == set(MODE_CONFIGS)
 
 
 def test_unknown_type_and_mode_select_the_default_mode() -> None:

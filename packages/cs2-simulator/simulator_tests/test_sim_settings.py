@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cs2_simulator.scenarios import Scenario
 from cs2_simulator.sim_settings import sim_fault
 
 
@@ -31,11 +30,6 @@ from cs2_simulator.sim_settings import sim_fault
 )
 def test_valid_value_is_accepted(name: str, value: str) -> None:
     assert sim_fault(name, value) is None
-
-
-@pytest.mark.parametrize("scenario", list(Scenario))
-def test_every_scenario_is_accepted(scenario: Scenario) -> None:
-    assert sim_fault("sim_scenario", scenario.value) is None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
-from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, SeriesFormat
+from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, OnNoShow, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
 
@@ -33,6 +33,8 @@ _SHOWN: Final = {
     **{series.value: f"best of {series.length}" for series in SeriesFormat},
     DmSubMode.FFA.value: "ffa: free for all",
     DmSubMode.TEAM.value: "team: two teams",
+    OnNoShow.CANCEL.value: "cancel the match",
+    OnNoShow.FORFEIT.value: "the team that is complete wins",
 }
 """Choices that are shown in other words than their values."""
 _ROSTER_HELP: Final = f"One player per line: {FORMATS}."
@@ -88,6 +90,8 @@ def _fields() -> dict[str, FormField]:
         _field(table.DM_SUB_MODE, help_text=""),
         _number_field(table.DM_ROUND_MINUTES),
         _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
+        _number_field(table.JOIN_SECONDS),
+        _field(table.ON_NO_SHOW),
         _field(table.SERVER_PASSWORD),
         _number_field(table.FREEZE_TIME),
         _number_field(table.MAX_ROUNDS),
@@ -117,7 +121,7 @@ def _team_label(team: str) -> str:
 
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
-    "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
+    "joinSeconds", "onNoShow", "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -180,6 +184,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "teams": _teams(values),
         "players": [listed.player for listed in read_roster(values["players"])],
         "dmSubMode": values["dmSubMode"],
+        "onNoShow": values["onNoShow"],
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
         **{name: _number(values[name].strip()) for name in _NUMBERS},

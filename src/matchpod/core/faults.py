@@ -83,6 +83,10 @@ class FaultCode(Enum):
     TOO_MANY_PEOPLE = "must list at most {maximum} players, coaches and spectators together"
     LISTED_TWICE = "is already listed at {first}"
     COACHES_WITHOUT_PLAYERS = "need listed players: the match plugin seats coaches, and runs only then"
+    FORFEIT_WITHOUT_PLAYERS = (
+        "must not be forfeit unless both teams list players: a team wins if all its players have joined, and not all "
+        "of the other team"
+    )
     NOT_ONE_SIDE = "must have 1 entry, for the only map, not {found}"
     NOT_ONE_SIDE_PER_MAP = "must have {wanted} entries, one for each map of the series, not {found}"
     KNIFE_WITHOUT_PLAYERS = (

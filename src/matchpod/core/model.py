@@ -65,6 +65,15 @@ class DmSubMode(StrEnum):
     TEAM = "team"
 
 
+class OnNoShow(StrEnum):
+    """What happens if the time to join ends and listed players are missing."""
+
+    CANCEL = "cancel"
+    """The match is canceled."""
+    FORFEIT = "forfeit"
+    """If exactly one team is complete, it wins; otherwise the match is canceled."""
+
+
 class StartSides(StrEnum):
     """What decides on which sides the teams begin a map. The values are those of the API and of the match plugin."""
 
@@ -142,6 +151,8 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     custom_cvars: tuple[CvarSetting, ...] = ()
     sides: tuple[StartSides, ...] = ()
     spectators: tuple[PlayerId, ...] = ()
+    join_seconds: int | None = None
+    on_no_show: OnNoShow = OnNoShow.CANCEL
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:

@@ -12,7 +12,6 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.match.played_map import MapStatus
 from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header, Response
 
@@ -50,11 +49,6 @@ def final_json(call: Call, view: object, *, has_ended: bool) -> Response:
     if _matches(call.list_header(b"if-none-match"), tag):
         return Response(b"", NOT_MODIFIED, headers=(*headers, _VARY))
     return Response(body, headers=headers)
-
-
-def is_over(status: MapStatus) -> bool:
-    """True if a map or series with this status does not change anymore."""
-    return status in (MapStatus.FINISHED, MapStatus.CANCELLED)
 
 
 def _matches(header: str | None, tag: str) -> bool:

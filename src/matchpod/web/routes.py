@@ -11,6 +11,8 @@ from functools import partial
 from typing import Final
 
 from matchpod.core import errors
+from matchpod.core.requests.audit_query import read_audit_query
+from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.rulings import RULING_DAYS, Ruling
 from matchpod.service.access.audit import AuditPage
 from matchpod.service.identity.principals import MANAGERS, Scope
@@ -22,7 +24,7 @@ from matchpod.service.regions.regions import RegionView
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
-from matchpod.web.handlers import audit, ingest, matches, ops, parameters
+from matchpod.web.handlers import ingest, matches, ops, parameters, use_cases
 from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
@@ -104,7 +106,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         has_etag=True,
         links=("getServer",),
         errors=(*WITH_KEY, errors.NotFoundError),
-        handler=matches.by_external_id,
+        handler=use_cases.view(
+            lambda services: services.matches.by_external_id, has_ended=lambda view: view.ended_at is not None
+        ),
     ),
     Endpoint(
         method="GET",
@@ -118,7 +122,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         returns=ServersPage,
         links=("getListedServer",),
         errors=WITH_KEY,
-        handler=matches.list_servers,
+        handler=use_cases.view(lambda services: services.matches.server_list, read_match_list_query),
     ),
     Endpoint(
         method="GET",
@@ -248,7 +252,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         parameters=parameters.AUDIT_LIST,
         returns=AuditPage,
         errors=WITH_KEY,
-        handler=audit.list_audit,
+        handler=use_cases.view(lambda services: services.audit.list, read_audit_query),
     ),
     # --- from game servers --------------------------------------------------------------------------------------------
     _ingest_post(

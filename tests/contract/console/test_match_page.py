@@ -130,23 +130,6 @@ async def test_action_must_exist_and_be_allowed(site: ConsoleSite) -> None:
     assert early.status_code == 409
 
 
-async def test_overlay_opens_without_a_session_until_its_links_are_ended(site: ConsoleSite) -> None:
-    server_id = await new_match(site)
-    answer = await site.request("POST", f"/console/matches/{server_id}/overlay", who=OWNER, form={})
-    assert answer.status_code == 200
-    found = re.search(r"/overlay/([A-Za-z0-9_-]{43})", answer.text)
-    assert found is not None
-    overlay = await site.request("GET", f"/overlay/{found[1]}")
-    assert overlay.status_code == 200
-    assert "Reds &amp; Co" in overlay.text
-    assert server_id not in overlay.text
-    assert found[1] not in (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
-    ended = await site.request("POST", f"/console/matches/{server_id}/end-overlays", who=OWNER, form={})
-    assert ended.status_code == 303
-    assert (await site.request("GET", f"/overlay/{found[1]}")).status_code == 404
-    assert (await site.request("GET", f"/overlay/{found[1]}/stream")).status_code == 404
-
-
 async def test_ended_match_without_play_has_no_result_and_an_empty_log(site: ConsoleSite) -> None:
     server_id = await new_match(site)
     await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})

@@ -112,56 +112,6 @@ async def test_text_of_callers_is_escaped(site: ConsoleSite) -> None:
     assert line.startswith(f"curl -s '{site.public_url}/api/v1/servers?externalMatchId=%3Cimg+src%3Dx%3E%E2%80%AE'")
 
 
-async def test_filters_select_matches(site: ConsoleSite) -> None:
-    first, second, third = [await site.create_match(externalMatchId=f"id {number}") for number in range(3)]
-    await end(site, second)
-    await end(site, third, reason=CancelReason.CANCELED_BY_OPERATOR)
-    for query, expected in (
-        ("status=failed", [second]),
-        ("status=stopped", [third]),
-        ("phase=ended", [third, second]),
-        ("phase=allocating&status=allocating", [first]),
-        ("status=failed&phase=live", []),
-        ("externalMatchId=id+0", [first]),
-        ("externalMatchId=id", []),
-        ("region=sandbox", [third, second, first]),
-        ("region=elsewhere", []),
-        ("dateTo=2020-01-01", []),
-        ("dateFrom=2020-01-01&dateTo=", [third, second, first]),
-    ):
-        assert listed(await show(site, query)) == expected, query
-        assert [row["serverId"] for row in await download(site, query)] == expected, query
-
-
-async def test_pages_keep_their_filters_and_csv_has_all_pages(site: ConsoleSite) -> None:
-    for _ in range(3):
-        await site.create_match()
-    text = await show(site, "region=sandbox&pageSize=2&page=2")
-    assert len(listed(text)) == 1
-    assert 'rel="prev" href="?region=sandbox&amp;pageSize=2&amp;page=1"' in text
-    assert 'href="/console/matches.csv?region=sandbox&amp;pageSize=2"' in text
-    assert len(await download(site, "region=sandbox&pageSize=2&page=2")) == 3
-    assert "This page is past the end of the list." in await show(site, "page=9")
-
-
-async def test_wrong_filter_is_explained_on_the_page(site: ConsoleSite) -> None:
-    for query, fault in (
-        ("status=lost", 'id="w-status">must be one of'),
-        ("phase=x", 'id="w-phase">must be one of'),
-        ("dateFrom=tomorrow", 'id="w-dateFrom">must be an ISO 8601 date'),
-        ("externalMatchId=%ff", 'id="w-externalMatchId">must not contain control characters'),
-        ("region=%00", 'id="w-region">must not contain control characters'),
-        ("map=de_mirage", "<code>map</code> is not a known parameter"),
-        ("page=x", "<code>page</code> must be a whole number"),
-    ):
-        for path in (PATH, f"{PATH}.csv"):
-            response = await site.request("GET", f"{path}?{query}", who=MEMBER)
-            assert response.status_code == 400
-            assert fault in response.text
-            assert "<h1>Matches</h1>" in response.text
-            assert response.headers["content-type"].startswith("text/html")
-
-
 async def test_number_of_queries_does_not_depend_on_the_number_of_matches(site: ConsoleSite) -> None:
     async def queries() -> int:
         db = site.resources.db

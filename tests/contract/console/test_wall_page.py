@@ -13,18 +13,16 @@ from matchpod.console.wall import Wall
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbacksQuery
-from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.core.views.wall_groups import WallGroup
-from matchpod.ports import Value
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.wall import MAX_ENDED, Overview
 from matchpod.service.regions.regions import Region, Regions
-from matchpod.storage import callback_lists, region_flags, servers
+from matchpod.storage import callback_lists, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
-from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, ConsoleSite
 from tests.contract.test_matches import UnusedFleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -79,22 +77,6 @@ async def test_lost_match_stays_with_its_reason_and_can_be_acknowledged(site: Co
     assert not card(await read_wall(site), server_id)
 
 
-async def test_match_that_a_person_canceled_stays_too_but_quietly(site: ConsoleSite) -> None:
-    server_id = await site.create_match()
-    await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
-    shown = card(await read_wall(site), server_id)
-    assert 'class="card match ended canceled"' in shown
-    assert "urgency3" not in shown
-    assert FORM.search(shown) is not None
-
-
-async def test_finished_match_is_shown_without_a_button(site: ConsoleSite) -> None:
-    server_id = await create_ended(site, None)
-    shown = card(await read_wall(site), server_id)
-    assert "finished" in shown
-    assert FORM.search(shown) is None
-
-
 async def test_acknowledged_match_leaves_the_walls_of_all_processes(site: ConsoleSite) -> None:
     server_id = await create_ended(site)
     walls = [other_wall(site) for _ in range(2)]
@@ -140,13 +122,6 @@ async def test_members_see_the_match_but_no_button(site: ConsoleSite) -> None:
     assert '<div class="read-only"' not in await read_wall(site, OWNER)
     response = await site.request("POST", "/console/acknowledge", who=MEMBER, form={"servers": server_id})
     assert response.status_code == 403
-    assert card(await read_wall(site), server_id)
-
-
-async def test_matches_of_other_organizations_are_left_alone(site: ConsoleSite) -> None:
-    server_id = await create_ended(site)
-    assert not card(await read_wall(site, STRANGER), server_id)
-    await site.request("POST", "/console/acknowledge", who=STRANGER, form={"servers": server_id})
     assert card(await read_wall(site), server_id)
 
 
@@ -223,34 +198,6 @@ def sandbox(site: ConsoleSite, *slots: str, fault: str | None = None) -> Regions
     fleet = UnusedFleet()
     fleet.slots, fleet.why_unusable = slots, fault
     return Regions([Region(code="sandbox", name="", location="", fleet=fleet)], site.resources.db)
-
-
-async def test_region_without_a_free_server_is_one_line_with_the_number_of_matches(site: ConsoleSite) -> None:
-    db, now_ms = site.resources.db, site.resources.clock.now_ms()
-    ids = [await site.create_match() for _ in range(3)]
-    pending: dict[str, Value] = {
-        "phase": ServerPhase.PENDING,
-        "status": ServerStatus.PENDING,
-        "created_at_ms": now_ms - 90_000,
-    }
-    await db.write([servers.change(server_id, 0, **pending) for server_id in ids])
-    for regions, is_on, condition, words in (
-        (sandbox(site), True, "full", "is full"),
-        (sandbox(site, "a", fault="host-7 is down"), True, "not available", "cannot start servers at present"),
-        (sandbox(site, "a"), False, "switched off", "is switched off"),
-        (sandbox(site, "a"), True, "", "has no server for new matches"),
-    ):
-        await region_flags.set_active(db, "sandbox", is_on)
-        wall = other_wall(site, regions)
-        await wall.changes()
-        text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("alerts")).split())
-        assert text.startswith(f"sandbox {words}: 3 matches wait for a free server, the first for 1:3")
-        assert not any('class="reasons"' in card(str(wall.cards), server_id) for server_id in ids)
-        chips = re.findall(r'<span class="chip[^>]*>(.*?)</span>', wall.part("beside"))
-        assert chips == [one for one in [condition] if one]
-        assert "host-7" not in wall.part("beside")
-    for server_id in ids:
-        await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
 
 
 async def test_silent_servers_of_a_region_are_shown_beside_the_matches(site: ConsoleSite) -> None:

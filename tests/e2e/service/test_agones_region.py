@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.chaos.cluster import Cluster
 from tests.chaos.http_messages import Response, format_request, send
 from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore
-from tests.contract.agones_api import FakeAgones, Fault
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file, write_kubeconfig
 from tests.e2e.serve_process import serving
-from tests.e2e.service.running_service import free_port_range, region
 
 SPEED = 100
 WAIT_S = 180.0
@@ -75,10 +70,6 @@ class Client:
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Response:
         return await send(self._port, format_request(method, path, self._headers, body))
-
-
-async def is_free(api: FakeAgones) -> bool:
-    return api.names("Allocated") == []
 
 
 async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -148,49 +139,3 @@ async def test_start_goes_on_without_regions_that_may_heal_and_a_match_waits_for
             await pods.api.scale(1, fleet="cs2-us")
             await until(lambda: client.has_started(waiting), "the match that waited has started")
             assert await client.is_active("fleet")
-
-
-@pytest.mark.soak
-async def test_match_for_a_region_whose_cluster_fails_waits_and_starts_when_it_is_back(tmp_path: Path) -> None:
-    async with agones_cluster(tmp_path, replicas=2) as pods:
-        regions = agones_region("cluster", pods.kubeconfig, secret_file(tmp_path), speed=SPEED)
-        store = SqliteStore(tmp_path / "data")
-        async with Cluster(
-            tmp_path, store, regions=regions + region("sandbox", free_port_range(1), speed=SPEED)
-        ) as service:
-            client = Client(service)
-            await until(lambda: client.is_active("cluster"), "the region is active")
-            pods.api.outage = Fault.CLOSE
-            pods.api.close_watches()
-            matches = [await client.create("cluster")]  # perhaps before the service notices the outage
-            await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
-            assert await client.is_active("sandbox")
-            matches.append(await client.create("cluster"))
-            other = await client.create("sandbox")
-            await until(client.has_metric, "the metrics are set")
-            await until(lambda: client.all_have_status(matches, "pending"), "all matches wait")
-            await until(lambda: client.is_over(other), "the match in the other region is over")
-            pods.api.outage = None
-            await until(lambda: client.is_active("cluster"), "the region is active again")
-            await until(lambda: client.all_have_status(matches, "stopped"), "all matches that waited are over")
-            await until(lambda: is_free(pods.api), "both pods are free")
-
-
-@pytest.mark.soak  # `make test` tries the fleet alone: tests/contract/test_agones_passwords.py
-async def test_replaced_fleet_secret_stops_the_region_until_the_previous_one_is_given(tmp_path: Path) -> None:
-    secret, previous = secret_file(tmp_path), tmp_path / "previous"
-    fitting = secret.read_bytes()
-    async with agones_cluster(tmp_path, replicas=7) as pods:
-        secret.write_bytes(b"a secret that the pods do not have")
-        regions = agones_region("cluster", pods.kubeconfig, secret, speed=SPEED, previous_secret_file=str(previous))
-        async with Cluster(tmp_path, SqliteStore(tmp_path / "data"), regions=regions) as service:
-            client, before = Client(service), set(pods.api.names("Ready"))
-            matches = [await client.create("cluster") for _ in range(3)]
-            await until(lambda: client.is_active("cluster", expected=False), "the region is inactive")
-            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="none"}') == 3
-            assert len(before & set(pods.api.names("Ready"))) == 4
-            previous.write_bytes(fitting)
-            await until(lambda: client.is_active("cluster"), "the region is active again")
-            for match in matches:
-                await until(functools.partial(client.is_over, match), "the match is over")
-            assert await client.count_metric('matchpod_fleet_passwords_total{region="cluster",secret="previous"}') == 3

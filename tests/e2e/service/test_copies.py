@@ -21,7 +21,6 @@ from tests.e2e.service.running_service import (
     free_port_range,
     region,
     short_match,
-    wait_until,
 )
 
 LIVE_SPEED = 40
@@ -145,22 +144,3 @@ def test_copy_beside_its_original_touches_no_match(how: str, tmp_path: Path, req
             }
             assert ended["sending"][0] == ended["sending"][1]
         assert asyncio.run(installation.write(copied)) == before
-
-
-def test_restored_database_is_driven_if_an_operator_says_so(tmp_path: Path) -> None:
-    with CallbackReceiver() as receiver, RunningService(tmp_path) as service:
-        settings = short_match(customCvars=cvars(speed=LIVE_SPEED))
-        server_id = str(service.create(settings, callbackUrl=receiver.url("/live"))["serverId"])
-        service.wait_for(server_id, lambda one: one["phase"] == "live")
-        assert service.run("backup", str(tmp_path / "file")).returncode == 0
-        service.kill()
-        lost = service.data_dir.rename(tmp_path / "lost")
-        assert service.run("restore", str(tmp_path / "file")).returncode == 0
-        shutil.copytree(lost / "fleets", service.data_dir / "fleets")
-        service.start("--restored")
-        (callback,) = receiver.wait_for("/live")
-        assert callback.json["eventType"] == "match_over"
-        service.wait_until_released(server_id)
-        assert "warnings" not in service.call("GET", "/readyz").json
-        assert service.call("POST", "/api/v1/matches", {}).status == 400
-        wait_until(lambda: service.server_processes() == [], "nothing is left")

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
 from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.game_server import execute_at
-from tests.e2e.service.running_service import Json, RunningService, cvars, players, short_match, static_region
+from tests.e2e.service.running_service import Json, RunningService, players, short_match, static_region
 
 
 class StaticFleet:
@@ -78,15 +78,3 @@ def test_each_server_is_used_by_two_matches_in_turn_and_is_clean_after_each(flee
         fleet.assert_clean(port)
     assert all(server.process.poll() is None for server in fleet.servers)
     assert [len(fleet.receiver.at(f"/{name}")) for name in ("first", "second", "third", "fourth")] == [1] * 4
-
-
-def test_dead_server_is_reported_lost_and_the_other_is_still_used(fleet: StaticFleet) -> None:
-    created = fleet.create("dies", maxRounds=30, customCvars=cvars(30))
-    running = fleet.service.wait_for(created["serverId"], lambda server: server["phase"] == "live")
-    dying = next(server for server in fleet.servers if server.port == running["port"])
-    dying.process.kill()
-    body = fleet.receiver.wait_for("/dies")[0].json
-    assert body["reason"] == "server_lost"
-    fleet.service.wait_until_released(created["serverId"])
-    (port,) = fleet.play("survivor")
-    assert port != running["port"]

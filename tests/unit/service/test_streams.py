@@ -19,7 +19,7 @@ from matchpod.service.fair_turns import streams_of
 from matchpod.service.history.recorder import Recorder
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.match_log.live import LocalMatch, LocalMatches
-from matchpod.service.streams.channels import PAGE, RING, MapChannel, StreamItem, type_of
+from matchpod.service.streams.channels import RING, MapChannel, StreamItem, type_of
 from matchpod.service.streams.map_streams import Reader, Streams
 from matchpod.service.streams.readers import WOKEN_AT_ONCE, PollPace
 from matchpod.service.telemetry.metrics import Metrics
@@ -260,16 +260,6 @@ def seqs(frames: Sequence[StreamItem] | None) -> list[int] | None:
     return None if frames is None else [frame.seq for frame in frames]
 
 
-def test_known_items_are_ignored() -> None:
-    channel = channel_at(3)
-    channel.append(2, lines(2, 5))
-    channel.append(4, lines(4, 5))
-    channel.append(5, lines(5, 6))
-    assert seqs(channel.after(3, 100)) == [4, 5, 6]
-    assert channel.after(2, 100) is None
-    assert channel.newest == 6
-
-
 def test_gap_clears_the_items_before_it() -> None:
     channel = channel_at(3)
     channel.append(4, lines(4, 5))
@@ -316,14 +306,6 @@ async def test_reader_gets_stored_items_and_then_published_ones(world: World) ->
     assert await reader.next(0.0) == b""
 
 
-async def test_stored_items_are_read_in_pages(world: World) -> None:
-    last = 2 * PAGE + 7
-    await world.store(1, last)
-    reader = await world.open()
-    sizes = [len(ids(await reader.next(0.0))) for _ in range(3)]
-    assert sizes == [PAGE, PAGE, 7]
-
-
 async def test_items_stored_while_a_reader_joins_are_not_missed(world: World) -> None:
     await world.store(1, 2)
     held = world.db.hold()
@@ -348,30 +330,6 @@ async def test_items_stored_while_a_page_is_read_are_sent_once(world: World) -> 
     assert await read_available(reader) == ["3", "4"]
 
 
-async def test_items_read_before_they_are_published_are_sent_once(world: World) -> None:
-    await world.store(1, 2)
-    reader = await world.open()
-    await world.store(3, 4)
-    assert await read_available(reader) == numbers(1, 4)
-    world.streams.publish("map-1", 3, lines(3, 4))
-    assert await read_available(reader) == []
-    await world.record(5, 5)
-    assert await read_available(reader) == ["5"]
-
-
-async def test_lost_repeated_or_reordered_publications_change_nothing(world: World) -> None:
-    reader, late = await world.open(), await world.open()
-    for seq in range(1, 10):
-        await world.store(seq, seq)
-    for seq in (2, 2, 1, 5, 4, 9, 3):
-        world.streams.publish("map-1", seq, [line(seq)])
-        await asyncio.sleep(0)
-        if seq == 5:
-            assert await read_available(reader) == numbers(1, 9)  # a page goes past what was published
-    assert await read_available(reader) == []
-    assert await read_available(late) == numbers(1, 9)
-
-
 async def test_reader_with_a_position_past_the_end_gets_the_next_items(world: World) -> None:
     reader = await world.open(after=3)
     await world.record(1, 2)
@@ -380,15 +338,6 @@ async def test_reader_with_a_position_past_the_end_gets_the_next_items(world: Wo
     assert await read_available(far) == []
     await world.record(3, 4)
     assert await read_available(reader) == await read_available(far) == ["3", "4"]
-
-
-async def test_reader_that_is_further_than_the_channel_gets_no_item_twice(world: World) -> None:
-    await world.record(1, 2)
-    await world.open()
-    await world.store(3, 4)  # by another process, from which the reader got them
-    reader = await world.open(after=4)
-    await world.record(5, 5)
-    assert await read_available(reader) == ["5"]
 
 
 async def test_deleted_items_are_skipped(world: World) -> None:
@@ -460,16 +409,6 @@ async def test_missed_items_are_read_in_turns_of_the_organizations(world: World)
     assert not waiting.done()
     turns.end(streams_of("org_1"))
     assert ids(await waiting) == ["1", "2", "3"]
-
-
-async def test_publishing_without_readers_has_no_effect(world: World) -> None:
-    await world.record(1, 1)
-    world.streams.finish("map-1")
-    reader = await world.open()
-    reader.close()
-    await world.record(2, 2)
-    assert await reader.next(0.0) is None
-    assert not reader.is_over
 
 
 # --- the end --------------------------------------------------------------------------------------------------------

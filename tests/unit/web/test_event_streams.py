@@ -428,46 +428,12 @@ async def test_frames_are_sent_at_once_with_heartbeats_in_between(has_connection
     assert connection.calls == (["begin"] if has_connection else [])
 
 
-@pytest.mark.parametrize("has_connection", [True, False])
-async def test_slow_client_is_disconnected(has_connection: bool) -> None:
-    connection, frames = FakeConnection(), ScriptedFrames(b"one", b"two")
-
-    class Blocking(ScriptedFrames):
-        async def next(self, within_s: float) -> bytes | None:
-            connection.can_send.clear()
-            return await frames.next(within_s)
-
-    assert await run_stream(Blocking(), connection, has_connection=has_connection) is StreamEnd.SLOW
-    assert connection.body == OPENING
-    assert connection.calls == (["begin", "abort"] if has_connection else [])
-
-
 async def test_slow_client_does_not_delay_stopping_the_service() -> None:
     connection, frames = FakeConnection(), ScriptedFrames()
     connection.can_send.clear()
     asyncio.get_running_loop().call_later(0.01, frames.close)
     pace = StreamPace(send_s=3_600.0, closing_send_s=0.01)
     assert await run_stream(frames, connection, pace=pace) is StreamEnd.SLOW
-
-
-async def test_nothing_is_sent_after_the_client_disconnects() -> None:
-    connection, frames = FakeConnection(), ScriptedFrames()
-    asyncio.get_running_loop().call_soon(connection.disconnected.set)
-    assert await run_stream(frames, connection) is StreamEnd.GONE
-    assert connection.body == OPENING
-    assert connection.calls == ["begin"]
-
-
-async def test_data_sent_by_the_client_is_ignored() -> None:
-    connection, frames = FakeConnection(), ScriptedFrames(b"one", None)
-    messages = [{"type": "http.request", "body": b"x", "more_body": True}] * 5
-
-    async def receive() -> Message:
-        return messages.pop() if messages else await FakeConnection.receive(connection)
-
-    connection.receive = receive  # type: ignore[method-assign]
-    assert await run_stream(frames, connection) is StreamEnd.CLOSING
-    assert connection.body == OPENING + b"one"
 
 
 async def test_internal_error_aborts_the_stream(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,12 +10,10 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.views.organization_event_shapes import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
 from matchpod.service.identity.principals import Scope as AccessScope
-from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
-from matchpod.web.event_streams import OPENING
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
-from tests.unit.web.test_event_streams import StreamClient, ids, open_stream, rejected_parameters
+from tests.unit.web.test_event_streams import open_stream, rejected_parameters
 
 site = sites.site
 
@@ -28,30 +24,6 @@ POSITION = b'id: %d\nevent: position\ndata: {"type":"position"}\n\n'
 def events(body: bytes) -> list[OrganizationEvent]:
     lines = [part.split(b"\ndata: ")[1] for part in body.split(b"\n\n") if b"\ndata: " in part]
     return [msgspec.json.decode(line, type=OrganizationEvent) for line in lines]
-
-
-class ResumingClient(StreamClient):
-    """A client that reconnects with a position, as another caller if it has a key."""
-
-    def __init__(self, site: Site, *, header: str = "", query: str = "", key: str = "") -> None:
-        super().__init__(site, PATH)
-        self.scope["query_string"] = query.encode()
-        self.scope["headers"] = [
-            (b"authorization", f"Bearer {key or site.key}".encode()),
-            *([(b"last-event-id", header.encode())] if header else []),
-        ]
-
-    async def first_events(self, site: Site, until: str) -> bytes:
-        """Read until the event with this id, then disconnect."""
-        task = asyncio.create_task(site.app(self.scope, self.receive, self.messages.put))
-        assert (await self.messages.get())["status"] == 200
-        assert await self.body() == OPENING
-        body = b""
-        while until not in ids(body):
-            body += await self.body()
-        self.disconnected.set()
-        await task
-        return body
 
 
 def test_stream_begins_with_its_position_and_pushes_what_happens(site: Site) -> None:
@@ -91,33 +63,6 @@ def test_repeated_creation_is_one_event(site: Site) -> None:
     assert site.run(stored_events.newest(site.db, site.row(site.new_server()).org_id)) == 2
 
 
-@pytest.mark.parametrize("after", range(3))
-def test_stream_continues_after_the_last_received_event(site: Site, after: int) -> None:
-    for _ in range(3):
-        site.new_server()
-    expected = [str(number) for number in range(after + 1, 4)]
-    for client in (
-        ResumingClient(site, header=str(after)),
-        ResumingClient(site, query=f"lastEventId={after}"),
-        ResumingClient(site, header=str(after), query="lastEventId=2"),
-    ):
-        assert ids(site.run(client.first_events(site, "3"))) == expected
-
-
-def test_position_above_all_events_is_answered_with_the_newest(site: Site) -> None:
-    site.new_server()
-    assert site.run(ResumingClient(site, header="9" * 16).first_events(site, "1")) == POSITION % 1
-
-
-def test_another_organization_gets_only_its_own_events(site: Site) -> None:
-    for key in (site.key, site.other_key, site.key):
-        assert site.create(key).status_code == 201
-    (only,) = events(site.run(ResumingClient(site, query="lastEventId=0", key=site.other_key).first_events(site, "1")))
-    ours = events(site.run(ResumingClient(site, query="lastEventId=0").first_events(site, "2")))
-    assert isinstance(only, MatchCreatedEvent)
-    assert only.server_id not in {one.server_id for one in ours if isinstance(one, MatchCreatedEvent)}
-
-
 @pytest.mark.parametrize("text", ["-1", "1.5", "abc", "1" + "0" * 16, "1.2"])
 def test_position_must_be_at_most_16_digits(site: Site, text: str) -> None:
     assert rejected_parameters(site, f"{PATH}?lastEventId={text}") == ["lastEventId"]
@@ -135,19 +80,3 @@ def test_errors_are_reported_before_the_stream_starts(site: Site) -> None:
     assert not site.services.streams
     site.services.streams.close()
     assert int(site.get(PATH).headers["retry-after"]) >= 1
-
-
-def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
-    site = Site(tmp_path / "matchpod.sqlite", poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01))
-
-    async def scenario() -> None:
-        async with open_stream(site, PATH) as (client, _):
-            assert await client.body() == POSITION % 0
-            await create(site, "cup 1")
-            site.db.failure = unavailable()
-            await site.db.failed.wait()
-            site.db.failure = None
-            assert ids(await client.body()) == ["1"]
-
-    site.run(scenario())
-    site.close()

@@ -7,7 +7,6 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.views.progress import PublicPhase
-from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import servers
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
@@ -30,10 +29,6 @@ def new_servers(site: Site, count: int, **fields: object) -> list[str]:
         site.clock.at_ms += 1_000
         ids.append(site.new_server(**fields))
     return ids[::-1]
-
-
-def test_organization_without_servers_has_an_empty_list(site: Site) -> None:
-    assert site.get(LIST).json() == {"page": 1, "pageSize": 20, "total": 0, "items": []}
 
 
 def test_item_has_the_fields_of_its_server_without_secrets(site: Site) -> None:
@@ -75,13 +70,6 @@ def test_ended_server_explains_itself_in_the_list(site: Site) -> None:
     assert second["error"] == "The server stopped responding, or its process ended."
 
 
-def test_pages_are_newest_first_and_add_up(site: Site) -> None:
-    ids = new_servers(site, 5)
-    pages = [site.get(f"{LIST}?page={number}&pageSize=2").json() for number in (1, 2, 3, 4)]
-    assert [[item["serverId"] for item in page["items"]] for page in pages] == [ids[:2], ids[2:4], ids[4:], []]
-    assert {(page["pageSize"], page["total"]) for page in pages} == {(2, 5)}
-
-
 def test_servers_are_filtered_by_status_and_phase(site: Site) -> None:
     allocating, running, stopped, failed = new_servers(site, 4)
     site.start(running)
@@ -103,32 +91,6 @@ def test_servers_are_filtered_by_status_and_phase(site: Site) -> None:
         "status=stopped&phase=live": [],
     }.items():
         assert listed(site, query) == expected, query
-
-
-def test_servers_are_filtered_by_region_external_id_and_date(site: Site) -> None:
-    (first,) = new_servers(site, 1, externalMatchId="a/b ü")
-    site.clock.at_ms = NOW_MS + 24 * 60 * 60 * 1000
-    (second,) = new_servers(site, 1, region="eu-west")
-    assert listed(site, "region=eu-west") == [second]
-    assert listed(site, "region=unknown") == []
-    assert listed(site, "externalMatchId=a%2Fb%20%C3%BC") == [first]
-    assert listed(site, "externalMatchId=a%2Fb%20%C3%BC&region=eu-west") == []
-    assert listed(site, "dateTo=2026-09-21") == [first]
-    assert listed(site, "dateFrom=2026-09-22&region=eu-west&status=allocating") == [second]
-    assert listed(site, "dateFrom=2026-09-22&dateTo=2026-09-21") == []
-
-
-def test_servers_of_another_organization_are_not_listed(site: Site) -> None:
-    site.new_server(externalMatchId="m")
-    site.cancel(site.new_server())
-    for query in ("", "phase=ended", "status=allocating", "externalMatchId=m", "region=sandbox"):
-        assert site.get(f"{LIST}?{query}", site.other_key).json()["total"] == 0
-
-
-def test_listing_needs_the_read_scope_but_no_role(site: Site) -> None:
-    check_error(site.get(LIST, site.new_key(scopes=[Scope.SERVERS_WRITE])), 403, "FORBIDDEN")
-    check_error(site.request("GET", LIST), 401, "UNAUTHORIZED")
-    assert site.get(LIST, site.new_key(role=Role.MEMBER, scopes=[Scope.SERVERS_READ])).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -112,13 +112,6 @@ def test_creator_of_a_match_of_an_earlier_version_is_unknown(site: Site) -> None
     assert site.get(path(server_id)).json()["createdBy"] is None
 
 
-def test_reading_needs_the_read_scope(site: Site) -> None:
-    writer = site.new_key(scopes=[Scope.SERVERS_WRITE])
-    server_id = site.new_server()
-    check_error(site.get(path(server_id), writer), 403, "FORBIDDEN")
-    check_error(site.get(by_external_id("x"), writer), 403, "FORBIDDEN")
-
-
 @pytest.mark.parametrize("server_id", [UNKNOWN, "x", "a%2Fb", "%00", "%ff", "x" * 300, "%F0%9F%8E%AE", "..%2F.."])
 def test_unknown_server_is_not_found(site: Site, server_id: str) -> None:
     check_error(site.get(path(server_id)), 404, "NOT_FOUND")
@@ -135,16 +128,6 @@ def test_server_of_another_organization_is_forbidden(site: Site) -> None:
 # --- cancel -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_running", [False, True])
-def test_canceled_match_has_the_status_stopped(site: Site, is_running: bool) -> None:
-    server_id = site.new_server()
-    if is_running:
-        site.start(server_id)
-    response = site.cancel(server_id)
-    assert (response.status_code, response.content) == (200, b'{"ok":true}')
-    assert site.get(path(server_id)).json()["status"] == "stopped"
-
-
 @pytest.mark.parametrize("reason", [None, CancelReason.NO_PLAYERS_JOINED, CancelReason.SERVER_FAILED])
 def test_match_that_ended_another_way_cannot_be_canceled(site: Site, reason: CancelReason | None) -> None:
     server_id = site.new_server()
@@ -157,14 +140,6 @@ def test_cancel_ignores_a_body(site: Site) -> None:
     server_id = site.new_server()
     response = site.request("POST", path(server_id) + "/cancel", key=site.key, content=b"{nonsense" * 20_000)
     assert response.json() == {"ok": True}
-
-
-def test_cancel_needs_the_write_scope_and_the_owner_or_admin_role(site: Site) -> None:
-    server_id = site.new_server()
-    check_error(site.cancel(server_id, site.new_key(scopes=[Scope.SERVERS_READ])), 403, "FORBIDDEN")
-    for known_or_not in (server_id, UNKNOWN):
-        check_error(site.cancel(known_or_not, site.new_key(role=Role.MEMBER)), 403, "FORBIDDEN")
-    assert site.cancel(server_id, site.new_key(role=Role.ADMIN)).status_code == 200
 
 
 # --- where it stands ----------------------------------------------------------------------------------------------
@@ -185,27 +160,6 @@ def roster(server: dict[str, object]) -> list[tuple[object, ...]]:
     found = server["roster"]
     assert isinstance(found, list)
     return [tuple(one[name] for name in ("steamId", "team", "name", "state", "since")) for one in found]
-
-
-def test_running_server_says_who_is_there_and_who_is_missing_until_when(site: Site) -> None:
-    server_id = site.new_server(gameSettings=GAME)
-    site.start(server_id)
-    site.clock.at_ms += 1_000
-    log(site, server_id, "entered the game")
-    server = site.get(path(server_id)).json()
-    assert server["phase"] == "waiting_for_players"
-    assert server["deadline"] == {"waitingFor": "players_to_join", "until": "2026-09-21T14:18:20.123Z"}
-    assert server["lastHeardAt"] == "2026-09-21T14:13:21.123Z"
-    assert (server["round"], server["sides"]) == (None, None)
-    assert roster(server) == [
-        (PLAYER, "team1", "Ann", "connected", "2026-09-21T14:13:21.123Z"),
-        (OTHER_PLAYER, "team2", None, "never_joined", None),
-    ]
-    site.clock.at_ms += 1_000
-    log(site, server_id, 'disconnected (reason "NETWORK_DISCONNECT_EXITING")')
-    assert roster(site.get(path(server_id)).json())[0] == (
-        PLAYER, "team1", "Ann", "left", "2026-09-21T14:13:22.123Z",
-    )  # fmt: skip
 
 
 @READERS
@@ -253,31 +207,6 @@ def explanations(site: Site, server_id: str) -> list[dict[str, object]]:
     return [{name: view[name] for name in EXPLANATION} for view in views]
 
 
-def test_match_in_progress_has_nothing_to_explain(site: Site) -> None:
-    created = site.create(externalMatchId="m").json()
-    assert {name: created[name] for name in EXPLANATION} == NOTHING
-    assert explanations(site, created["serverId"]) == [NOTHING] * 5
-    site.start(created["serverId"])
-    assert explanations(site, created["serverId"]) == [NOTHING] * 5
-
-
-@pytest.mark.parametrize("reason", CancelReason)
-def test_canceled_match_has_its_reason(site: Site, reason: CancelReason) -> None:
-    server_id = site.new_server(externalMatchId="m")
-    site.end(server_id, Outcome(at_ms=ENDED_MS, reason=reason))
-    # The lists are those of the callback, which has them, even if they are empty, for an incomplete roster only.
-    players: list[str] | None = [] if reason is CancelReason.INCOMPLETE_ROSTER else None
-    expected = {
-        "reason": reason.value,
-        "endedAt": ENDED_AT,
-        "missingPlayers": players,
-        "connectedPlayers": players,
-        "absentPlayers": players,
-        "error": sentence(reason, None),
-    }
-    assert explanations(site, server_id) == [expected] * 5
-
-
 def test_match_with_an_incomplete_roster_has_the_players_of_its_callback(site: Site) -> None:
     server_id = site.new_server(externalMatchId="m", callbackUrl="https://caller.example/done")
     site.start(server_id)
@@ -298,12 +227,6 @@ def test_match_with_an_incomplete_roster_has_the_players_of_its_callback(site: S
     assert explanations(site, server_id) == [expected] * 5
 
 
-def test_finished_match_has_the_time_of_its_end_and_no_reason(site: Site) -> None:
-    server_id = site.new_server(externalMatchId="m")
-    site.end(server_id, Outcome(at_ms=ENDED_MS), result=RESULT)
-    assert explanations(site, server_id) == [NOTHING | {"endedAt": ENDED_AT}] * 5
-
-
 @pytest.mark.parametrize("failure", Failure)
 def test_error_of_a_failed_match_is_a_known_sentence_and_not_the_internal_error(site: Site, failure: Failure) -> None:
     server_id = site.new_server(externalMatchId="m")
@@ -314,12 +237,6 @@ def test_error_of_a_failed_match_is_a_known_sentence_and_not_the_internal_error(
     for view in (path(server_id), by_external_id("m"), "/api/v1/cs2/series"):
         assert "secret" not in site.get(view).text
         assert "10.0.0.9" not in site.get(view).text
-
-
-def test_repeated_creation_shows_how_the_match_ended(site: Site) -> None:
-    server_id = site.create(None, "once").json()["serverId"]
-    site.end(server_id, INCOMPLETE)
-    assert site.create(None, "once").json()["missingPlayers"] == [OTHER_PLAYER]
 
 
 # --- by external id -----------------------------------------------------------------------------------------------

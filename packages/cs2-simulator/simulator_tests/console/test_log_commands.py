@@ -50,12 +50,6 @@ def test_random_players_are_expected_once_a_listener_is_added(harness: ConsoleHa
     assert harness.calls == ["expect anyone", "restart countdown"]
 
 
-def test_random_players_are_not_expected_if_the_plugin_has_a_match(harness: ConsoleHarness) -> None:
-    harness.parts.has_plugin_match = lambda: True
-    harness.execute('logaddress_add_http "http://h/a"')
-    assert harness.calls == ["restart countdown"]
-
-
 def test_url_without_quotes_is_rejected(harness: ConsoleHarness) -> None:
     assert "Invalid parameters" in harness.execute("logaddress_add_http http://h/a")
     assert harness.stream.listeners == []
@@ -93,8 +87,3 @@ def test_list_of_listeners_is_recognized_by_our_parser(harness: ConsoleHarness) 
     assert parse_log_listeners(answer) == ("https://h/a", "http://h/b")
     assert "https://h/a - has pending request\n\tlast acknowledged tick 77\n" in answer
     assert "http://h/b - no pending request\n\tlast acknowledged tick 0\n" in answer
-
-
-def test_log_token_secret_is_a_variable(harness: ConsoleHarness) -> None:
-    harness.execute('logaddress_token_secret "cm123"')
-    assert harness.variables.text("logaddress_token_secret") == "cm123"

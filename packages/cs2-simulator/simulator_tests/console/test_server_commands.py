@@ -17,19 +17,10 @@ def test_echo_prints_its_arguments(harness: ConsoleHarness) -> None:
     assert harness.execute('echo CM_ECHO_PROBE  "b c"') == "CM_ECHO_PROBE b c\n"
 
 
-def test_comment_prints_nothing(harness: ConsoleHarness) -> None:
-    assert harness.execute("//x") == ""
-
-
 def test_console_chat_is_logged(harness: ConsoleHarness) -> None:
     harness.execute("say (hi): there")
     assert harness.log.lines == ['"Console<0>" say "(hi): there"']
     assert harness.calls == []
-
-
-def test_empty_console_chat_is_not_logged(harness: ConsoleHarness) -> None:
-    harness.execute('say; say ""')
-    assert harness.log.lines == []
 
 
 def test_exec_finds_no_config_file(harness: ConsoleHarness) -> None:

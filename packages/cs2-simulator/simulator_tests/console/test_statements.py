@@ -43,11 +43,6 @@ def test_joined_commands_are_split_again(commands: list[list[str]], separator: s
     assert words(separator.join(" ".join(command) for command in commands)) == commands
 
 
-@given(st.lists(st.text(st.characters(exclude_characters='"\n\0', exclude_categories=["Cs"]), max_size=12), max_size=4))
-def test_quoted_text_is_one_argument(values: list[str]) -> None:
-    assert words("say " + " ".join(f'"{value}"' for value in values)) == [["say", *values]]
-
-
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=80))
 def test_any_text_can_be_parsed(text: str) -> None:
     kept = text.partition("\0")[0]
@@ -56,29 +51,12 @@ def test_any_text_can_be_parsed(text: str) -> None:
         assert all(word in kept and '"' not in word and "\n" not in word for word in [statement.name, *statement.args])
 
 
-def test_semicolon_inside_quotes_is_part_of_the_value() -> None:
-    assert only('say "a; b"').value == "a; b"
-
-
-def test_unquoted_value_is_the_rest_of_the_line() -> None:
-    assert only("mp_teamname_1 Team  One: Two ").value == "Team  One: Two"
-
-
 def test_value_ends_at_its_second_quote() -> None:
     assert only('hostname "a" b').value == "a"
 
 
 def test_value_with_an_unclosed_quote_is_the_rest_of_the_line() -> None:
     assert only('hostname "a b').value == "a b"
-
-
-def test_empty_quotes_are_an_empty_value() -> None:
-    statement = only('sv_password ""')
-    assert (statement.value, bool(statement.rest)) == ("", True)
-
-
-def test_comment_ends_with_its_line() -> None:
-    assert [statement.name for statement in statements("a // b; c\nd")] == ["a", "d"]
 
 
 def test_url_without_quotes_is_cut_at_its_slashes() -> None:

@@ -40,11 +40,6 @@ def test_joining_player_logs_the_lines_of_a_real_log(server: VisitedServer) -> N
     assert server.watcher.events == ["connected 1", "entered 1", "joined 1 CT"]
 
 
-def test_player_has_the_time_of_the_connection(server: VisitedServer) -> None:
-    server.wait(3)
-    assert join(server).connected_at_ms == server.agenda.now_ms
-
-
 def test_new_player_gets_the_lowest_free_user_id_and_players_are_sorted(server: VisitedServer) -> None:
     players = [join(server, account, "Spectator") for account in (1, 2, 3)]
     server.door.leave(players[1], BY_USER)
@@ -58,17 +53,6 @@ def test_full_server_rejects_connections(server: VisitedServer) -> None:
     server.door.max_players = 1
     join(server)
     assert server.door.connect(participant(78)) is None
-    assert len(server.log.lines) == 4
-
-
-def test_player_joins_the_team_required_by_the_plugin(server: VisitedServer) -> None:
-    server.arena.required_team = lambda _player: "TERRORIST"
-    assert join(server).side is Side.T
-
-
-def test_joining_the_same_team_again_is_ignored(server: VisitedServer) -> None:
-    player = join(server)
-    server.door.join(player, "CT")
     assert len(server.log.lines) == 4
 
 
@@ -166,13 +150,6 @@ def test_player_who_returns_gets_back_user_id_money_and_team_without_a_switch(se
     assert server.arena.absent == []
 
 
-def test_player_who_returns_joins_the_team_that_the_plugin_requires_by_now(server: VisitedServer) -> None:
-    server.door.leave(join(server), BY_USER)
-    server.arena.required_team = lambda _player: "TERRORIST"
-    assert join(server).side is Side.T
-    assert server.log.texts[-1] == f'"alice<1><{ID}>" switched from team <CT> to <TERRORIST>'
-
-
 def test_player_who_leaves_alive_dies_and_an_enemy_is_paid(server: VisitedServer) -> None:
     server.set(mp_logmoney="1")
     stays, leaves = join(server, 76), join(server, team="TERRORIST")
@@ -225,23 +202,6 @@ def test_actions_of_a_player_who_left_are_ignored(server: VisitedServer) -> None
     assert len(server.log.lines) == lines
 
 
-def test_player_enters_only_once(server: VisitedServer) -> None:
-    player = join(server)
-    server.door.enter(player)
-    assert len(server.log.lines) == 4
-
-
-def test_watchers_after_one_that_kicks_a_new_player_are_not_notified_of_the_connection(server: VisitedServer) -> None:
-    server.arena.watchers.insert(0, type(server.watcher)(server.door))
-    first = server.arena.watchers[0]
-    assert isinstance(first, type(server.watcher))
-    first.kicked_on_connect = [77]
-    player = server.door.connect(participant())
-    assert player is not None
-    assert player not in server.arena.players
-    assert server.watcher.events == ["left 1 NETWORK_DISCONNECT_KICKED"]
-
-
 def test_every_logged_line_is_parsed_back_to_the_same_value(server: VisitedServer) -> None:
     player = join(server)
     server.door.say(player, 'a "quoted" message')
@@ -252,13 +212,3 @@ def test_every_logged_line_is_parsed_back_to_the_same_value(server: VisitedServe
     reader = LineReader()
     for at_ms, line in server.log.lines:
         assert reader.read(format_http_line(at_ms, line).encode())[1] == line
-
-
-def test_death_by_a_team_change_is_counted(server: VisitedServer) -> None:
-    players = [join(server), join(server, 78)]
-    server.arena.book.open(is_free_for_all=False, has_respawns=False)
-    server.arena.book.round_started(1, players, [])
-    for player, team in zip(players, ("TERRORIST", "Spectator"), strict=True):
-        player.is_alive = True
-        server.door.join(player, team)
-    assert [tally.deaths for tally in server.arena.book.tallies()] == [1, 1]

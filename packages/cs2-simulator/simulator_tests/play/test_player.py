@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cs2_protocol.game import Side
 from cs2_simulator.play.player import Participant, Player
 
 ANNA = Participant("Anna", 91379634)
@@ -12,26 +11,8 @@ def _player(team: str = "CT") -> Player:
     return Player(ANNA, 4, team=team, is_in_game=True)
 
 
-def test_token_has_name_user_id_steam_id_and_team() -> None:
-    assert _player().token.text() == '"Anna<4><[U:1:91379634]><CT>"'
-
-
 def test_money_token_has_a_user_id_one_too_high() -> None:
     assert _player().money_token.text() == '"Anna<5><[U:1:91379634]><CT>"'
-
-
-def test_teamless_token_has_no_team() -> None:
-    assert _player().teamless_token.text() == '"Anna<4><[U:1:91379634]>"'
-
-
-def test_tokens_are_cached_per_team() -> None:
-    player = _player()
-    assert player.token is player.token
-    assert player.money_token is player.money_token
-    assert player.teamless_token is player.teamless_token
-    player.team = Side.T
-    assert player.token.text() == '"Anna<4><[U:1:91379634]><TERRORIST>"'
-    assert player.money_token.side is Side.T
 
 
 def test_bot_has_no_account() -> None:

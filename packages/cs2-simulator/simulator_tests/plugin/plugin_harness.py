@@ -94,11 +94,12 @@ class FakeGame(Game):
     team1_side = Side.CT
     score = (0, 0)
     is_paused = False
+    is_halftime = False
+    is_timeout_running = False
 
     def __init__(self) -> None:
         self.first_side = Side.CT
         self.is_knife_next = False
-        self.files = ["matchzy_27_0_round01.txt", "matchzy_27_0_round00.txt", "other_round00.txt"]
         self.restored_files: list[str] = []
 
     def start_knife_round(self) -> None:
@@ -107,13 +108,12 @@ class FakeGame(Game):
     def end_now(self) -> None:
         self.phase = GamePhase.WARMUP
 
-    def backups(self) -> list[str]:
-        return self.files
+    def end_timeouts(self) -> None:
+        self.is_timeout_running = False
 
     def restore(self, file: str) -> bool:
-        if file in self.files:
-            self.restored_files.append(file)
-        return file in self.files
+        self.restored_files.append(file)
+        return True
 
 
 class FakeConsole(Console):
@@ -150,6 +150,8 @@ class FakeConsole(Console):
             self._harness.enter_warmup()
         elif name == "mp_swapteams":
             self._harness.swap_teams()
+        elif name == "mp_backup_restore_load_file":
+            self._harness.game.restore(value)
         return ""
 
 
@@ -233,6 +235,7 @@ class PluginHarness:
         self.game.score, self.game.team1_side = (0, 0), self.game.first_side
         if self.game.phase is GamePhase.LIVE:
             self.arena.book.open(is_free_for_all=False, has_respawns=False)
+            self._begin_freeze(1)
 
     def play_round(self, side: Side | None, notice: str = "CTs_Win") -> None:
         """Play a live round that is won by this side; None for a draw."""
@@ -241,6 +244,7 @@ class PluginHarness:
         if side is not None:
             self.game.score = (one + is_first, two + (not is_first))
         self._end_round(one + two + 1, RoundEnd(side, notice))
+        self._begin_freeze(one + two + 2)
 
     def play_knife_round(self, side: Side | None) -> None:
         self._end_round(0, RoundEnd(side, "CTs_Win"))
@@ -258,6 +262,10 @@ class PluginHarness:
             for _ in range(rounds):
                 self.play_round(side)
         self.end_map()
+
+    def _begin_freeze(self, number: int) -> None:
+        for watcher in tuple(self.arena.watchers):
+            watcher.freeze_began(number)
 
     def _end_round(self, number: int, end: RoundEnd) -> None:
         for watcher in tuple(self.arena.watchers):

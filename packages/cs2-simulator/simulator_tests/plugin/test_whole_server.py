@@ -18,13 +18,15 @@ from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import Door
 from cs2_simulator.play.flow.game import Game, GamePhase
+from cs2_simulator.play.people.crowd import STRANGER_VISITS
 from cs2_simulator.play.people.visitors import Visitors
 from cs2_simulator.plugin.match_plugin import MatchPlugin
 from cs2_simulator.variables import Variables
 from simulator_tests.null_outside import no_headers
-from simulator_tests.plugin.plugin_harness import MATCH_URL, START_MS, FakeOutside, match
+from simulator_tests.plugin.plugin_harness import MATCH_URL, START_MS, FakeOutside, id64, match
 
 CVARS = {"mp_maxrounds": "4", "mp_freezetime": "2", "matchzy_remote_log_url": "http://h/e"}
+ALL_ROUNDS = {"mp_match_can_clinch": "0"}
 
 
 class Log(LogStream):
@@ -111,19 +113,6 @@ def test_last_round_report_has_the_final_score() -> None:
     assert sum(player.stats["mvp"] for player in last.players) > 0
 
 
-@pytest.mark.parametrize("sides", [["team1_ct", "team1_t", "team2_ct"], ["knife", "knife", "knife"]])
-def test_series_end_has_the_number_of_maps_won_by_each_team(sides: list[str]) -> None:
-    server = Server()
-    server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=sides)
-    server.wait_for("series_end")
-    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
-    end = server.outside.reports[-1]
-    assert isinstance(end, matchzy.SeriesEnd)
-    assert end.team1_maps == sum(result.team1_score > result.team2_score for result in results)
-    assert end.team2_maps == sum(result.team1_score < result.team2_score for result in results)
-    assert server.outside.events.count("going_live") == len(results)
-
-
 def test_players_keep_their_team_across_halves_and_maps() -> None:
     server = Server()
     server.load(maps=("de_nuke", "de_train", "de_mirage"), map_sides=["knife", "team1_t", "team2_t"])
@@ -170,11 +159,72 @@ def test_match_resumes_after_a_restored_round() -> None:
     server.load(cvars=CVARS | {"mp_maxrounds": "12"})
     server.wait_for("round_end", 3)
     assert server.rcon("css_restore 1") == ""
+    server.wait(1)
     assert server.game.standing.rounds_played == 1
     assert server.game.is_paused
     server.wait(15)
     assert not server.game.is_paused
     server.wait_for("series_end")
+
+
+def test_added_player_comes_and_plays_while_a_removed_one_is_turned_away() -> None:
+    server = Server()
+    server.load(cvars=CVARS | ALL_ROUNDS | {"mp_maxrounds": "8"})
+    server.wait_for("round_end", 2)
+    assert server.rcon(f"matchzy_removeplayer {id64(1)}").startswith("Successfully")
+    assert server.rcon(f'matchzy_addplayer {id64(3)} team1 "Ann"').startswith("Player Ann added")
+    server.wait_for("series_end")
+    last = next(report for report in reversed(server.outside.reports) if isinstance(report, matchzy.RoundEndReport))
+    assert {player.player_id for player in last.players} == {id64(number) for number in (2, 3, 101, 102)}
+    assert 1 < sum("[U:1:1]" in text and "connected, address" in text for text in server.log.texts) <= STRANGER_VISITS
+    assert any(text.startswith('"Ann<') and "<CT>" in text for text in server.log.texts)
+
+
+def test_substitute_tries_to_join_until_let_in() -> None:
+    server = Server()
+    server.load(cvars=CVARS | ALL_ROUNDS | {"sim_substitutes": id64(3), "mp_maxrounds": "12"})
+    server.wait_for("round_end", 2)
+    kicks = [text for text in server.log.texts if "[U:1:3]" in text and "KICKED" in text]
+    assert len(kicks) > 1
+    assert not any("[U:1:3]><CT>" in text for text in server.log.texts)
+    server.rcon(f"matchzy_addplayer {id64(3)} team2")
+    server.wait(60)
+    assert 3 in [player.person.account for player in server.arena.playing]
+
+
+def test_casters_come_late_and_watch() -> None:
+    server = Server()
+    server.load(
+        cvars=CVARS | ALL_ROUNDS | {"sim_casters": f"{id64(8)},{id64(9)}", "mp_maxrounds": "12"},
+        spectators={"players": {id64(7): "", id64(8): ""}},
+    )
+    server.wait_for("round_end")
+    assert watchers(server) == [7]
+    server.wait(200)
+    assert watchers(server) == [7, 8]
+    server.rcon(f"matchzy_addplayer {id64(9)} spec")
+    server.wait(60)
+    assert watchers(server) == [7, 8, 9]
+    server.wait_for("series_end")
+    assert not any("[U:1:7]" in text and "killed" in text for text in server.log.texts)
+
+
+def watchers(server: Server) -> list[int]:
+    return sorted(player.person.account for player in server.arena.players if player.team == "Spectator")
+
+
+def test_absent_and_unready_players_keep_the_match_from_starting() -> None:
+    for cvars in ({"sim_absent": id64(102)}, {"sim_unready": f"{id64(1)},{id64(2)}"}):
+        server = Server()
+        server.load(cvars=CVARS | cvars)
+        server.wait(300)
+        assert server.state() == "warmup"
+    assert len(server.arena.playing) == 4
+    for account in (1, 2):
+        assert server.rcon(f"sim_say {id64(account)} .ready") == ""
+    server.wait(3)
+    assert server.state() == "live"
+    assert "Usage" in server.rcon(f"sim_say {id64(9)} .ready")
 
 
 @pytest.mark.parametrize(
@@ -208,15 +258,6 @@ def test_events_are_not_sent_with_an_invalid_header() -> None:
     server.load(cvars=CVARS | {"matchzy_remote_log_header_key": "X Token", "matchzy_remote_log_header_value": "t"})
     assert server.state() == "warmup"
     assert server.outside.posts == []
-
-
-def test_all_maps_are_played_with_the_round_limit_of_the_match_file() -> None:
-    server = Server()
-    server.load(maps=("de_nuke", "de_train", "de_mirage"), cvars=CVARS | {"mp_overtime_enable": "0"})
-    server.wait_for("series_end")
-    results = [report for report in server.outside.reports if isinstance(report, matchzy.MapResult)]
-    assert len(results) >= 2
-    assert all(max(result.team1_score, result.team2_score) == 3 for result in results)
 
 
 def test_players_of_an_ended_match_do_not_join_the_next() -> None:

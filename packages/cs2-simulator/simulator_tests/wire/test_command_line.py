@@ -160,13 +160,6 @@ def test_unread_ready_lines_wait_for_their_reader_without_blocking_the_process()
         assert time.monotonic() - before_s < 60
 
 
-def test_crash_exits_with_the_code_of_a_segfault() -> None:
-    with simulate("-port 0 +rcon_password x") as process:
-        port = process.port()
-        run(port, "crash")
-        assert process.end() == (139, f"127.0.0.1:{port} crashed\n")
-
-
 def test_farm_survives_a_crash_and_ends_with_its_last_server() -> None:
     with simulate("-port 0 +rcon_password x --farm 3") as process:
         first, second, third = (process.port() for _ in range(3))
@@ -188,25 +181,10 @@ def test_invalid_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> N
     assert printed.err.startswith("cs2-simulator: --speed must be a number")
 
 
-def test_list_and_help_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--list"]) == 0
-    assert "full_match  " in capsys.readouterr().out
-    assert main(["--help"]) == 0
-    assert capsys.readouterr().out.startswith("usage: cs2-simulator")
-
-
 @pytest.fixture
 def unchanged_gc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(gc, "set_threshold", lambda _threshold: None)
-
-
-@pytest.mark.usefixtures("unchanged_gc")
-def test_process_ends_when_its_server_quits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-port", "0", "+quit"], FakeMachine) == 0
-    printed = capsys.readouterr()
-    assert printed.out.startswith("listening on 127.0.0.1:")
-    assert printed.err.endswith(" quit\n")
 
 
 @pytest.mark.usefixtures("unchanged_gc")

@@ -90,17 +90,3 @@ def test_reuse_of_the_connection_depends_on_version_headers_and_extra_bytes(resp
 def test_invalid_response_is_rejected(response: bytes, fault: str) -> None:
     with pytest.raises(ResponseError, match=fault):
         read(response)
-
-
-@pytest.mark.parametrize("response", [b"", PLAIN[:10], PLAIN[:-1], CHUNKED[:-5]])
-def test_truncated_response_is_rejected(response: bytes) -> None:
-    reader = read(response)
-    assert reader.has_begun is bool(response)
-    with pytest.raises(ResponseError, match="closed before the end of the response"):
-        reader.finish()
-
-
-def test_connection_may_close_after_a_complete_response() -> None:
-    reader = read(PLAIN)
-    reader.finish()
-    assert reader.body == b"hello"

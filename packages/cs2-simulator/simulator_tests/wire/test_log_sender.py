@@ -10,7 +10,7 @@ from cs2_protocol.log_lines.world_lines import ConsoleChat
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.log_stream import GameHeaders, LogStream
 from cs2_simulator.wire.http_client import HttpClient
-from cs2_simulator.wire.log_sender import POST_INTERVAL_S, POSTS_PER_S, LogSender, post_interval_s, retry_interval_s
+from cs2_simulator.wire.log_sender import POST_INTERVAL_S, POSTS_PER_S, LogSender, post_interval_s
 from simulator_tests.wire.log_receiver import OK, LogReceiver, ReceivedRequest, Response, status
 from simulator_tests.wire.loop_thread import DrivenLoop, run_driven
 
@@ -77,20 +77,6 @@ def read_lines(requests: list[ReceivedRequest]) -> tuple[list[str], list[LogNoti
         texts += [line.decode().partition(' say "')[2].rstrip('"') for line in batch.lines]
         notices += batch.notices
     return texts, notices
-
-
-async def test_lines_are_posted_with_headers() -> None:
-    with LogReceiver() as receiver:
-        harness = SenderHarness(receiver.url)
-        harness.log("one", "two")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        await harness.close()
-        (request,) = receiver.requests
-    assert request.target == "/log"
-    assert [name for name, _ in request.headers][:2] == ["X-LogBytes-BeginOffset", "X-LogBytes-EndOffset"]
-    assert [name for name, _ in request.headers][-2:] == ["Host", "User-Agent"]
-    assert request.header_map["Host"] == f"127.0.0.1:{receiver.port}"
-    assert read_lines([request])[0] == ["one", "two"]
 
 
 async def test_every_line_arrives_once_with_a_faulty_receiver() -> None:
@@ -208,18 +194,6 @@ async def test_send_due_returns_a_time_soon_after_the_current_tick() -> None:
     await harness.close()
 
 
-async def test_finish_sends_the_remaining_lines() -> None:
-    with LogReceiver() as receiver:
-        harness = SenderHarness(receiver.url, interval_s=0.05)
-        harness.log("one")
-        await harness.run_until(lambda: harness.is_all_acknowledged)
-        harness.log("two")
-        await harness.sender.finish(10.0)
-        assert harness.is_all_acknowledged
-        await harness.close()
-        assert read_lines(receiver.requests)[0] == ["one", "two"]
-
-
 async def test_finish_gives_up_after_its_timeout() -> None:
     with LogReceiver() as receiver:
         receiver.default = Response(hangs=True)
@@ -235,8 +209,3 @@ async def test_finish_gives_up_after_its_timeout() -> None:
 def test_many_servers_post_less_often() -> None:
     assert post_interval_s(1) == post_interval_s(60) == POST_INTERVAL_S
     assert post_interval_s(600) == 600 / POSTS_PER_S > POST_INTERVAL_S
-
-
-def test_many_servers_retry_even_less_often() -> None:
-    assert retry_interval_s(1) == retry_interval_s(20) == POST_INTERVAL_S
-    assert retry_interval_s(600) > post_interval_s(600)

@@ -18,7 +18,7 @@ from cs2_simulator.wire.pacer import Pacer
 from cs2_simulator.wire.server import MAX_LAG_S, MAX_REPORTS, STEP_MS, TICK_MS, SimulatedServer
 from simulator_tests.rcon_client import ClosedError, RconClient
 from simulator_tests.wire.fake_machine import PASSWORD, FakeMachine
-from simulator_tests.wire.log_receiver import LogReceiver, Response, status
+from simulator_tests.wire.log_receiver import LogReceiver, Response
 from simulator_tests.wire.loop_thread import TIMEOUT_S, DrivenLoop, LoopThread, turns
 
 START_MS = 1_700_000_000_000
@@ -102,11 +102,6 @@ def test_console_responds_and_the_machine_has_the_bound_port() -> None:
         assert harness.machine.executed == [("echo hello", client.source)]
 
 
-def test_commands_of_the_options_run_at_boot() -> None:
-    with run_server("echo one", "echo two") as harness:
-        assert harness.machine.executed == [("echo one", ""), ("echo two", "")]
-
-
 @pytest.mark.parametrize(
     ("beat", "passed_s", "moved_s"),
     [
@@ -166,19 +161,6 @@ def test_log_lines_are_posted_with_token_and_address() -> None:
         assert receiver.wait_for_requests(2)[1].body.endswith(b'say "again"\n')
 
 
-def test_lines_of_scheduled_tasks_are_posted_without_console_use() -> None:
-    with LogReceiver() as receiver, run_server(f"listen {receiver.url}", "beat 100", speed=10):
-        receiver.wait_for(lambda: b"beat 50" in b"".join(request.body for request in receiver.requests))
-
-
-def test_failed_post_is_retried_without_new_lines() -> None:
-    with LogReceiver() as receiver:
-        receiver.responses.extend([status(500), status(503)])
-        with run_server(f"listen {receiver.url}", "say hello"):
-            receiver.wait_for_requests(3)
-            assert len({request.body for request in receiver.requests}) == 1
-
-
 def test_console_does_not_respond_during_a_map_load() -> None:
     with run_server(speed=10) as harness, harness.console() as client:
         assert client.run("busy 5000") == "busy"
@@ -206,13 +188,6 @@ def test_clock_stops_during_a_fetch() -> None:
         assert [(fetched.status, fetched.body) for fetched in harness.machine.fetched] == [(200, b"body")]
         assert receiver.requests[0].method == "GET"
         assert receiver.requests[0].header_map["X-Key"] == "value"
-
-
-def test_failed_fetch_is_reported() -> None:
-    with run_server() as harness, harness.console() as client:
-        client.run("fetch nowhere")
-        client.run("echo done")
-        assert [fetched.status for fetched in harness.machine.fetched] == [None]
 
 
 def test_plugin_events_are_dropped_while_too_many_are_pending() -> None:
@@ -254,15 +229,6 @@ def test_quit_sends_the_last_lines_and_frees_the_port() -> None:
         assert not harness.server.has_crashed
         with pytest.raises(ConnectionRefusedError):
             RconClient(harness.port)
-
-
-def test_quit_waits_only_briefly_for_a_hanging_receiver() -> None:
-    with LogReceiver() as receiver, run_server(f"listen {receiver.url}") as harness:
-        receiver.default = Response(hangs=True)
-        begin_s = time.monotonic()
-        harness.loop_thread.call(harness.server.stop())
-        assert time.monotonic() - begin_s < 60
-        assert harness.ended == [harness.server]
 
 
 def test_crash_closes_connections_without_sending_logs() -> None:

@@ -14,6 +14,7 @@ MAX_SPEED = 1000.0
 MAX_WAIT_S = 86400.0
 """Maximum wait for players or a map load: one day, more than any test needs."""
 
+_PEOPLE = ("sim_absent", "sim_casters", "sim_players", "sim_substitutes", "sim_unready")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _BOOLS = ("0", "1", "false", "true")
 _NUMBERS = {
@@ -23,6 +24,7 @@ _NUMBERS = {
     "sim_arrival": (0.0, MAX_WAIT_S, True),
     "sim_client_load": (0.0, MAX_WAIT_S, True),
     "sim_map_load": (0.0, MAX_WAIT_S, True),
+    "sim_unpause": (0.0, MAX_WAIT_S, True),
     "sim_report_faults": (0.0, 100.0, True),
 }
 
@@ -33,8 +35,8 @@ def sim_fault(name: str, value: str) -> str | None:
         return _number_fault(name, value)
     if name == "sim_scenario" and value not in set(Scenario):
         return f"sim_scenario must be one of: {', '.join(Scenario)}"
-    if name == "sim_players" and None in _accounts(value):
-        return "sim_players must be a comma-separated list of SteamID64s or account numbers"
+    if name in _PEOPLE and None in _accounts(value):
+        return f"{name} must be a comma-separated list of SteamID64s or account numbers"
     if name == "sim_lost_posts" and not set(losses_in(value)) <= LOSABLE_POSTS.keys():
         return f"sim_lost_posts must be a comma-separated list of: {', '.join(LOSABLE_POSTS)}"
     if name in ("sim_lockstep", "sim_quiet", "sim_rcon_drop") and value not in _BOOLS:
@@ -43,7 +45,7 @@ def sim_fault(name: str, value: str) -> str | None:
 
 
 def accounts_in(players: str) -> list[int]:
-    """Return the accounts in a valid value of `sim_players`, each once."""
+    """Return the accounts in a valid value of `sim_players` or another list of people, each once."""
     return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
 
 

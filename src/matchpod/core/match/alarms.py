@@ -69,6 +69,15 @@ class MatchAlarms(MatchState, kw_only=True):
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
 
+    def _joining_since_ms(self) -> int | None:
+        """Return when the time to join began; None if it does not run."""
+        first_ms = self._first_join_ms()
+        if first_ms is not None:
+            return first_ms - to_ms(self.timers.join_s)
+        if self.roster_broken_ms is not None or not self._awaits_roster():
+            return self.roster_broken_ms
+        return self.presence.loading_since_ms()
+
     def join_deadline_ms(self) -> int | None:
         """Return when the time to join ends; None if it does not run. It may end later if log lines were lost."""
         first_ms = self._first_join_ms()
@@ -91,15 +100,12 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
-        presence, broken_ms = self.presence, self.roster_broken_ms
-        since_ms = broken_ms
-        if broken_ms is None and self._awaits_roster():
-            since_ms = presence.loading_since_ms()
+        presence, since_ms = self.presence, self._joining_since_ms()
         if since_ms is None:
             return None
         end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
         end_ms += self.extra_join_ms
-        if broken_ms is not None:
+        if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
         # After lost lines, the console needs the load time to tell who is there.
         return end_ms if presence.doubt_since_ms is None else max(end_ms, presence.doubt_since_ms + load_ms)

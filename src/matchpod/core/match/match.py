@@ -12,6 +12,8 @@
 # - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
 #   next map loaded, until all have entered: connecting alone does not stop it. A client that is loading when it ends is
 #   waited for, up to the load time. While lines may have been lost, it is not known who is there: that alarm waits.
+# - If the caller asked for it, a team that is complete when the time to join ends wins if the other is not. If the
+#   server was silent or replaced, or lines were lost, within that time, the match is canceled as without that wish.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
@@ -19,7 +21,7 @@
 # - An action changes the match when it is requested, if it is possible then: its roster, its time to join, its end.
 #   It is done when the server's log or its plugin says so, and fails if they do not in time. See `match_actions`.
 # - A person may order the start: play begins without the listed players who are not connected, and then waits for one
-#   of them only once they have connected. Nobody's leaving revokes an ordered start.
+#   of them only once they have connected. An ordered start is not revoked when players leave.
 # - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
 #   it and only the report of the end is missing: so a forfeit and the end of play in the same moment give one outcome.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
@@ -48,6 +50,7 @@ from matchpod.core.events import (
     CheatSuspected,
     GameEvent,
     LiveReported,
+    LogGap,
     MapEnded,
     MapLive,
     MapLoading,
@@ -55,6 +58,7 @@ from matchpod.core.events import (
     ResultReported,
     RoundRestored,
     RoundStarted,
+    ServerRestarted,
     ShotsCounted,
     WarmupBegan,
 )
@@ -67,7 +71,7 @@ from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
 from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.match.timers import Timers, to_ms
-from matchpod.core.model import GameSettings
+from matchpod.core.model import GameSettings, OnNoShow
 from matchpod.core.outcome import Outcome
 
 __all__ = ("ROSTER_INCOMPLETE", "TRANSITIONS", "Match", "MatchPhase", "Trigger")
@@ -89,7 +93,7 @@ class Match(MatchActions, kw_only=True):
             maps=[PlayedMap.upcoming(settings, 1)],
             watch=Detectors.of(settings),
             reported=ReportedSeries(series_format=settings.series_format),
-            timers=timers or Timers(),
+            timers=timers or Timers.of(settings),
         )
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
@@ -118,6 +122,9 @@ class Match(MatchActions, kw_only=True):
                 self._move(Trigger.SUSPENDED)
             case CheatSuspected():
                 self._add_detection(event)
+            case LogGap() | ServerRestarted():
+                self.disturb(now_ms)
+                self._apply_to_current_map(event, now_ms)
             case _:
                 effects += self._apply_report(event, now_ms) if isinstance(event, Report) else []
                 self._apply_to_current_map(event, now_ms)
@@ -180,6 +187,10 @@ class Match(MatchActions, kw_only=True):
         if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
             self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
 
+    def disturb(self, now_ms: int) -> None:
+        """Record that players could not join as usual, or were not seen to."""
+        self.disturbed_ms = now_ms
+
     def tick(self, now_ms: int) -> list[Effect]:
         """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
         if self.phase is MatchPhase.OVER:
@@ -192,7 +203,7 @@ class Match(MatchActions, kw_only=True):
         return self._cancel(CancelMatch(reason), now_ms)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Let play begin without those who are missing. No effects if nobody is there, or no loaded map waits."""
+        """Let play begin without those who are missing. No effects if no player is there, or no loaded map waits."""
         if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
             return []
         if not self._move(Trigger.START_ORDERED):
@@ -436,6 +447,8 @@ class Match(MatchActions, kw_only=True):
             return self.cancel(CancelReason.NO_PLAYERS_JOINED, now_ms)
         if self.first_live_at_ms is not None and (ended := self.end_series(now_ms)):
             return ended
+        if (winner := self._no_show_winner(now_ms)) is not None:
+            return self.forfeit(winner, now_ms)
         connected = {**self.presence.connected, **self.presence.guests}.items()
         kicks: list[Effect] = [Kick(player_id, found.user_id, ROSTER_INCOMPLETE) for player_id, found in connected]
         cancel = CancelMatch(
@@ -445,6 +458,15 @@ class Match(MatchActions, kw_only=True):
             absent_players=self.presence.absent() or self.presence.loading(),
         )
         return kicks + self._cancel(cancel, now_ms)
+
+    def _no_show_winner(self, now_ms: int) -> Team | None:
+        """Return the only team that is complete at the end of the time to join, if the match is forfeited then."""
+        since_ms, load_ms = self._joining_since_ms(), to_ms(self.timers.client_load_s)
+        is_disturbed = since_ms is None or (self.disturbed_ms is not None and self.disturbed_ms >= since_ms)
+        if self.settings.on_no_show is not OnNoShow.FORFEIT or is_disturbed:
+            return None
+        here = [team for team in Team if self.presence.is_team_here(team, now_ms, load_ms=load_ms)]
+        return here[0] if len(here) == 1 else None
 
     def _cancel(self, effect: CancelMatch, now_ms: int) -> list[Effect]:
         if not self._move(Trigger.CANCELED):

@@ -138,6 +138,18 @@ class Presence(msgspec.Struct, kw_only=True):
         """Return since when the last of the awaited players loads the map; None if none does."""
         return max((at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None), default=None)
 
+    def is_team_here(self, team: Team, now_ms: int, *, load_ms: int) -> bool:
+        """True if all awaited players of a team are on the server; one who has been loading for `load_ms` is not.
+
+        False for a team without any.
+        """
+        members = [player for player in self.awaited if self.roster.team_of(player) is team]
+        return bool(members) and all(self._is_here(player, now_ms - load_ms) for player in members)
+
+    def _is_here(self, player_id: PlayerId, began_after_ms: int) -> bool:
+        loading_ms = self._loading_ms(player_id)
+        return player_id in self.connected and (loading_ms is None or loading_ms > began_after_ms)
+
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
         """Return until when to wait for players who load the map at `end_ms`; `end_ms` if any other player is awaited.
 

@@ -31,8 +31,9 @@ class MatchState(msgspec.Struct, kw_only=True):
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
     all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
-    missing. `extra_join_ms` is what actions added to the time to join that runs. `action_changes` has every state of
-    every action, in order; `open_actions` are neither done nor failed.
+    missing. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or the
+    server was silent or replaced. `extra_join_ms` is what actions added to the time to join that
+    runs. `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
     """
 
     settings: GameSettings
@@ -50,6 +51,7 @@ class MatchState(msgspec.Struct, kw_only=True):
     asked_at_ms: int | None = None
     roster_broken_ms: int | None = None
     is_start_ordered: bool = False
+    disturbed_ms: int | None = None
     detections: list[Detection] = msgspec.field(default_factory=list)
     outcome: Outcome | None = None
     times: GameTimes = msgspec.field(default_factory=GameTimes)

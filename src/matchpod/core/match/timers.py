@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from matchpod.core.model import GameSettings
+
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """The timeouts of one match; a sandbox with accelerated time divides all of them by its speed."""
 
     join_s: float = 300.0
-    """Time for all players to connect, as documented in the API; again if the roster breaks while no map is live."""
+    """Time for all players to connect, unless the caller sets another; again if the roster breaks while no map is
+    live."""
     all_left_grace_s: float = 30.0
     """Time to reconnect after all players left a live map: a brief network outage must not end the match."""
     idle_s: float = 600.0
@@ -28,6 +31,11 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Time after the time limit of a deathmatch until our clock ends it: the game's line for the end is unreliable."""
     dm_minute_s: float = 60.0
     """Seconds per minute of deathmatch, fewer in accelerated time."""
+
+    @staticmethod
+    def of(settings: GameSettings) -> Timers:
+        """Return the timeouts of a match with these settings."""
+        return Timers() if settings.join_seconds is None else Timers(join_s=settings.join_seconds)
 
     def empty_grace_s(self, *, was_live: bool, is_live: bool) -> float:
         """Return how long a server may be empty. Between maps players may quit and rejoin, so they get more time."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from cs2_protocol.game import Team
 from matchpod.core.faults import Fault, FaultCode
-from matchpod.core.model import GAME_TYPE, MAX_LISTED_PLAYERS, DmSubMode, MatchType, SeriesFormat, StartSides
+from matchpod.core.model import GAME_TYPE, MAX_LISTED_PLAYERS, DmSubMode, MatchType, OnNoShow, SeriesFormat, StartSides
 from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests import text_rules
 from matchpod.core.requests.json_fields import AnyField, RequestField
@@ -24,6 +24,12 @@ MAX_FREEZE_TIME_S: Final = 60
 
 MAX_DM_MINUTES: Final = 1440
 """Highest `dmRoundMinutes`: one day."""
+
+MIN_JOIN_S: Final = 60
+"""Lowest `joinSeconds`: a slow client needs as long to load the map."""
+
+MAX_JOIN_S: Final = 3600
+"""Highest `joinSeconds`: one hour, in which the server is occupied."""
 
 MAX_MAP_POOL: Final = 64
 """Most maps in the caller's list: more than any map pool in use has. A series plays at most five maps."""
@@ -127,6 +133,21 @@ SPECTATORS: Final = RequestField(
     f"Players, coaches and spectators together: at most {MAX_LISTED_PLAYERS}, each listed once.",
     match_types=SERIES_TYPES,
 )
+JOIN_SECONDS: Final = RequestField(
+    name="joinSeconds",
+    label="Time to join in seconds",
+    rule=rules.integer(MIN_JOIN_S, MAX_JOIN_S),
+    meaning="Seconds for all players to join: first, and again before play and between maps if some have left. "
+    "Default: 300.",
+)
+ON_NO_SHOW: Final = RequestField(
+    name="onNoShow",
+    label="If players do not come",
+    rule=rules.choice(OnNoShow),
+    meaning="If the time to join ends and listed players are missing: `cancel`, or `forfeit`, with which a team that "
+    "is complete wins if the other is not; that needs listed players in both teams. Default: cancel.",
+    match_types=SERIES_TYPES,
+)
 PLAYERS: Final = RequestField(
     name="players",
     label="Players",
@@ -181,9 +202,11 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     SIDES,
     TEAMS,
     SPECTATORS,
+    ON_NO_SHOW,
     PLAYERS,
     DM_SUB_MODE,
     DM_ROUND_MINUTES,
+    JOIN_SECONDS,
     SERVER_PASSWORD,
     FREEZE_TIME,
     MAX_ROUNDS,

@@ -21,6 +21,7 @@ from matchpod.core.model import (
     GameSettings,
     MatchRequest,
     MatchType,
+    OnNoShow,
     SeriesFormat,
     StartSides,
     TeamRoster,
@@ -28,13 +29,24 @@ from matchpod.core.model import (
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.addresses import private_host
 from matchpod.core.requests.field_rules import Texts, text, texts
-from matchpod.core.requests.json_fields import Faults, Fields, RequestField
+from matchpod.core.requests.json_fields import AnyField, Faults, Fields, RequestField
 from matchpod.core.requests.text_rules import nearest, printable
 
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 MAX_NAMED_REGIONS: Final = 30
 """Regions that the fault of an unknown region names; `GET /api/v1/regions` lists all."""
+
+
+_AS_GIVEN: Final[Mapping[str, AnyField]] = {
+    "join_seconds": table.JOIN_SECONDS,
+    "server_password": table.SERVER_PASSWORD,
+    "dm_sub_mode": table.DM_SUB_MODE,
+    "dm_round_minutes": table.DM_ROUND_MINUTES,
+    "freeze_time": table.FREEZE_TIME,
+    "max_rounds": table.MAX_ROUNDS,
+}
+"""Settings whose value is that of their field, by their name in `GameSettings`."""
 
 
 class RegionRules(msgspec.Struct, frozen=True):
@@ -119,12 +131,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     series_format = given_format or SeriesFormat.BO1
     people = _read_people(fields)
     teams = (people.team1, people.team2)
-    sides = _read_sides(fields, given_format, teams) if match_type in (None, *table.SERIES_TYPES) else ()
-    server_password = fields.read(table.SERVER_PASSWORD)
-    dm_sub_mode = fields.read(table.DM_SUB_MODE)
-    dm_round_minutes = fields.read(table.DM_ROUND_MINUTES)
-    freeze_time = fields.read(table.FREEZE_TIME)
-    max_rounds = fields.read(table.MAX_ROUNDS)
+    may_have_teams = match_type in (None, *table.SERIES_TYPES)
+    sides = _read_sides(fields, given_format, teams) if may_have_teams else ()
+    on_no_show = _read_on_no_show(fields, teams) if may_have_teams else OnNoShow.CANCEL
+    as_given = {name: fields.read(field) for name, field in _AS_GIVEN.items()}
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
     if body.faults or match_type is None or first_map is None:
         return None
@@ -136,13 +146,10 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
         team2=people.team2,
         players=people.players,
         spectators=people.spectators,
-        server_password=server_password,
-        dm_sub_mode=dm_sub_mode,
-        dm_round_minutes=dm_round_minutes,
-        freeze_time=freeze_time,
-        max_rounds=max_rounds,
+        on_no_show=on_no_show,
         custom_cvars=custom_cvars,
         sides=sides,
+        **as_given,
     )
 
 
@@ -185,6 +192,15 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
     if is_open and side == StartSides.KNIFE:
         return Fault(FaultCode.KNIFE_WITHOUT_PLAYERS)
     return table.side_fault(side)
+
+
+def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:
+    """Return what happens if players do not come. The teams are None if they are absent or invalid."""
+    found = fields.read(table.ON_NO_SHOW) or OnNoShow.CANCEL
+    is_invalid = fields.has(table.TEAMS) and None in teams
+    if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):
+        fields.fault(table.ON_NO_SHOW, FaultCode.FORFEIT_WITHOUT_PLAYERS)
+    return found
 
 
 def _read_people(settings: Fields) -> _People:

@@ -25,6 +25,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings
+from matchpod.core.servers.server_loss import SILENCE_MS
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.stored.type_fingerprint import type_fingerprint
 from matchpod.core.views.attention import Signals
@@ -126,12 +127,15 @@ class Fold(msgspec.Struct):
     @classmethod
     def begin(cls, row: ServerRow, speed: float) -> Fold:
         """The match before its first entry."""
-        reader = MatchReader.create(settings_of(row), row.created_at_ms, Timers().at_speed(speed))
+        settings = settings_of(row)
+        reader = MatchReader.create(settings, row.created_at_ms, Timers.of(settings).at_speed(speed))
         # If the allocation took more than half of the join time, players get the full join time from then on; also if
         # the clock was set back meanwhile.
         allocated_ms = row.allocated_at_ms or row.created_at_ms
         is_late = not 0 <= 2 * (allocated_ms - row.created_at_ms) <= to_ms(reader.match.timers.join_s)
         reader.match.set_allocated(allocated_ms, was_pending=row.was_pending or is_late)
+        if row.log_from_seq:
+            reader.match.disturb(allocated_ms)  # an earlier server was replaced
         reader.clock.is_real_time = speed == 1.0 and not _sets_speed(reader.match.settings)
         return cls(reader, row.attempt)
 
@@ -163,7 +167,10 @@ class Fold(msgspec.Struct):
         """Apply the next entry of the log."""
         if entry.kind == EntryKind.ENDED or not self.is_own(entry):
             return ReadResult([], [])
+        was_silent = self.heard_ms is not None and entry.received_ms - self.heard_ms >= SILENCE_MS
         self._follow_clock(entry.received_ms)
+        if was_silent:
+            self.match.disturb(self.reader.match_ms(entry.received_ms))
         if entry.kind in SENT_BY_SERVER:
             self.heard_ms = entry.received_ms
         reading = self._apply(entry)

@@ -15,7 +15,7 @@ from matchpod.service.actions.views import ActionView, MatchActionsView
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
-from matchpod.web.handlers import actions, parameters
+from matchpod.web.handlers import actions, parameters, use_cases
 
 _PATH: Final = "/api/v1/servers/{id}/actions"
 _reading: Final = partial(
@@ -58,7 +58,7 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         "for, newest first.",
         parameters=(parameters.SERVER_ID,),
         returns=MatchActionsView,
-        handler=actions.list_actions,
+        handler=use_cases.view(lambda services: services.actions.list),
     ),
     _reading(
         path=f"{_PATH}/{{actionId}}",
@@ -66,6 +66,6 @@ ACTIONS: Final[tuple[Endpoint, ...]] = (
         summary="Get an action on a match",
         parameters=(parameters.SERVER_ID, parameters.ACTION_ID),
         returns=ActionView,
-        handler=actions.get_action,
+        handler=use_cases.view(lambda services: services.actions.get),
     ),
 )

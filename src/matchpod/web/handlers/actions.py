@@ -12,12 +12,3 @@ async def request_action(site: Site, call: Call) -> Response:
     body = await call.read_body(site.services.limits.max_body_bytes)
     accepted = await site.services.actions.request(call.caller, call.params[0], body, key)
     return private_json(accepted.action, 202, is_replayed=accepted.is_replayed)
-
-
-async def list_actions(site: Site, call: Call) -> Response:
-    return private_json(await site.services.actions.list(call.caller, call.params[0]))
-
-
-async def get_action(site: Site, call: Call) -> Response:
-    server_id, action_id = call.params
-    return private_json(await site.services.actions.get(call.caller, server_id, action_id))

@@ -6,16 +6,25 @@ from functools import partial
 from typing import Final
 
 from matchpod.core.errors import CallbackWaitingError, NotFoundError, PayloadTooLargeError
+from matchpod.core.requests.callback_query import read_callbacks_query
 from matchpod.service.callbacks.deliveries import MAX_REDELIVERED
 from matchpod.service.identity.principals import MANAGERS, Scope
 from matchpod.service.reading.callbacks import CallbackDetail, CallbackItem, CallbacksPage, Redelivery
-from matchpod.web.endpoint import Endpoint, Tag
+from matchpod.web.endpoint import Call, Endpoint, Site, Tag
 from matchpod.web.errors import WITH_KEY, UnsupportedMediaTypeError
-from matchpod.web.handlers import callbacks, parameters
+from matchpod.web.handlers import parameters, use_cases
+from matchpod.web.http.responses import Response
+from matchpod.web.json_responses import private_json
 
 _SAME: Final = "With the same id, the same bytes and the same `Authorization` header; the signature is new."
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
 _sending: Final = partial(Endpoint, method="POST", tag=Tag.API, access=Scope.SERVERS_WRITE, roles=MANAGERS)
+
+
+async def _redeliver_given_up(site: Site, call: Call) -> Response:
+    body = await call.read_body(site.services.limits.max_body_bytes)
+    return private_json(await site.services.callbacks.redeliver_given_up(call.caller, body))
+
 
 CALLBACKS: Final[tuple[Endpoint, ...]] = (
     _reading(
@@ -27,7 +36,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         returns=CallbacksPage,
         links=("getListedCallback",),
         errors=WITH_KEY,
-        handler=callbacks.list_callbacks,
+        handler=use_cases.view(lambda services: services.callbacks.list, read_callbacks_query),
     ),
     _reading(
         path="/api/v1/callbacks/{id}",
@@ -38,7 +47,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         returns=CallbackDetail,
         links=("redeliverCallback",),
         errors=(*WITH_KEY, NotFoundError),
-        handler=callbacks.get_callback,
+        handler=use_cases.view(lambda services: services.callbacks.get),
     ),
     _sending(
         path="/api/v1/callbacks/{id}/redeliver",
@@ -49,7 +58,7 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         returns=CallbackItem,
         links=("getCallback",),
         errors=(*WITH_KEY, NotFoundError, CallbackWaitingError),
-        handler=callbacks.redeliver,
+        handler=use_cases.view(lambda services: services.callbacks.redeliver),
     ),
     _sending(
         path="/api/v1/callbacks/redeliver",
@@ -60,6 +69,6 @@ CALLBACKS: Final[tuple[Endpoint, ...]] = (
         body="RedeliverCallbacks",
         returns=Redelivery,
         errors=(*WITH_KEY, PayloadTooLargeError, UnsupportedMediaTypeError),
-        handler=callbacks.redeliver_given_up,
+        handler=_redeliver_given_up,
     ),
 )

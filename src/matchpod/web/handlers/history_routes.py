@@ -8,15 +8,23 @@ from typing import Final
 import msgspec
 
 from matchpod.core.errors import NotFoundError
+from matchpod.core.match.played_map import MapStatus
+from matchpod.core.requests import history_query
 from matchpod.service.identity.principals import Scope
-from matchpod.service.reading import history_views
+from matchpod.service.reading import history_views as views
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import WITH_KEY
-from matchpod.web.handlers import history, parameters
+from matchpod.web.handlers import parameters, use_cases
 from matchpod.web.http.responses import EVENT_STREAM
 
 _reading: Final = partial(Endpoint, method="GET", tag=Tag.API, access=Scope.SERVERS_READ)
+
+
+def _has_ended(view: views.MapDetail | views.RoundsView | views.LeaderboardView | views.SeriesDetail) -> bool:
+    """True if a map or series with this status does not change anymore."""
+    return view.status in (MapStatus.FINISHED, MapStatus.CANCELLED)
+
 
 _GET_MAP: Final = _reading(
     path="/api/v1/cs2/matches/{mapId}",
@@ -24,11 +32,11 @@ _GET_MAP: Final = _reading(
     summary="Get a map and its players",
     text="While the map is live, the statistics are current. `players` has the same shape as in the `result`.",
     parameters=(parameters.MAP_ID,),
-    returns=history_views.MapDetail,
+    returns=views.MapDetail,
     has_etag=True,
     links=("getMapEvents", "getMapLeaderboard", "getMapRounds", "getSeries"),
     errors=(*WITH_KEY, NotFoundError),
-    handler=history.get_map,
+    handler=use_cases.view(lambda services: services.history.map, has_ended=_has_ended),
 )
 _GET_ROUNDS: Final = _reading(
     path="/api/v1/cs2/matches/{mapId}/rounds",
@@ -37,10 +45,10 @@ _GET_ROUNDS: Final = _reading(
     text="Each round with its winner, score, times, survivors, bomb, and the numbers of its teams and players. While "
     "the map is live, the last one is the current round. A deathmatch has no rounds.",
     parameters=(parameters.MAP_ID,),
-    returns=history_views.RoundsView,
+    returns=views.RoundsView,
     has_etag=True,
     errors=(*WITH_KEY, NotFoundError),
-    handler=history.get_rounds,
+    handler=use_cases.view(lambda services: services.history.rounds, has_ended=_has_ended),
 )
 _GET_EVENTS: Final = _reading(
     path="/api/v1/cs2/matches/{mapId}/events",
@@ -49,9 +57,9 @@ _GET_EVENTS: Final = _reading(
     text="Items in order, after `afterSeq`. Pass the `nextAfterSeq` of the response as the next `afterSeq` to get "
     "every item exactly once. A restored round is an item too and removes no earlier item.",
     parameters=(parameters.MAP_ID, parameters.AFTER_SEQ, parameters.EVENTS_LIMIT),
-    returns=history_views.EventsPage,
+    returns=views.EventsPage,
     errors=(*WITH_KEY, NotFoundError),
-    handler=history.get_events,
+    handler=use_cases.view(lambda services: services.history.events, history_query.read_events_query),
 )
 _STREAM_MAP: Final = _reading(
     path="/api/v1/cs2/matches/{mapId}/events/stream",
@@ -85,10 +93,10 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="List series",
         text="Newest first. Series that have not started are last and match no date filter.",
         parameters=parameters.SERIES_LIST,
-        returns=history_views.SeriesPage,
+        returns=views.SeriesPage,
         links=("getListedSeries",),
         errors=WITH_KEY,
-        handler=history.list_series,
+        handler=use_cases.view(lambda services: services.history.series_list, history_query.read_series_query),
     ),
     _reading(
         path="/api/v1/cs2/series/{seriesId}",
@@ -96,11 +104,11 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="Get a series and its maps",
         text="Every competitive and wingman match is a series, even if it has a single map.",
         parameters=(parameters.SERIES_ID,),
-        returns=history_views.SeriesDetail,
+        returns=views.SeriesDetail,
         has_etag=True,
         links=("getMapOfSeries",),
         errors=(*WITH_KEY, NotFoundError),
-        handler=history.get_series,
+        handler=use_cases.view(lambda services: services.history.series, has_ended=_has_ended),
     ),
     _reading(
         path="/api/v1/cs2/servers/{serverId}/series",
@@ -108,10 +116,10 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="List the series of a server",
         text="A server plays one match, so there is at most one series.",
         parameters=(parameters.SERVER_OF_SERIES, *parameters.SERVER_SERIES_LIST),
-        returns=history_views.SeriesPage,
+        returns=views.SeriesPage,
         links=("getListedSeries",),
         errors=(*WITH_KEY, NotFoundError),
-        handler=history.list_server_series,
+        handler=use_cases.view(lambda services: services.history.server_series, history_query.read_server_series_query),
     ),
     _reading(
         path="/api/v1/cs2/matches",
@@ -120,10 +128,10 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         text="Each map of a match is one item. Newest first. Maps that have not started are last and match no date "
         "filter.",
         parameters=parameters.MAPS_LIST,
-        returns=history_views.MapsPage,
+        returns=views.MapsPage,
         links=("getListedMap",),
         errors=WITH_KEY,
-        handler=history.list_maps,
+        handler=use_cases.view(lambda services: services.history.maps, history_query.read_maps_query),
     ),
     _GET_MAP,
     _alias(_GET_MAP, "/api/v1/cs2/maps/{mapId}"),
@@ -136,10 +144,12 @@ HISTORY: Final[tuple[Endpoint, ...]] = (
         summary="Get the leaderboard of a map",
         text="The best players by one statistic; ties are ordered by kills, then damage, then name.",
         parameters=(parameters.MAP_ID, parameters.SORT_BY, parameters.LEADERBOARD_LIMIT),
-        returns=history_views.LeaderboardView,
+        returns=views.LeaderboardView,
         has_etag=True,
         errors=(*WITH_KEY, NotFoundError),
-        handler=history.get_leaderboard,
+        handler=use_cases.view(
+            lambda services: services.history.leaderboard, history_query.read_leaderboard_query, has_ended=_has_ended
+        ),
     ),
     _STREAM_MAP,
     _alias(_STREAM_MAP, "/api/v1/cs2/maps/{mapId}/events/stream"),

@@ -8,14 +8,12 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from matchpod.core.requests.match_list_query import read_match_list_query
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
 from matchpod.service.matches import Matches
 from matchpod.web.endpoint import Call, Handler, Site
 from matchpod.web.http.responses import Header, PartedResponse, Response
 from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_json
-from matchpod.web.query_strings import query_of
 from matchpod.web.services import Services
 
 LOG_TYPE: Final = "text/plain; charset=utf-8"
@@ -65,11 +63,6 @@ async def log_response(
     )
 
 
-async def list_servers(site: Site, call: Call) -> Response:
-    query = read_match_list_query(query_of(call))
-    return private_json(await site.services.matches.server_list(call.caller, query))
-
-
 def act(perform: Callable[[Matches, Principal, str], Awaitable[None]]) -> Handler:
     """Return a handler that does something to the match on a server; a request body is ignored."""
 
@@ -92,11 +85,6 @@ async def withdraw_ruling(site: Site, call: Call) -> Response:
     """Withdraw the ruling that counts."""
     await site.services.rulings.withdraw(call.caller, call.params[0])
     return Response(OK_BODY, headers=NO_STORE)
-
-
-async def by_external_id(site: Site, call: Call) -> Response:
-    view = await site.services.matches.by_external_id(call.caller, call.params[0])
-    return final_json(call, view, has_ended=view.ended_at is not None)
 
 
 async def list_regions(site: Site, _: Call) -> Response:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.faults import Fault, FaultCode
-from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, SeriesFormat, TeamRoster
+from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, OnNoShow, SeriesFormat, TeamRoster
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.validation import (
     MAX_NAMED_REGIONS,
@@ -88,6 +88,8 @@ def test_every_field_of_a_series_is_read() -> None:
                 seriesFormat="bo3",
                 teams=teams({"name": "Astralis", "players": PLAYERS[:2]}, {"name": "NaVi", "players": PLAYERS[2:4]}),
                 serverPassword="let me in",
+                joinSeconds=90,
+                onNoShow="forfeit",
                 freezeTime=30.0,
                 maxRounds=16,
                 customCvars="mp_buytime",
@@ -106,6 +108,7 @@ def test_every_field_of_a_series_is_read() -> None:
     assert game.team2 == TeamRoster("NaVi", tuple(PLAYERS[2:4]))
     assert (game.server_password, game.freeze_time, game.max_rounds) == ("let me in", 30, 16)
     assert type(game.freeze_time) is int
+    assert (game.join_seconds, game.on_no_show) == (90, OnNoShow.FORFEIT)
     assert game.custom_cvars == (CvarSetting("mp_buytime", "1"),)
 
 
@@ -125,7 +128,8 @@ def test_names_and_players_of_teams_are_optional() -> None:
 
 def test_null_for_an_optional_field_counts_as_absent() -> None:
     optional = (
-        "maps seriesFormat teams players serverPassword dmSubMode dmRoundMinutes freezeTime maxRounds customCvars"
+        "maps seriesFormat teams players joinSeconds onNoShow serverPassword dmSubMode dmRoundMinutes freezeTime "
+        "maxRounds customCvars"
     )
     value = body(**dict.fromkeys(optional.split()))
     value |= {"callbackUrl": None, "callbackAuthToken": None, "externalMatchId": None}
@@ -271,6 +275,9 @@ def test_invalid_setting_is_reported() -> None:
         ("sides", ["team1_ct", "team1_t"], "must have 1 entry, for the only map, not 2"),
         ("teams", [], "must be a JSON object"),
         ("serverPassword", "a;b", "must not contain quotes or semicolons (found ;)"),
+        ("joinSeconds", 59, "must be at least 60"),
+        ("joinSeconds", 3601, "must be at most 3600"),
+        ("onNoShow", "win", "must be one of cancel, forfeit"),
         ("freezeTime", -1, "must be at least 0"),
         ("freezeTime", 61, "must be at most 60"),
         ("freezeTime", 1.5, "must be a whole number"),
@@ -300,6 +307,7 @@ def test_invalid_setting_of_a_deathmatch_is_reported() -> None:
         ("dmRoundMinutes", 1440.5, "must be at most 1440"),
         ("dmRoundMinutes", 10**400, "must be at most 1440"),
         ("dmRoundMinutes", False, "must be a number"),
+        ("onNoShow", "forfeit", "is only for matchType competitive or wingman, not deathmatch"),
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
         ("sides", ["knife", "x"], "is only for matchType competitive or wingman, not deathmatch"),
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
@@ -399,6 +407,23 @@ def test_deathmatch_has_no_spectators() -> None:
     assert faults_of(deathmatch(spectators=[PLAYERS[0]])) == [
         ("gameSettings.spectators", "is only for matchType competitive or wingman, not deathmatch")
     ]
+
+
+@pytest.mark.parametrize("given", [{}, {"teams": teams()}, {"teams": teams({"players": PLAYERS[:5]})}])
+def test_forfeit_needs_listed_players_in_both_teams(given: dict[str, object]) -> None:
+    ((path, message),) = faults_of(body(onNoShow="forfeit", **given))
+    assert path == "gameSettings.onNoShow"
+    assert message.startswith("must not be forfeit unless both teams list players")
+    assert read(body(onNoShow="cancel", **given)).game_settings.on_no_show is OnNoShow.CANCEL
+
+
+def test_forfeit_is_no_fault_beside_an_invalid_roster() -> None:
+    paths = [path for path, _ in faults_of(body(onNoShow="forfeit", teams=teams({"players": ["x"]}, {})))]
+    assert paths == ["gameSettings.teams.team1.players[0]"]
+
+
+def test_deathmatch_has_a_time_to_join() -> None:
+    assert read(deathmatch(joinSeconds=3600)).game_settings.join_seconds == 3600
 
 
 def test_simulator_variables_are_allowed_in_simulated_regions_only() -> None:

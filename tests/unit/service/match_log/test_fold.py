@@ -15,11 +15,12 @@ from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.servers.server_loss import SILENCE_MS
 from matchpod.core.views.progress import Stays
 from matchpod.core.views.result import build_result, live_match
 from matchpod.core.views.timeline_items import AssistItem, TimelineItem
 from matchpod.service.match_log.entries import EntryKind
-from matchpod.service.match_log.fold import Fold, SnapshotVersionError, settings_of
+from matchpod.service.match_log.fold import MAX_STEP_MS, Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
@@ -177,6 +178,32 @@ def test_join_time_counts_from_the_allocation_if_starting_the_server_took_over_h
     late = Fold.begin(row_of(recorded().settings, allocated_at_ms=START_MS + half_ms + 1), 30.0)
     assert in_time.due_ms() == START_MS + 2 * half_ms
     assert late.due_ms() == START_MS + half_ms + 1 + 2 * half_ms
+
+
+def test_caller_sets_the_time_to_join() -> None:
+    settings = msgspec.structs.replace(recorded().settings, join_seconds=90)
+    assert Fold.begin(row_of(settings), 30.0).due_ms() == START_MS + 3_000
+
+
+@pytest.mark.parametrize(("gap_ms", "is_disturbed"), [(SILENCE_MS - 1, False), (SILENCE_MS, True)])
+def test_silence_of_the_server_disturbs_the_time_to_join(*, gap_ms: int, is_disturbed: bool) -> None:
+    fold = new_fold()
+    fold.apply(entry(EntryKind.PRESENCE, START_MS, b"{}"))
+    fold.apply(entry(EntryKind.OBSERVED, START_MS + gap_ms // 2))
+    fold.apply(entry(EntryKind.DEADLINE, START_MS + gap_ms))
+    assert (fold.match.disturbed_ms is not None) is is_disturbed
+
+
+def test_long_silence_disturbs_no_time_to_join_that_begins_after_it() -> None:
+    fold = new_fold()
+    fold.apply(entry(EntryKind.PRESENCE, START_MS, b"{}"))
+    fold.apply(entry(EntryKind.PRESENCE, START_MS + 10 * MAX_STEP_MS, b"{}"))
+    assert fold.match.disturbed_ms == START_MS + MAX_STEP_MS
+
+
+def test_replaced_server_disturbs_the_first_time_to_join() -> None:
+    assert new_fold().match.disturbed_ms is None
+    assert new_fold(log_from_seq=7).match.disturbed_ms == START_MS
 
 
 def test_presence_is_doubtful_after_a_resume_and_completed_by_the_console_list() -> None:

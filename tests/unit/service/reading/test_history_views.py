@@ -6,13 +6,11 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests.history_query import EventsQuery, ListQuery
+from matchpod.core.requests.history_query import EventsQuery
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
-from matchpod.storage.history_lists import HistoryMap, ListedSeries
-from matchpod.storage.servers import EndColumns
 
 STARTED_MS = 1_790_000_000_123
 MAP = MapRow(
@@ -85,48 +83,10 @@ SUMMARY = {
     "playerCount": 4,
     "ruling": SHOWN_RULING,
 }
-SERIES_FIELDS = {
-    "id": "s1",
-    "seriesId": "ser_1",
-    "serverId": "srv_1",
-    "serverName": "Europe 1",
-    "format": "bo3",
-    "team1Name": "Reds",
-    "team2Name": "Blues",
-    "team1MapsWon": 2,
-    "team2MapsWon": 1,
-    "status": "finished",
-    "gameMode": "wingman",
-    "startedAt": "2026-09-21T14:13:20.123Z",
-    "finishedAt": "2026-09-21T14:13:20.124Z",
-    "duration": 0,
-    "winnerTeam": "Reds",
-    "reason": "incomplete_roster",
-    "endedAt": "2026-09-21T14:13:20.999Z",
-    "missingPlayers": ["1"],
-    "absentPlayers": None,
-    "logComplete": None,
-    "connectedPlayers": None,
-    "error": None,
-    "ruling": None,
-}
-IN_SERIES = {
-    "id": "m1",
-    "mapNumber": 2,
-    "mapName": "de_nuke",
-    "playedMapName": "de_nuke_v2",
-    "status": "finished",
-    "needed": True,
-}
 
 
 def as_json(view: msgspec.Struct) -> dict[str, object]:
     return msgspec.json.decode(msgspec.json.encode(view), type=dict[str, object])
-
-
-def test_page_of_maps_has_position_total_and_summaries() -> None:
-    page = views.maps_page(ListQuery(page=3, page_size=7), 20, [MAP], {"srv_1": RULING})
-    assert as_json(page) == {"page": 3, "pageSize": 7, "total": 20, "items": [SUMMARY]}
 
 
 def test_map_contains_its_stored_statistics_unchanged() -> None:
@@ -170,24 +130,6 @@ def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_n
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 
-def test_page_of_series_contains_the_maps_of_each_series() -> None:
-    listed = msgspec.convert(MAP, HistoryMap, from_attributes=True)
-    page = views.series_page(ListQuery(), 1, [(ListedSeries(SERIES, EndColumns(), [listed]), ENDING)])
-    assert as_json(page) == {"page": 1, "pageSize": 20, "total": 1, "items": [{**SERIES_FIELDS, "maps": [IN_SERIES]}]}
-
-
-def test_series_contains_the_scores_of_its_maps() -> None:
-    scores = {
-        name: SUMMARY[name]
-        for name in ("team1Score", "team2Score", "playerCount", "startedAt", "finishedAt", "duration")
-    }
-    more = {"complete": False, "missingRounds": [3, 4], "team1StartSide": "TERRORIST", "sidesBy": "knife"}
-    assert as_json(views.series_detail(SERIES, [MAP], ENDING)) == {
-        **SERIES_FIELDS,
-        "maps": [{**IN_SERIES, **scores, "winner": "team1", **more}],
-    }
-
-
 def test_next_page_of_a_timeline_starts_after_the_last_item() -> None:
     query = EventsQuery(after_seq=4, limit=2)
     page = views.events_page("m1", query, [(5, b'{"seq":5}'), (6, b'{"seq":6}')])
@@ -203,17 +145,3 @@ def test_next_page_of_a_timeline_starts_after_the_last_item() -> None:
 def test_empty_page_of_a_timeline_keeps_the_position() -> None:
     page = views.events_page("m1", EventsQuery(after_seq=4), [])
     assert (page.next_after_seq, page.items) == (4, ())
-
-
-def test_leaderboard_names_its_map() -> None:
-    assert as_json(views.leaderboard_view(MAP, [], RULING)) == {
-        "mapId": "m1",
-        "seriesId": "ser_1",
-        "mapNumber": 2,
-        "mapName": "de_nuke",
-        "status": "finished",
-        "startedAt": "2026-09-21T14:13:20.123Z",
-        "finishedAt": "2026-09-21T14:14:51.122Z",
-        "ruling": SHOWN_RULING,
-        "players": [],
-    }

@@ -46,12 +46,6 @@ def test_process_without_its_database_is_not_ready_and_gives_the_reason(site: Si
     assert "retry-after" in response.headers
 
 
-def test_draining_process_is_not_ready(site: Site) -> None:
-    site.readiness.drain()
-    body = check_error(site.request("GET", "/readyz"), 503, "SERVICE_UNAVAILABLE")
-    assert "draining" in str(body["details"])
-
-
 def test_requests_are_counted_by_route_and_status(site: Site) -> None:
     site.get("/api/v1/servers/srv_0")
     site.request("GET", "/unknown/path")

@@ -30,23 +30,6 @@ def test_new_book_is_closed_and_counts_nothing() -> None:
     assert (book.is_open, book.tallies(), book.rounds_played()) == (False, [], 0)
 
 
-def test_open_book_counts_nothing_before_the_first_round() -> None:
-    book, (ann,), (ben,) = Book(), players(Side.CT, "a"), players(Side.T, "u")
-    book.open(is_free_for_all=False, has_respawns=False)
-    book.kill(ann, ben, "ak47", is_headshot=True, at_ms=1)
-    assert (book.is_open, book.tallies()) == (True, [])
-
-
-def test_closed_book_keeps_its_counts_and_counts_nothing_more() -> None:
-    game = BookAndTeams()
-    game.kill(game.ours[0], game.theirs[0])
-    game.book.close()
-    game.kill(game.ours[0], game.theirs[1])
-    game.start(2)
-    assert not game.book.is_open
-    assert (game.tally(game.ours[0]).kills, game.tally(game.ours[0]).rounds_played) == (1, 1)
-
-
 def test_rewind_reopens_a_closed_book_with_its_rounds() -> None:
     game = BookAndTeams()
     game.kill(game.ours[0], game.theirs[0])
@@ -54,14 +37,6 @@ def test_rewind_reopens_a_closed_book_with_its_rounds() -> None:
     game.book.close()
     game.book.rewind(1)
     assert (game.book.is_open, game.book.rounds_played(), game.tally(game.ours[0]).kills) == (True, 1, 1)
-
-
-def test_opening_discards_the_previous_map() -> None:
-    game = BookAndTeams()
-    game.book.round_decided(1, None)
-    game.start(2)
-    game.book.open(is_free_for_all=False, has_respawns=False)
-    assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
 
 
 def clutches(tally: Tally) -> list[int]:
@@ -99,14 +74,6 @@ def test_events_of_a_player_who_joins_mid_round_count_but_the_round_does_not() -
     assert tally.kast_rounds == 0
 
 
-def test_late_player_belongs_to_the_team_on_their_side() -> None:
-    game = BookAndTeams()
-    game.book.round_started(1, game.theirs, game.ours)
-    late = players(Side.CT, "late")[0]
-    game.kill(late, game.theirs[0])
-    assert (game.tally(late).team, game.tally(late).kills) == (2, 1)
-
-
 @pytest.mark.parametrize(("side", "team"), [(Side.CT, 1), (Side.T, 2)])
 def test_team_one_is_opposite_team_two_if_only_team_two_is_present(side: Side, team: int) -> None:
     game = BookAndTeams()
@@ -116,38 +83,12 @@ def test_team_one_is_opposite_team_two_if_only_team_two_is_present(side: Side, t
     assert game.tally(late).team == team
 
 
-@pytest.mark.parametrize(("side", "team"), [(Side.CT, 1), (Side.T, 2)])
-def test_team_one_is_ct_if_the_round_starts_without_players(side: Side, team: int) -> None:
-    game = BookAndTeams()
-    game.book.round_started(1, [], [])
-    late = players(side, "late")[0]
-    game.book.chicken_killed(late)
-    assert game.tally(late).team == team
-
-
-def test_players_without_a_side_do_not_determine_the_team_sides() -> None:
-    game = BookAndTeams()
-    gone, gone_too = players(Side.T, "gone", "more")
-    gone.team = gone_too.team = SPECTATOR
-    game.book.round_started(1, [gone], [gone_too, *game.theirs])
-    late = players(Side.T, "late")[0]
-    game.book.chicken_killed(late)
-    assert game.tally(late).team == 2
-
-
 def test_spectator_has_no_team() -> None:
     game = BookAndTeams()
     spectator = players(Side.CT, "late")[0]
     spectator.team = SPECTATOR
     game.book.chicken_killed(spectator)
     assert game.tally(spectator).team == 0
-
-
-def test_unknown_player_who_leaves_gets_no_tally() -> None:
-    game = BookAndTeams()
-    before = len(game.book.tallies())
-    game.leave(players(Side.CT, "late")[0])
-    assert len(game.book.tallies()) == before
 
 
 def test_player_who_changes_sides_has_other_enemies_but_the_same_team() -> None:
@@ -171,22 +112,7 @@ def test_returning_player_keeps_the_tally_under_the_latest_name() -> None:
     assert game.tally(back).kast_rounds == 1
 
 
-def test_bots_are_identified_by_name() -> None:
-    game = BookAndTeams()
-    bots = [Player(Participant(name, 0), n, team=Side.CT.value) for n, name in enumerate(["Han", "Leo"])]
-    game.book.round_started(1, bots, game.theirs)
-    game.kill(bots[0], game.theirs[0])
-    assert (game.tally(bots[0]).player_id, game.tally(bots[0]).kills, game.tally(bots[1]).kills) == ("BOT:Han", 1, 0)
-
-
 # Repeated and discarded rounds
-
-
-def test_restart_of_the_current_round_discards_its_counts() -> None:
-    game = BookAndTeams()
-    game.kill(game.ours[0], game.theirs[0])
-    game.start(1)
-    assert (game.tally(game.ours[0]).kills, game.tally(game.ours[0]).rounds_played) == (0, 1)
 
 
 def test_restart_of_an_earlier_round_discards_its_counts() -> None:
@@ -211,28 +137,6 @@ def test_rewind_discards_later_rounds_and_the_undecided_one() -> None:
     game.book.rewind(2)
     tally = game.tally(game.ours[0])
     assert (tally.kills, tally.mvps, tally.rounds_played, game.book.rounds_played()) == (2, 2, 2, 2)
-
-
-def test_rewind_to_the_current_round_keeps_it_if_decided() -> None:
-    game = BookAndTeams()
-    game.book.round_decided(1, None)
-    game.book.rewind(1)
-    game.kill(game.ours[0], game.theirs[0])
-    tally = game.tally(game.ours[0])
-    assert (tally.rounds_played, tally.kills, game.book.rounds_played()) == (1, 0, 1)
-
-
-def test_rewind_to_a_later_round_discards_the_undecided_one() -> None:
-    game = BookAndTeams()
-    game.book.rewind(5)
-    assert (game.book.tallies(), game.book.rounds_played()) == ([], 0)
-
-
-def test_returned_tallies_do_not_change_later() -> None:
-    game = BookAndTeams()
-    before = game.tally(game.ours[0])
-    game.kill(game.ours[0], game.theirs[0])
-    assert (before.kills, before.weapon_kills) == (0, {})
 
 
 # Other modes
@@ -264,24 +168,6 @@ def test_all_players_are_enemies_in_a_free_for_all() -> None:
     tally = game.tally(ann)
     assert (tally.team, tally.kills, tally.team_kills, tally.deaths, tally.damage) == (0, 1, 0, 1, 10)
     assert tally.enemies_flashed == 1
-
-
-def test_free_for_all_has_no_trades_or_clutches() -> None:
-    game = BookAndTeams(2, is_free_for_all=True)
-    game.kill(game.theirs[0], game.ours[0])
-    game.kill(game.ours[1], game.theirs[0])
-    game.kill(game.ours[1], game.theirs[1])
-    game.kill(game.ours[1], game.theirs[1], after_ms=0)
-    game.book.round_decided(1, None)
-    tally = game.tally(game.ours[1])
-    assert (tally.trade_kills, tally.clutch_kills, clutches(tally), tally.kast_rounds) == (0, 0, [0] * 5, 1)
-
-
-def test_late_player_in_a_free_for_all_has_no_team() -> None:
-    game = BookAndTeams(is_free_for_all=True, has_respawns=True)
-    late = players(Side.CT, "late")[0]
-    game.kill(late, game.ours[0])
-    assert (game.tally(late).team, game.tally(late).kills) == (0, 1)
 
 
 # Properties

@@ -184,95 +184,9 @@ def test_kast(script: str, size: int, counts: dict[str, int]) -> None:
     check(script, size, counts)
 
 
-def test_kill_counts_for_the_killer_and_death_for_the_victim() -> None:
-    game = BookAndTeams()
-    game.book.kill(game.ours[0], game.theirs[0], "ak47", is_headshot=True, at_ms=1)
-    killer, victim = game.tally(game.ours[0]), game.tally(game.theirs[0])
-    assert (killer.kills, killer.headshots, killer.deaths, killer.weapon_kills) == (1, 1, 0, {"ak47": 1})
-    assert (victim.kills, victim.deaths) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("counter", "weapons"),
-    [
-        ("pistol_kills", "glock hkp2000 usp_silencer p250 elite fiveseven tec9 cz75a deagle revolver"),
-        ("sniper_kills", "awp ssg08 scar20 g3sg1"),
-        ("knife_kills", "knife knife_t knife_butterfly bayonet"),
-        (None, "ak47 hegrenade inferno taser"),
-    ],
-)
-def test_kill_counts_in_at_most_one_weapon_class(counter: str | None, weapons: str) -> None:
-    for weapon in weapons.split():
-        game = BookAndTeams()
-        game.kill(game.ours[0], game.theirs[0], weapon=weapon)
-        tally = game.tally(game.ours[0])
-        classes = ("pistol_kills", "sniper_kills", "knife_kills")
-        assert [name for name in classes if getattr(tally, name)] == ([counter] if counter else [])
-
-
-def test_only_damage_to_enemies_counts() -> None:
-    game = BookAndTeams()
-    ann, bob, eve = game.ours[0], game.ours[1], game.theirs[0]
-    game.book.hit(ann, eve, "ak47", 27)
-    game.book.hit(ann, bob, "ak47", 30)
-    game.book.hit(ann, ann, "hegrenade", 40)
-    assert (game.tally(ann).damage, game.tally(ann).utility_damage) == (27, 0)
-
-
-@pytest.mark.parametrize(
-    ("weapons", "utility", "burn", "grenade"),
-    [
-        ("hegrenade", 10, 0, 10),
-        ("inferno molotov incgrenade", 10, 10, 0),
-        ("flashbang smokegrenade decoy", 10, 0, 0),
-        ("awp", 0, 0, 0),
-    ],
-)
-def test_utility_damage_is_damage_by_grenades_and_fire(weapons: str, utility: int, burn: int, grenade: int) -> None:
-    for weapon in weapons.split():
-        game = BookAndTeams()
-        game.book.hit(game.ours[0], game.theirs[0], weapon, 10)
-        tally = game.tally(game.ours[0])
-        assert (tally.damage, tally.utility_damage, tally.burn_damage, tally.he_damage) == (10, utility, burn, grenade)
-
-
 def test_death_by_the_bomb_counts_only_before_the_decision() -> None:
     game = BookAndTeams()
     game.book.killed_by_bomb(game.ours[0])
     game.book.round_decided(2, None)
     game.book.killed_by_bomb(game.ours[1])
     assert (game.tally(game.ours[0]).deaths, game.tally(game.ours[1]).deaths) == (1, 0)
-
-
-def test_only_enemies_count_as_flashed() -> None:
-    game = BookAndTeams()
-    for victim in (game.theirs[0], game.theirs[0], game.ours[0], game.ours[1]):
-        game.book.blinded(victim, game.ours[0])
-    assert game.tally(game.ours[0]).enemies_flashed == 2
-
-
-def test_thrown_grenades_are_counted_by_kind() -> None:
-    game = BookAndTeams()
-    for grenade in ["hegrenade", "flashbang", "flashbang", "smokegrenade", "molotov", "incgrenade", "decoy"]:
-        game.book.grenade_thrown(game.ours[0], grenade)
-    tally = game.tally(game.ours[0])
-    thrown = (tally.he_thrown, tally.flash_thrown, tally.smoke_thrown, tally.molly_thrown, tally.decoy_thrown)
-    assert thrown == (1, 2, 1, 2, 1)
-
-
-def test_plants_defuses_and_chickens_are_counted() -> None:
-    game = BookAndTeams()
-    game.book.bomb_planted(game.theirs[0])
-    game.book.bomb_defused(game.ours[0])
-    game.book.chicken_killed(game.ours[0])
-    assert game.tally(game.theirs[0]).bomb_plants == 1
-    assert (game.tally(game.ours[0]).bomb_defuses, game.tally(game.ours[0]).chicken_kills) == (1, 1)
-
-
-def test_kills_while_blind_and_kills_of_the_carrier_are_counted() -> None:
-    game = BookAndTeams()
-    ann, eve, ben = game.ours[0], *game.theirs[:2]
-    eve.has_bomb = True
-    game.book.kill(ann, eve, "ak47", is_headshot=False, at_ms=1, is_blind=True)
-    game.book.kill(ann, ben, "ak47", is_headshot=False, at_ms=2)
-    assert (game.tally(ann).blind_kills, game.tally(ann).carrier_kills) == (1, 1)

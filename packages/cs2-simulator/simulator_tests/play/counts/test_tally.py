@@ -30,27 +30,7 @@ def test_every_counter_is_summed(first: Tally, second: Tally) -> None:
     assert sum(total.weapon_kills.values()) == sum(first.weapon_kills.values()) + sum(second.weapon_kills.values())
 
 
-def test_name_and_team_are_the_latest() -> None:
-    total = Tally(player_id="1", name="Ann", team=1)
-    total.add(Tally(player_id="1", name="Anne", team=2))
-    assert (total.name, total.team) == ("Anne", 2)
-
-
 def test_missing_team_does_not_replace_a_team() -> None:
     total = Tally(player_id="1", name="Ann", team=1)
     total.add(Tally(player_id="1", name="Ann", team=0))
     assert total.team == 1
-
-
-def test_players_are_summed_separately() -> None:
-    totals = {"1": Tally(player_id="1", name="Ann", kills=1)}
-    add_all(totals, [Tally(player_id="2", name="Ben", kills=2), Tally(player_id="1", name="Ann", kills=3)])
-    assert {player_id: tally.kills for player_id, tally in totals.items()} == {"1": 4, "2": 2}
-
-
-def test_adding_does_not_change_the_added_tally() -> None:
-    later = Tally(player_id="1", name="Ann", kills=1, weapon_kills={"awp": 1})
-    totals: dict[str, Tally] = {}
-    add_all(totals, [later, later])
-    assert later == Tally(player_id="1", name="Ann", kills=1, weapon_kills={"awp": 1})
-    assert totals["1"].weapon_kills == {"awp": 2}

@@ -42,27 +42,6 @@ def test_bomb_that_no_player_carries_is_picked_up_before_the_plant() -> None:
     assert triggers(field) == ["Got_The_Bomb", "Bomb_Begin_Plant", "Planted_The_Bomb"]
 
 
-def test_another_player_plants_if_the_first_left() -> None:
-    field, bomb = field_with_bomb()
-    script = bomb.plant(PLANT_MS)
-    next(script)
-    first = field.ts[2]
-    assert bomb.handler is first
-    first.has_bomb = False
-    field.leave(first)
-    list(script)
-    assert bomb.planter is not None
-    assert bomb.planter is not first
-
-
-def test_bomb_is_not_planted_without_terrorists() -> None:
-    field, bomb = field_with_bomb()
-    for player in list(field.ts):
-        field.leave(player)
-    field.run(bomb.plant(PLANT_MS))
-    assert not bomb.is_planted
-
-
 def test_bomb_is_picked_up_only_if_dropped() -> None:
     field, bomb = field_with_bomb()
     bomb.pick_up()
@@ -85,24 +64,6 @@ def test_defuse_may_be_aborted_once() -> None:
     field, bomb = field_with_bomb(FixedRng(0.1))
     field.run(bomb.defuse(may_abort=True))
     assert len(triggers(field)) == 2
-
-
-def test_another_player_defuses_if_the_first_left() -> None:
-    field, bomb = field_with_bomb()
-    script = bomb.defuse(may_abort=False)
-    next(script)
-    field.leave(field.cts[0])
-    list(script)
-    assert bomb.defuser is field.cts[0]
-    assert len(triggers(field)) == 2
-
-
-def test_bomb_is_not_defused_without_cts() -> None:
-    field, bomb = field_with_bomb(FixedRng(0.1))
-    for player in list(field.cts):
-        field.leave(player)
-    field.run(bomb.defuse(may_abort=True))
-    assert bomb.defuser is None
 
 
 def test_explosion_sets_the_health_of_nearby_players_to_zero() -> None:

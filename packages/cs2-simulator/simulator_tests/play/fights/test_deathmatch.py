@@ -28,13 +28,6 @@ def test_free_for_all_has_kills_within_a_side() -> None:
     assert any(line.player.team == line.victim.team for line in kills)
 
 
-def test_statistics_agree_with_the_log() -> None:
-    field = played(Battlefield(), is_free_for_all=True)
-    tallies = field.arena.book.tallies()
-    kills = field.log.lines_of(Killed)
-    assert sum(tally.kills for tally in tallies) == len(kills) == sum(tally.deaths for tally in tallies)
-
-
 def test_dead_players_do_not_kill() -> None:
     field = played(Battlefield())
     dead: set[str] = set()
@@ -44,10 +37,6 @@ def test_dead_players_do_not_kill() -> None:
             dead.add(line.victim.name)
         elif isinstance(line, ItemTransfer):
             dead.discard(line.player.name)
-
-
-def test_items_are_not_logged_if_disabled() -> None:
-    assert played(Battlefield(settings={"mp_logdetail_items": "0"}), 1).log.lines_of(ItemTransfer) == []
 
 
 def test_deathmatch_handles_joining_and_leaving_players() -> None:
@@ -73,10 +62,3 @@ def test_warmup_has_few_kills_and_does_not_end() -> None:
     assert not planned.is_over
     planned.cancel()
     assert planned.is_over
-
-
-def test_players_spawn_before_the_first_fight() -> None:
-    field = Battlefield()
-    field.go_live(has_respawns=True)
-    next(play_deathmatch(field.arena, Random(1), is_free_for_all=False, until_ms=60_000))
-    assert all(player.is_alive for player in field.arena.playing)

@@ -9,7 +9,7 @@ import pytest
 
 from cs2_protocol.log_lines.player_lines import Attacked, Killed
 from cs2_simulator.play.fights.combat import Battle
-from cs2_simulator.play.fights.duel import duel, graze, spray
+from cs2_simulator.play.fights.duel import duel, spray
 from cs2_simulator.play.player import Participant
 from simulator_tests.play.fights.battlefield import Battlefield, FixedRng
 
@@ -64,15 +64,6 @@ def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int
         assert all(gap >= cycle_ms for gap in gaps)
 
 
-def test_gun_that_is_not_ready_does_not_graze() -> None:
-    field = armed_field("ssg08")
-    battle = Battle(field.arena, FixedRng(0.5))
-    assert graze(battle, field.cts[0], field.ts[0])
-    assert not graze(battle, field.cts[0], field.ts[0])
-    field.agenda.run_until(field.agenda.now_ms + 1_300)
-    assert graze(battle, field.cts[0], field.ts[1])
-
-
 def test_cheater_does_not_wait_for_the_gun() -> None:
     field = armed_field("awp")
     killer = field.add(20, "CT", Participant("cheater", 99, is_cheater=True))
@@ -84,28 +75,12 @@ def test_cheater_does_not_wait_for_the_gun() -> None:
     assert field.agenda.now_ms - before_ms < 1_000
 
 
-def test_victim_whose_position_was_just_logged_keeps_it() -> None:
-    field = armed_field()
-    field.ts[0].position = "100 200 30"
-    next(duel(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], is_located=True), None)
-    assert field.log.lines_of(Attacked)[0].victim_position == "100 200 30"
-
-
 def test_duel_ends_when_the_victim_leaves() -> None:
     field = armed_field("")
     script = duel(Battle(field.arena, FixedRng(0.3)), field.cts[0], field.ts[0])
     next(script)
     field.leave(field.ts[0])
     assert list(script) == []
-
-
-def test_duel_ends_without_a_kill_if_the_victim_must_live() -> None:
-    field = armed_field()
-    battle = Battle(field.arena, Random(1), must_live=lambda _player: True)
-    field.run(duel(battle, field.cts[0], field.ts[0]))
-    assert (field.ts[0].is_alive, field.ts[0].health) == (True, 1)
-    field.run(duel(battle, field.cts[0], field.ts[0]))
-    assert field.ts[0].health == 1
 
 
 def test_cheater_kills_have_suspicious_modifiers() -> None:
@@ -132,14 +107,6 @@ def test_kill_modifiers_include_all_kinds() -> None:
         field.run(duel(battle, killer, victim, is_quick=True))
     modifiers = {modifier for line in field.log.lines_of(Killed) for modifier in line.modifiers}
     assert modifiers == {"headshot", "penetrated", "noscope", "throughsmoke", "attackerblind", "attackerinair"}
-
-
-def test_spray_does_not_kill() -> None:
-    field = armed_field()
-    field.ts[0].health = 3
-    field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=5))
-    assert field.ts[0].is_alive
-    assert field.log.lines == []
 
 
 def test_spray_on_teammates_without_friendly_fire_deals_no_damage() -> None:

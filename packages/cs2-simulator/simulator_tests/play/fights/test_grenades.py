@@ -56,11 +56,6 @@ def test_every_line_is_parsed_back_unchanged(grenade: str) -> None:
     assert not any(isinstance(reader.parse(text), Unknown) for text in field.log.texts)
 
 
-def test_throw_is_counted() -> None:
-    field, _ = thrown("incgrenade", Random(1))
-    assert sum(tally.molly_thrown for tally in field.arena.book.tallies()) == 1
-
-
 def test_fire_deals_damage_in_ticks_for_a_limited_time() -> None:
     field, _ = thrown("molotov", FixedRng(0.0299))
     hits = [line.damage for line in field.log.lines_of(Attacked) if line.victim == field.ts[0].token]
@@ -92,14 +87,6 @@ def test_flash_thrown_at_a_player_blinds_this_player_for_seconds(field: Battlefi
     assert field.ts[2].blind_until_ms >= field.arena.clock_ms + 2_000
 
 
-def test_shorter_flash_does_not_replace_a_longer_one(field: Battlefield) -> None:
-    field.ts[0].blind_until_ms = field.arena.clock_ms + 60_000
-    field.cts[0].grenades.append("flashbang")
-    battle = Battle(field.arena, FixedRng(0.15))
-    field.run(throw(battle, field.cts[0], "flashbang"))
-    assert field.ts[0] not in battle.blinded_by
-
-
 def test_blinded_dead_player_may_be_logged_but_is_not_counted(field: Battlefield) -> None:
     field.go_live()
     field.ts[0].is_alive = False
@@ -108,16 +95,6 @@ def test_blinded_dead_player_may_be_logged_but_is_not_counted(field: Battlefield
     field.run(throw(Battle(field.arena, FixedRng(0.01)), field.cts[0], "flashbang"))
     assert field.ts[0].token in [line.player for line in field.log.lines_of(BlindedBy)]
     assert sum(tally.enemies_flashed for tally in field.arena.book.tallies()) == 4
-
-
-def test_player_waiting_for_the_next_round_is_not_blinded(field: Battlefield) -> None:
-    thrower, waiting = field.cts[0], field.ts[0]
-    waiting.is_alive = False
-    thrower.grenades.append("flashbang")
-    field.run(throw(Battle(field.arena, FixedRng(0.01)), thrower, "flashbang"))
-    blinded = [line.player for line in field.log.lines_of(BlindedBy)]
-    assert blinded
-    assert waiting.token not in blinded
 
 
 def test_throw_needs_a_living_player_with_the_grenade(field: Battlefield) -> None:
@@ -137,13 +114,3 @@ def test_grenade_of_a_dead_player_still_detonates(field: Battlefield) -> None:
     thrower.is_alive = False
     list(script)
     assert len(field.log.lines_of(GrenadeLanded)) == 1
-
-
-def test_grenade_of_a_player_who_left_does_not_detonate(field: Battlefield) -> None:
-    thrower = field.cts[0]
-    thrower.grenades.append("hegrenade")
-    script = throw(Battle(field.arena, Random(1)), thrower, "hegrenade")
-    next(script)
-    field.leave(thrower)
-    assert list(script) == []
-    assert field.log.lines_of(GrenadeLanded) == []

@@ -50,11 +50,6 @@ def test_teammate_can_be_killed_by_accident(field: Battlefield) -> None:
     assert [line.player.team == line.victim.team for line in field.log.lines_of(Killed)] == [True]
 
 
-def test_no_minor_event_happens_at_the_highest_roll(field: Battlefield) -> None:
-    play(field, Battle(field.arena, FixedRng(0.99)))
-    assert field.log.lines == []
-
-
 def test_players_who_must_live_do_not_die_by_accident(field: Battlefield) -> None:
     play(field, Battle(field.arena, FixedRng(0.0), must_live=lambda _player: True))
     assert all(player.is_alive for player in field.arena.players)

@@ -9,7 +9,7 @@ from cs2_protocol.log_lines.world_lines import Accolade
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.flow.accolades import accolades
-from cs2_simulator.play.player import SPECTATOR, Participant, Player
+from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.variables import Variables
 
 
@@ -44,13 +44,6 @@ def test_every_player_gets_one_award_cts_first() -> None:
     ours, theirs = make_team(Side.CT, 2, 6), make_team(Side.T, 1, 3)
     awards = awards_of(make_arena(theirs[0], ours[0], theirs[1], ours[1]))
     assert [award.user_id for award in awards] == [2, 6, 1, 3]
-
-
-def test_bots_and_spectators_get_no_award() -> None:
-    (ann,) = make_team(Side.CT, 1)
-    bot = Player(Participant("Han", 0), 2, team=Side.T, is_in_game=True)
-    spectator = Player(Participant("Tim", 9), 3, team=SPECTATOR, is_in_game=True)
-    assert [award.name for award in awards_of(make_arena(ann, bot, spectator))] == ["p1"]
 
 
 def test_award_line_has_the_format_of_a_real_log() -> None:

@@ -16,18 +16,6 @@ def test_files_are_named_by_prefix_and_rounds_played() -> None:
     assert backups.names() == ["match_7_round03.txt"]
 
 
-def test_newest_file_is_listed_first() -> None:
-    backups = Backups()
-    for rounds in range(3):
-        backups.write("b", backup(rounds))
-    assert backups.names() == ["b_round02.txt", "b_round01.txt", "b_round00.txt"]
-    assert backups.last == "b_round02.txt"
-
-
-def test_empty_store_has_no_files() -> None:
-    assert (Backups().last, Backups().names(), Backups().find("x")) == ("", [], None)
-
-
 def test_overwritten_file_becomes_the_newest() -> None:
     backups = Backups()
     for rounds in (0, 1):

@@ -76,22 +76,6 @@ def test_server_reloads_the_map_if_restart_is_disabled() -> None:
     assert server.watcher.events[-2:] == ["loaded de_nuke", "warmup"]
 
 
-def test_map_load_cancels_the_restart() -> None:
-    server = finished_map({"mp_match_end_restart": "1"})
-    server.wait(10)
-    server.game.load_map("de_mirage")
-    server.wait(100)
-    assert server.arena.map_name == "de_mirage"
-    assert not [line for _, line in server.log.lines if "STEAM_ID_PENDING" in line.text()]
-
-
-def test_restart_command_after_the_end_starts_a_new_match() -> None:
-    server = finished_map({"mp_match_end_restart": "1"})
-    server.game.restart(1)
-    server.wait(2)
-    assert (server.game.phase, server.game.score) == (GamePhase.LIVE, (0, 0))
-
-
 def test_player_who_became_spectator_after_the_end_stays_spectator() -> None:
     server = finished_map({"mp_match_end_restart": "1"})
     server.door.join(server.arena.players[0], "Spectator")

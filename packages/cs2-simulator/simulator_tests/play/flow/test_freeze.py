@@ -73,12 +73,6 @@ def test_statistics_block_has_the_next_round_number_and_the_current_score(server
     assert scores == (str(server.game.standing.side_score(Side.CT)), str(server.game.standing.side_score(Side.T)))
 
 
-def test_all_players_are_alive_in_freeze_time(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("freeze 2")
-    assert all(player.is_alive for player in server.arena.players)
-
-
 def test_spawn_order_is_the_same_in_every_round_and_not_by_user_id(server: PlayedServer) -> None:
     server.go_live({"mp_logdetail_items": "1"}, count=5)
     server.run_until("freeze 3")

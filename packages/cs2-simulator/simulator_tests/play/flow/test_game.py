@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cs2_protocol.game import Side
 from cs2_simulator.play.flow.game import GamePhase
-from cs2_simulator.play.player import SPECTATOR
-from cs2_simulator.play.watcher import RoundEnd, Watcher
 from simulator_tests.play.flow.played_server import START_MS, PlayedServer
 
 MATCH_START = [
@@ -84,34 +82,11 @@ def test_map_change_disconnects_all_players_and_starts_a_new_log(server: PlayedS
     assert (server.arena.map_name, server.arena.map_number) == ("de_mirage", 2)
 
 
-def test_second_map_load_replaces_the_first(server: PlayedServer) -> None:
-    server.game.load_map("de_mirage")
-    server.wait(3)
-    server.game.load_map("de_dust2")
-    server.wait(20)
-    assert server.watcher.events.count("loaded de_mirage") == 0
-    assert server.arena.map_name == "de_dust2"
-
-
-def test_map_load_aborts_a_match(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("round 1")
-    server.game.load_map("de_mirage")
-    server.wait(300)
-    assert server.is_in(GamePhase.WARMUP)
-    assert (server.game.score, server.game.rounds.number) == ((0, 0), 0)
-    assert not server.arena.book.is_open
-
-
 def test_source_tv_has_user_id_0_if_enabled() -> None:
     server = PlayedServer({"tv_enable": "1"})
     texts = server.log_texts()
     assert '"SourceTV<0><BOT><>" connected, address "(unknown)"' in texts
     assert '"SourceTV<0><BOT><>" entered the game' in texts
-
-
-def test_wrong_map_scenario_loads_a_different_map() -> None:
-    assert PlayedServer({"sim_scenario": "wrong_map"}).arena.map_name == "de_dust2"
 
 
 # --- warmup and starts ---------------------------------------------------------------------------------------------
@@ -128,12 +103,6 @@ def test_first_player_on_a_side_commences_the_game(server: PlayedServer) -> None
     assert [player.is_alive for player in server.arena.players] == [True, True]
 
 
-def test_spectator_does_not_commence_the_game(server: PlayedServer) -> None:
-    server.mark_log()
-    server.join(1, SPECTATOR)
-    assert server.world_texts() == []
-
-
 def test_end_of_warmup_starts_the_match(server: PlayedServer) -> None:
     server.fill()
     server.wait(3)
@@ -142,13 +111,6 @@ def test_end_of_warmup_starts_the_match(server: PlayedServer) -> None:
     assert server.world_texts() == ['World triggered "Warmup_End"', *MATCH_START]
     assert server.watcher.events[-2:] == ["live", "freeze 1"]
     assert (server.game.phase, server.game.rounds.number) == (GamePhase.LIVE, 1)
-
-
-def test_warmup_can_be_ended_only_once(server: PlayedServer) -> None:
-    server.go_live()
-    server.mark_log()
-    server.game.end_warmup()
-    assert server.world_texts() == []
 
 
 def test_restart_is_announced_and_restarts_the_match(server: PlayedServer) -> None:
@@ -168,41 +130,6 @@ def test_restart_is_announced_and_restarts_the_match(server: PlayedServer) -> No
     assert server.world_texts()[-8:] == MATCH_START
     assert (server.game.score, server.game.standing.rounds_played) == ((0, 0), 0)
     assert server.arena.book.rounds_played() == 0
-
-
-def test_restart_in_one_second_is_logged_in_the_singular(server: PlayedServer) -> None:
-    server.mark_log()
-    server.game.restart(1)
-    server.wait(1)
-    assert server.world_texts()[0] == 'World triggered "Restart_Round_(1_second)"'
-
-
-def test_restart_in_zero_seconds_is_ignored(server: PlayedServer) -> None:
-    server.mark_log()
-    server.game.restart(0)
-    server.wait(2)
-    assert server.world_texts() == []
-
-
-def test_restart_during_warmup_does_not_end_warmup(server: PlayedServer) -> None:
-    server.fill()
-    server.mark_log()
-    server.game.restart(1)
-    server.wait(1.6)
-    assert server.world_texts()[-8:] == WARMUP
-    assert server.is_in(GamePhase.WARMUP)
-
-
-def test_restart_requested_before_the_end_of_warmup_happens_after_it(server: PlayedServer) -> None:
-    server.fill()
-    server.mark_log()
-    server.game.restart(1)
-    server.game.end_warmup()
-    server.wait(2)
-    assert [line for line in server.world_texts() if "Match_Start" in line or "RoundsPlayed" in line] == [
-        'World triggered "Match_Start" on "de_nuke"',
-        'MatchStatus: Score: 0:0 on map "de_nuke" RoundsPlayed: 0',
-    ] * 2
 
 
 def test_warmup_can_be_started_during_a_match(server: PlayedServer) -> None:
@@ -262,37 +189,6 @@ def test_knife_round_has_no_money_lines_and_no_bomb(server: PlayedServer) -> Non
     assert not [line for line in server.log_texts() if "money change" in line or "Got_The_Bomb" in line]
 
 
-def test_restarted_knife_round_is_still_a_knife_round(server: PlayedServer) -> None:
-    server.fill()
-    server.game.start_knife_round()
-    server.game.restart(1)
-    server.game.end_warmup()
-    server.wait(2)
-    assert server.is_in(GamePhase.KNIFE)
-
-
-class KnifeWinner(Watcher):
-    """Starts warmup as soon as the knife round has ended."""
-
-    def __init__(self, server: PlayedServer) -> None:
-        self._server = server
-
-    def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        if round_number == 0:
-            self._server.game.start_warmup()
-
-
-def test_warmup_after_a_knife_round_starts_only_once(server: PlayedServer) -> None:
-    server.fill()
-    server.set({"mp_warmup_pausetimer": "1"})
-    server.arena.watchers.append(KnifeWinner(server))
-    server.game.start_knife_round()
-    server.game.end_warmup()
-    server.run_until("end 0")
-    server.wait(1)
-    assert server.watcher.events[-2:] == ["end 0", "warmup"]
-
-
 def test_swapped_teams_begin_the_match_on_the_other_sides(server: PlayedServer) -> None:
     server.fill(1)
     server.mark_log()
@@ -308,9 +204,3 @@ def test_swapped_teams_begin_the_match_on_the_other_sides(server: PlayedServer) 
     server.wait(2)
     assert 'World triggered "Restart_Round_(1_second)"' in server.world_texts()
     assert server.is_team1_on(Side.T)
-
-
-def test_warmup_puts_team_1_back_on_ct(server: PlayedServer) -> None:
-    server.game.swap_teams()
-    server.game.start_warmup()
-    assert server.is_team1_on(Side.CT)

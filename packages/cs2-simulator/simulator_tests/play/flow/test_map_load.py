@@ -32,11 +32,6 @@ def test_map_load_logs_the_map_then_the_variables_and_last_started() -> None:
     assert all(line.startswith('"') and '" = "' in line for line in listed)
 
 
-def test_password_is_listed_in_clear_text() -> None:
-    lines, _ = load({"sv_password": "hunter2"})
-    assert '"sv_password" = "hunter2"' in lines
-
-
 def test_map_load_lists_the_values_from_before_the_mode_config_is_applied() -> None:
     lines, variables = load({"mp_maxrounds": "8"})
     assert '"mp_maxrounds" = "8"' in lines
@@ -50,12 +45,6 @@ def test_mode_config_resets_a_variable_to_its_default_before_setting_it() -> Non
         f'server_cvar: "mp_maxrounds" "{Variables().text("mp_maxrounds")}"',
         'server_cvar: "mp_maxrounds" "24"',
     ]
-
-
-def test_variable_outside_the_mode_config_keeps_its_value_without_a_line() -> None:
-    lines, variables = load({"sv_password": "hunter2"})
-    assert variables.text("sv_password") == "hunter2"
-    assert not [line for line in lines if line.startswith('server_cvar: "sv_password"')]
 
 
 @pytest.mark.parametrize(

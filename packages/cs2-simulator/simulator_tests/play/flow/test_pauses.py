@@ -71,27 +71,3 @@ def test_timeout_called_during_a_round_runs_in_the_next_freeze_time() -> None:
     assert server.game.is_paused
     server.wait(1.1)
     assert not server.game.is_paused
-
-
-def test_pause_and_timeout_are_independent() -> None:
-    server = live()
-    server.game.pause("TimeOutTs")
-    server.game.pause("mp_pause_match")
-    server.wait(120)
-    assert server.game.is_paused
-    server.game.unpause("mp_unpause_match")
-    assert not server.game.is_paused
-
-
-def test_timeout_is_ignored_in_warmup(server: PlayedServer) -> None:
-    server.game.pause("TimeOutTs")
-    assert not server.game.is_paused
-
-
-def test_map_load_clears_pauses_without_logging() -> None:
-    server = live()
-    server.game.pause("TimeOutTs")
-    server.game.load_map("de_nuke")
-    server.wait(120)
-    assert not server.game.is_paused
-    assert not [line for _, line in server.log.lines if line.text().startswith(DISABLED)]

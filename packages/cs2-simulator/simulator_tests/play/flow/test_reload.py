@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cs2_protocol.game import Side
-from cs2_simulator.play.flow.game import GamePhase
 from simulator_tests.play.flow.played_server import PlayedServer
 
 
@@ -77,42 +76,6 @@ def test_restore_across_halftime_puts_players_back_on_their_sides() -> None:
     assert late.is_alive
     server.run_until("freeze 3")
     assert server.is_team1_on(Side.T)
-
-
-def test_finished_map_can_be_restored() -> None:
-    server = played_until("over")
-    kills = sum(tally.kills for tally in server.arena.book.tallies())
-    assert server.game.restore("b_round03.txt")
-    assert server.is_in(GamePhase.LIVE)
-    assert server.arena.book.rounds_played() == 3
-    assert 0 < sum(tally.kills for tally in server.arena.book.tallies()) < kills
-    server.run_until("over")
-    assert server.arena.book.rounds_played() == 4
-    assert server.world_texts()[-1].endswith(("after 0 min", "after 1 min", "after 2 min", "after 3 min"))
-
-
-def test_match_can_be_restored_from_warmup() -> None:
-    server = played_until("freeze 3", {"mp_warmup_pausetimer": "1"})
-    server.game.start_warmup()
-    server.wait(30)
-    assert server.game.restore("b_round02.txt")
-    assert (server.game.phase, server.game.standing.rounds_played) == (GamePhase.LIVE, 2)
-    assert server.arena.book.rounds_played() == 2
-    server.run_until("over")
-
-
-def test_restore_does_not_move_spectators() -> None:
-    server = played_until("round 2")
-    spectator = server.join(300, "Spectator")
-    server.game.restore("b_round00.txt")
-    assert spectator.team == "Spectator"
-
-
-def test_restore_within_a_half_keeps_a_new_player_on_their_side() -> None:
-    server = played_until("round 2")
-    late = server.join(300, Side.T)
-    server.game.restore("b_round00.txt")
-    assert (late.team, late.money) == ("TERRORIST", server.variables.whole("mp_startmoney"))
 
 
 def test_unknown_backup_changes_nothing() -> None:

@@ -10,8 +10,6 @@ from cs2_simulator.play.flow.schedule import NextStep, Rules, next_step, rules_o
 from cs2_simulator.scenarios import Scenario
 from cs2_simulator.variables import Variables
 
-MR12 = Rules(24, overtime_rounds=6)
-
 
 def play(rules: Rules, winners: list[int]) -> tuple[list[NextStep], tuple[int, int]]:
     """Return the next step after each round until the map is over, and the final score. Winner 0 is a draw."""
@@ -24,49 +22,13 @@ def play(rules: Rules, winners: list[int]) -> tuple[list[NextStep], tuple[int, i
     return steps, score
 
 
-def test_sides_change_after_half_of_the_rounds() -> None:
-    steps, _ = play(MR12, [1, 2] * 12)
-    assert [number for number, step in enumerate(steps, 1) if step is NextStep.HALF] == [12]
-
-
-def test_thirteen_wins_of_twenty_four_rounds_end_the_map() -> None:
-    steps, score = play(MR12, [1] * 24)
-    assert (len(steps), score) == (13, (13, 0))
-
-
 def test_all_rounds_are_played_without_clinching() -> None:
     steps, score = play(Rules(24, can_clinch=False), [1] * 30)
     assert (len(steps), score) == (24, (24, 0))
 
 
-def test_level_score_leads_to_overtime() -> None:
-    assert next_step(MR12, 24, (12, 12)) is NextStep.OVERTIME
-
-
 def test_level_score_without_overtime_ends_the_map() -> None:
     assert next_step(Rules(24), 24, (12, 12)) is NextStep.OVER
-
-
-def test_overtime_changes_sides_in_its_middle_only() -> None:
-    steps, _ = play(MR12, [1, 2] * 18)
-    changes = [number for number, step in enumerate(steps, 1) if step is NextStep.HALF]
-    sets = [number for number, step in enumerate(steps, 1) if step is NextStep.OVERTIME]
-    assert (changes, sets) == ([12, 27, 33], [24, 30, 36])
-
-
-def test_four_wins_in_an_overtime_of_six_rounds_end_the_map() -> None:
-    steps, score = play(MR12, [1, 2] * 12 + [2, 2, 2, 2])
-    assert (len(steps), score) == (28, (12, 16))
-
-
-def test_second_overtime_needs_four_wins_too() -> None:
-    steps, score = play(MR12, [1, 2] * 15 + [1] * 6)
-    assert (len(steps), score) == (34, (19, 15))
-
-
-def test_map_without_a_limit_never_ends_and_has_no_halves() -> None:
-    steps, _ = play(Rules(0), [1] * 60)
-    assert set(steps) == {NextStep.ROUND}
 
 
 def test_map_without_halves_never_changes_sides() -> None:

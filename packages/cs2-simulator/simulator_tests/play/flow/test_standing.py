@@ -8,7 +8,7 @@ from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.flow.standing import GamePhase, Standing
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.variables import Variables
-from simulator_tests.play.flow.played_server import PlayedServer, RecordingLog
+from simulator_tests.play.flow.played_server import RecordingLog
 
 
 def make_standing(*, has_names: bool = True) -> tuple[Standing, RecordingLog]:
@@ -36,12 +36,6 @@ def test_win_counts_for_the_team_on_the_winning_side() -> None:
     standing.count_round(Side.T)
     assert (standing.score, standing.rounds_played) == ((2, 1), 3)
     assert (standing.side_score(Side.CT), standing.side_score(Side.T)) == (1, 2)
-
-
-def test_draw_counts_as_a_round_without_a_winner() -> None:
-    standing, _ = make_standing()
-    standing.count_round(None)
-    assert (standing.score, standing.rounds_played, standing.team_on(None)) == ((0, 0), 1, None)
 
 
 def test_round_end_is_logged_in_the_order_of_the_game() -> None:
@@ -97,10 +91,3 @@ def test_swapped_teams_begin_on_the_other_sides_until_sides_are_reset() -> None:
     standing.reset(GamePhase.WARMUP)
     sides.append(standing.team1_side)
     assert sides == [Side.T, Side.T, Side.CT]
-
-
-def test_logged_player_counts_are_doubled_at_the_end_of_a_round(server: PlayedServer) -> None:
-    server.go_live(count=3)
-    server.run_until("freeze 2")
-    scored = [text for text in server.world_texts() if " scored " in text][-2:]
-    assert [text.partition("with ")[2] for text in scored] == ['"6" players', '"6" players']

@@ -123,33 +123,10 @@ def test_damage_per_round_is_rounded_and_ratios_have_two_decimals() -> None:
     assert [column(row, number) for number in (6, 7, 8, 9)] == ["200.00", "100.00", "0.50", "67"]
 
 
-def test_rows_are_ordered_by_user_id() -> None:
-    arena = make_arena(make_player("Ben", 7, user_id=4), make_player("Ann", 5, user_id=1))
-    assert [column(row, 0) for row in rows_of(arena)] == ["5", "7"]
-
-
 def test_team_numbers_are_those_of_the_game() -> None:
     teams = ["", UNASSIGNED, SPECTATOR, Side.T, Side.CT]
     arena = make_arena(*(make_player(f"p{n}", n + 1, team=team, user_id=n) for n, team in enumerate(teams)))
     assert [column(row, 1) for row in rows_of(arena)] == ["0", "0", "1", "2", "3"]
-
-
-def test_loading_player_has_a_row_of_zeros() -> None:
-    arena, *_ = played_round()
-    arena.players.append(Player(Participant("New", 9), 3))
-    assert rows_of(arena)[2] == f"                   9,      0,    800,{ZEROS}"
-
-
-def test_player_who_left_has_no_row_until_they_return_with_their_counts() -> None:
-    arena, ann, _ = played_round()
-    arena.players.remove(ann)
-    assert [column(row, 0) for row in rows_of(arena)] == ["6"]
-    arena.players.append(make_player("Ann", 5, user_id=3))
-    assert [column(row, 3) for row in rows_of(arena)] == ["0", "1"]
-
-
-def test_bot_has_account_zero() -> None:
-    assert column(rows_of(make_arena(make_player("Han", 0)))[0], 0) == "0"
 
 
 def test_source_tv_has_the_first_row_with_start_money() -> None:
@@ -158,18 +135,6 @@ def test_source_tv_has_the_first_row_with_start_money() -> None:
     arena.variables.set("mp_startmoney", "1000")
     assert block_of(arena)[-3] == f'"player_0" : "                   0,      0,   1000,{ZEROS}"'
     assert block_of(arena)[-2].startswith('"player_1" : "                   5,')
-
-
-def test_source_tv_has_no_row_if_a_player_has_user_id_0() -> None:
-    arena = make_arena(make_player("Ann", 5, user_id=0))
-    arena.variables.set("tv_enable", "1")
-    assert [column(row, 0) for row in rows_of(arena)] == ["5"]
-
-
-def test_counts_of_a_closed_book_are_shown_as_zeros() -> None:
-    arena, *_ = played_round()
-    arena.book.close()
-    assert all(row.endswith(ZEROS) for row in rows_of(arena))
 
 
 def test_counts_of_an_undecided_round_are_shown_as_zeros() -> None:

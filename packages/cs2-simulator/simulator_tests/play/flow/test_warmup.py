@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cs2_protocol.game import Side
-from cs2_simulator.play.door import BY_USER
 from cs2_simulator.play.flow.game import GamePhase
 from simulator_tests.play.flow.played_server import PlayedServer
 
@@ -44,16 +43,6 @@ def test_nobody_plays_in_a_quiet_warmup(server: PlayedServer) -> None:
     assert server.log_texts() != []
 
 
-def test_countdown_stops_when_a_side_is_empty_again(server: PlayedServer) -> None:
-    server.set({"mp_warmuptime": "30"})
-    server.join(1, Side.CT)
-    leaver = server.join(2, Side.T)
-    server.wait(20)
-    server.door.leave(leaver, BY_USER)
-    server.wait(100)
-    assert server.is_in(GamePhase.WARMUP)
-
-
 def test_warmup_does_not_end_while_its_timer_is_paused(server: PlayedServer) -> None:
     server.set({"mp_warmuptime": "30", "mp_warmup_pausetimer": "1"})
     server.fill()
@@ -61,16 +50,6 @@ def test_warmup_does_not_end_while_its_timer_is_paused(server: PlayedServer) -> 
     assert server.is_in(GamePhase.WARMUP)
     server.set({"mp_warmup_pausetimer": "0"})
     server.wait(30.1)
-    assert server.is_in(GamePhase.LIVE)
-
-
-def test_new_warmup_length_counts_from_the_moment_it_is_set(server: PlayedServer) -> None:
-    server.fill()
-    server.wait(200)
-    server.set({"mp_warmuptime": "10"})
-    server.wait(9.9)
-    assert server.is_in(GamePhase.WARMUP)
-    server.wait(0.2)
     assert server.is_in(GamePhase.LIVE)
 
 
@@ -83,27 +62,6 @@ def test_free_for_all_countdown_needs_two_players_on_any_side() -> None:
     server.join(2, Side.CT)
     server.wait(10.1)
     assert server.is_in(GamePhase.LIVE)
-
-
-def test_warmup_paused_before_its_announcement_and_then_ended_logs_no_start_or_end(server: PlayedServer) -> None:
-    server.fill()
-    server.mark_log()
-    server.game.start_warmup()
-    server.game.pause("mp_pause_match")
-    server.wait(40)
-    server.game.end_warmup()
-    assert START not in server.world_texts()
-    assert END not in server.world_texts()
-
-
-def test_warmup_is_announced_after_a_pause(server: PlayedServer) -> None:
-    server.game.start_warmup()
-    server.game.pause("mp_pause_match")
-    server.wait(40)
-    server.mark_log()
-    server.game.unpause("mp_unpause_match")
-    server.wait(2.1)
-    assert server.world_texts()[-1] == START
 
 
 def test_players_fight_in_warmup_and_nothing_is_counted(server: PlayedServer) -> None:

@@ -42,14 +42,3 @@ def test_ready_is_not_written_during_a_live_match() -> None:
     server.go_live()
     server.wait(75)
     assert all(line.message != ".ready" for line in chat(server))
-
-
-def test_player_who_left_does_not_write_ready() -> None:
-    server = VisitedServer()
-    server.visitors.expect(TEAM1, TEAM2)
-    while not server.arena.playing:
-        server.wait(0.1)
-    player = server.arena.playing[0]
-    server.door.leave(player, "NETWORK_DISCONNECT_DISCONNECT_BY_USER")
-    server.wait(75)
-    assert len(chat(server)) == 9

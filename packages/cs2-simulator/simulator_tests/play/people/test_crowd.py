@@ -11,7 +11,7 @@ from cs2_protocol.log_lines.player_lines import Connected, Disconnected, Entered
 from cs2_simulator.play.people.crowd import STRANGER_VISITS
 from cs2_simulator.play.player import Player
 from cs2_simulator.scenarios import Scenario
-from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServer, participant
+from simulator_tests.play.people.visited_server import TEAM1, TEAM2, VisitedServer
 
 
 def listed_accounts() -> list[int]:
@@ -83,40 +83,11 @@ def test_people_follow_the_name_of_their_team_to_its_side(server: VisitedServer)
         assert {player.person.account for player in server.arena.players if player.side is side} == reds
 
 
-def test_kicked_unlisted_player_does_not_return(server: VisitedServer) -> None:
-    server.visitors.expect_anyone()
-    server.wait(75)
-    server.door.kick(server.arena.players[0])
-    server.wait(300)
-    server.change_map()
-    server.wait(75)
-    assert len(server.arena.players) == 9
-
-
-def test_player_kicked_while_loading_does_not_enter(server: VisitedServer) -> None:
-    server.visitors.expect_anyone()
-    while not server.arena.players:
-        server.wait(0.1)
-    number = server.arena.players[0].person.account
-    server.door.kick(server.arena.players[0])
-    server.wait(75)
-    assert number not in server.accounts
-    assert sum(isinstance(line, Entered) for _, line in server.log.lines) == 9
-
-
 def test_listed_player_kicked_on_connect_tries_again(server: VisitedServer) -> None:
     server.watcher.kicked_on_connect = [1001]
     server.fill()
     server.watcher.kicked_on_connect = []
     assert 1001 not in server.accounts
-    server.wait(40)
-    assert find(server, 1001).is_playing
-
-
-def test_listed_player_kicked_on_enter_tries_again(server: VisitedServer) -> None:
-    server.watcher.kicked_on_enter = [1001]
-    server.fill()
-    server.watcher.kicked_on_enter = []
     server.wait(40)
     assert find(server, 1001).is_playing
 
@@ -128,14 +99,6 @@ def test_guest_tries_again_if_the_server_is_full(server: VisitedServer) -> None:
     server.door.max_players = 10
     server.wait(40)
     assert len(server.arena.playing) == 10
-
-
-def test_kicked_player_who_is_not_a_guest_does_not_return(server: VisitedServer) -> None:
-    player = server.door.connect(participant())
-    assert player is not None
-    server.door.kick(player)
-    server.wait(60)
-    assert len(server.connections()) == 1
 
 
 def test_player_who_timed_out_does_not_return(filled: VisitedServer) -> None:
@@ -157,49 +120,11 @@ def test_all_players_return_after_a_map_change_with_the_same_user_ids(filled: Vi
     assert all(1_900 <= player.connected_at_ms - loaded <= 15_100 for player in filled.arena.players)
 
 
-def test_players_return_after_a_map_change_without_leave_events(filled: VisitedServer) -> None:
-    filled.arena.players.clear()
-    filled.visitors.map_closing()
-    filled.wait(6)
-    filled.visitors.map_loaded("de_nuke")
-    filled.wait(60)
-    assert len(filled.arena.playing) == 10
-
-
 def test_players_join_the_side_of_their_team_on_the_new_map(filled: VisitedServer) -> None:
     filled.game.team1_side = Side.T
     filled.change_map()
     filled.wait(60)
     assert find(filled, 1001).side is Side.T
-
-
-def test_map_change_before_the_arrival_restarts_the_wait(server: VisitedServer) -> None:
-    server.visitors.expect(TEAM1, TEAM2)
-    server.wait(18)
-    server.change_map()
-    server.wait(19)
-    assert server.connections() == []
-    server.wait(50)
-    assert len(server.arena.playing) == 10
-
-
-def test_no_player_connects_while_a_map_loads(server: VisitedServer) -> None:
-    server.arena.is_busy = True
-    server.fill()
-    assert server.connections() == []
-    server.arena.is_busy = False
-    server.visitors.map_loaded("de_nuke")
-    server.wait(75)
-    assert len(server.arena.playing) == 10
-
-
-def test_map_change_during_the_arrival_loses_no_player(server: VisitedServer) -> None:
-    server.visitors.expect(TEAM1, TEAM2)
-    while len(server.arena.players) < 5:
-        server.wait(0.1)
-    server.change_map()
-    server.wait(75)
-    assert sorted(server.accounts) == sorted(listed_accounts())
 
 
 def test_kicked_player_returns_with_the_others_after_a_map_change(filled: VisitedServer) -> None:
@@ -271,15 +196,6 @@ def test_kicked_stranger_gives_up_when_the_match_is_over() -> None:
     assert server.arena.players == []
 
 
-def test_connected_stranger_stays_when_the_roster_is_forgotten() -> None:
-    server = VisitedServer(Scenario.STRANGER)
-    server.fill()
-    while not strangers(server):
-        server.wait(1)
-    server.visitors.forget_roster()
-    assert len(strangers(server)) == 1
-
-
 # --- invariants --------------------------------------------------------------------------------------------------------
 
 
@@ -322,29 +238,3 @@ def test_same_scenario_and_seed_write_the_same_log(scenario: Scenario) -> None:
             server.play_round(number)
         logs.append(server.log.lines)
     assert logs[0] == logs[1]
-
-
-def test_players_join_a_side_when_they_enter_a_deathmatch(server: VisitedServer) -> None:
-    server.set(game_type="1", game_mode="2")
-    server.visitors.expect_anyone()
-    server.wait(75)
-    entered = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, Entered)}
-    joined = {line.player.user_id: at for at, line in server.log.lines if isinstance(line, SwitchedTeam)}
-    assert entered == joined
-    assert len(joined) == 8
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_stranger_connects_after_all_others(seed: int) -> None:
-    server = VisitedServer(seed=seed, scenario=Scenario.STRANGER)
-    server.fill()
-    server.wait(60)
-    connected = [line.player.user_id for _, line in server.log.lines if isinstance(line, Connected)]
-    assert connected[:11] == list(range(1, 12))
-    server.change_map()
-    server.wait(60)
-    second_visits = [line.player.player_id for _, line in server.log.lines if isinstance(line, Connected)]
-    listed_ids = {
-        player.person.player_id for player in server.arena.players if player.person.account in listed_accounts()
-    }
-    assert set(second_visits[:10]) == listed_ids

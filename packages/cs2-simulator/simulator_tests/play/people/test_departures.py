@@ -51,10 +51,6 @@ def test_all_players_leave_a_short_match_before_it_can_end(max_rounds: int, late
     assert 1 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=max_rounds)) <= latest
 
 
-def test_all_players_leave_a_match_without_a_round_limit() -> None:
-    assert 3 <= round_of_first_departure(live(Scenario.ALL_LEAVE, max_rounds=0)) <= 6
-
-
 def test_all_players_leave_a_deathmatch_after_one_to_two_minutes() -> None:
     server = live(Scenario.ALL_LEAVE, mode=(1, 2))
     began = server.log.lines[-1][0]
@@ -76,14 +72,6 @@ def test_player_about_to_return_stays_away_when_all_leave() -> None:
         server.play_round(number)
     server.wait(300)
     assert server.arena.players == []
-
-
-def test_departure_is_cancelled_if_the_map_ends_first() -> None:
-    server = live(Scenario.ALL_LEAVE, max_rounds=1)
-    server.visitors.round_started(1)
-    server.visitors.map_ended()
-    server.wait(9)
-    assert server.departures() == []
 
 
 def test_restart_of_the_match_restarts_the_scenario() -> None:
@@ -123,49 +111,6 @@ def test_rage_quitter_returns_two_rounds_later(seed: int) -> None:
     assert len(server.departures()) == 1
 
 
-def test_rage_quitter_returns_to_a_deathmatch_after_a_minute() -> None:
-    server = live(Scenario.RAGE_QUIT_REJOIN, mode=(1, 2))
-    while not server.departures():
-        server.wait(1)
-    server.wait(58)
-    assert len(server.arena.players) == 9
-    server.wait(30)
-    assert len(server.arena.playing) == 10
-
-
-def test_rage_quitter_returns_on_the_next_map_at_the_latest() -> None:
-    server = live(Scenario.RAGE_QUIT_REJOIN)
-    round_of_first_departure(server)
-    server.visitors.crowd.stays_after_map = True
-    server.visitors.map_ended()
-    server.change_map()
-    server.wait(60)
-    assert len(server.arena.players) == 10
-
-
-def test_empty_server_has_no_rage_quit() -> None:
-    server = VisitedServer(Scenario.RAGE_QUIT_REJOIN)
-    server.go_live()
-    for number in range(1, 8):
-        server.play_round(number)
-    assert server.log.lines == []
-
-
-def test_rage_quitter_kicked_while_typing_returns_like_a_kicked_player() -> None:
-    server = live(Scenario.RAGE_QUIT_REJOIN, max_rounds=1)
-    server.wait(10)  # until the greetings are written
-    events_before = len(server.watcher.events)
-    server.visitors.round_started(1)
-    while len(server.watcher.events) == events_before:
-        server.wait(0.1)
-    quitter = server.door.find(int(server.watcher.events[-1].split()[1]))
-    assert quitter is not None
-    server.door.kick(quitter)
-    server.wait(60)
-    assert len(server.arena.playing) == 10
-    assert len(server.departures()) == 1
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_idle_players_are_kicked_alive_and_return_in_the_middle_of_a_round(seed: int) -> None:
     server = live(Scenario.IDLE_KICK, seed=seed, max_rounds=8)
@@ -184,16 +129,6 @@ def test_idle_player_is_not_kicked_if_a_side_would_be_empty() -> None:
     server.wait(75)
     server.go_live()
     assert round_of_first_departure(server) == 0
-
-
-def test_idle_player_returns_to_a_deathmatch() -> None:
-    server = live(Scenario.IDLE_KICK, mode=(1, 2))
-    for player in server.arena.playing:
-        player.is_alive = True
-    server.wait(125)
-    assert len(server.arena.players) == 9
-    server.wait(120)
-    assert len(server.arena.playing) == 10
 
 
 def test_spectator_returns_to_their_side() -> None:

@@ -50,27 +50,6 @@ def test_all_spoofed_chat_messages_are_written_and_one_player_is_renamed() -> No
     assert sum(isinstance(line, ChangedName) for line in lines) == 1
 
 
-def test_all_spoofed_chat_messages_are_written_in_a_deathmatch() -> None:
-    messages = [line.message for _, line in play_match(mode=(1, 2)).log.lines if isinstance(line, Chat)]
-    assert set(SPOOF_CHAT) <= set(messages)
-
-
-def test_spoofed_chat_is_written_even_if_the_scenario_is_set_too_late_for_names() -> None:
-    server = VisitedServer()
-    server.fill()
-    server.set(sim_scenario="spoofer")
-    server.go_live()
-    server.play_round(1)
-    assert any(line.message in SPOOF_CHAT for _, line in server.log.lines if isinstance(line, Chat))
-
-
-def test_empty_server_has_no_spoofed_lines() -> None:
-    server = VisitedServer(Scenario.SPOOFER)
-    server.go_live()
-    server.play_round(3)
-    assert server.log.lines == []
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_spoofed_lines_are_parsed_back_unchanged(seed: int) -> None:
     reader = LineReader()

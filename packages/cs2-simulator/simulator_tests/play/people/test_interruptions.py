@@ -69,28 +69,6 @@ def test_pause_already_ended_by_the_plugin_is_not_ended_again() -> None:
     assert server.game.calls == ["pause mp_pause_match"]
 
 
-def test_repeated_freeze_time_has_no_second_timeout() -> None:
-    server = live(Scenario.PAUSES)
-    server.play_round(2)
-    server.play_round(2)
-    assert server.game.calls == ["pause TimeOutTs"]
-
-
-def test_timeout_is_called_even_without_players() -> None:
-    server = VisitedServer(Scenario.PAUSES)
-    server.go_live()
-    server.play_round(2)
-    assert server.game.calls == ["pause TimeOutTs"]
-
-
-@pytest.mark.parametrize("scenario", [Scenario.PAUSES, Scenario.ROUND_RESTORE])
-def test_nothing_interrupts_a_deathmatch(scenario: Scenario) -> None:
-    server = live(scenario, mode=(1, 2))
-    for number in range(1, 16):
-        server.play_round(number)
-    assert server.game.calls == []
-
-
 def restores(server: VisitedServer) -> list[str]:
     return [call for call in server.game.calls if call.startswith("restore")]
 
@@ -101,17 +79,6 @@ def test_match_is_restored_early_and_across_halftime() -> None:
         server.play_round(number)
     assert restores(server) == ["restore backup_round03.txt", "restore backup_round11.txt"]
     assert any("restore" in text for text in chat_texts(server))
-
-
-def test_early_restore_happens_in_the_freeze_time_of_round_six() -> None:
-    server = live(Scenario.ROUND_RESTORE)
-    for number in range(1, 6):
-        server.play_round(number)
-    assert restores(server) == []
-    server.game.files.insert(0, "backup_round05.txt")
-    server.visitors.freeze_began(6)
-    server.wait(5)
-    assert restores(server) == ["restore backup_round03.txt"]
 
 
 @pytest.mark.parametrize("max_rounds", [0, 1, 2, 5, 6, 7, 12, 30])
@@ -132,14 +99,6 @@ def test_number_of_restores_depends_on_the_number_of_rounds(max_rounds: int) -> 
         assert restores(server) == []
 
 
-def test_missing_backup_is_not_restored() -> None:
-    server = live(Scenario.ROUND_RESTORE)
-    server.game.files = ["other.txt", "backup_round05.txt"]
-    server.visitors.freeze_began(6)
-    server.wait(60)
-    assert server.game.calls == []
-
-
 def test_match_that_is_paused_after_a_restore_is_unpaused() -> None:
     server = live(Scenario.ROUND_RESTORE)
     server.game.files = ["matchzy_27_0_round03.txt"]
@@ -147,15 +106,6 @@ def test_match_that_is_paused_after_a_restore_is_unpaused() -> None:
     server.visitors.freeze_began(6)
     server.wait(30)
     assert server.game.calls == ["restore matchzy_27_0_round03.txt", "unpause mp_unpause_match"]
-
-
-def test_rejected_restore_is_not_followed_by_an_unpause() -> None:
-    server = live(Scenario.ROUND_RESTORE)
-    server.game.files = ["backup_round03.txt"]
-    server.game.is_paused = server.game.is_restore_rejected = True
-    server.visitors.freeze_began(6)
-    server.wait(30)
-    assert server.game.calls == ["restore backup_round03.txt"]
 
 
 def test_timeout_without_a_plugin_match_is_called_by_a_vote() -> None:

@@ -44,13 +44,6 @@ def test_players_connect_within_25_seconds_after_the_delay(server: VisitedServer
     assert times[-1] <= 45_100
 
 
-def test_arrival_delay_is_a_setting(server: VisitedServer) -> None:
-    server.set(sim_roster_delay="100")
-    server.visitors.expect(TEAM1, TEAM2)
-    server.wait(99)
-    assert server.connections() == []
-
-
 def test_time_in_which_players_connect_is_a_setting(server: VisitedServer) -> None:
     server.set(sim_arrival="240")
     server.visitors.expect(TEAM1, TEAM2)
@@ -70,24 +63,12 @@ def test_commands_restart_the_wait_for_players(server: VisitedServer) -> None:
     assert len(server.connections()) == 10
 
 
-def test_commands_after_the_arrival_have_no_effect(filled: VisitedServer) -> None:
-    filled.visitors.restart_countdown()
-    filled.wait(60)
-    assert len(filled.connections()) == 10
-
-
 def test_players_join_the_team_they_are_listed_for(server: VisitedServer) -> None:
     server.game.team1_side = Side.T
     server.fill()
     accounts = {side: sorted(player.person.account for player in server.arena.players_on(side)) for side in Side}
     assert accounts[Side.T] == [account for account, _ in TEAM1]
     assert accounts[Side.CT] == [account for account, _ in TEAM2]
-
-
-def test_plugin_can_override_the_team(server: VisitedServer) -> None:
-    server.arena.required_team = lambda _player: "TERRORIST"
-    server.fill()
-    assert len(server.arena.players_on(Side.T)) == 10
 
 
 def test_nicks_are_kept_and_each_team_has_one_awper(filled: VisitedServer) -> None:
@@ -109,19 +90,6 @@ def test_same_seed_has_the_same_players_and_user_ids_whenever_they_come() -> Non
 
     assert players_after(0, 7) == players_after(33.3, 7)
     assert players_after(0, 7) != players_after(0, 8)
-
-
-def test_invalid_and_duplicate_accounts_are_ignored(server: VisitedServer) -> None:
-    server.visitors.expect([(0, "bot"), (5, "a"), (5, "a")], [(5, "a"), (6, "b"), (2**32, "big")])
-    server.wait(75)
-    assert sorted(server.accounts) == [5, 6]
-
-
-def test_no_player_comes_for_an_empty_roster() -> None:
-    server = VisitedServer(Scenario.LATE_JOIN)
-    server.visitors.expect([], [])
-    server.wait(75)
-    assert server.log.lines == []
 
 
 def test_early_leaver_is_gone_when_the_last_player_joins() -> None:
@@ -151,28 +119,10 @@ def test_client_that_crashes_while_it_loads_comes_again_and_never_enters() -> No
     assert entered == set(came) - {crashing}
 
 
-def test_client_that_crashes_while_it_loads_crashes_on_the_next_map_too() -> None:
-    server = VisitedServer(Scenario.LOADING_CRASH)
-    server.fill()
-    (crashing,) = set(ALL_ACCOUNTS) - {player.person.account for player in server.arena.playing}
-    server.change_map()
-    server.wait(300)
-    assert {player.person.account for player in server.arena.playing} == set(ALL_ACCOUNTS) - {crashing}
-    assert len(server.departures()) >= 3
-
-
 def test_player_added_to_the_roster_comes(filled: VisitedServer) -> None:
     filled.visitors.expect(TEAM1, [*TEAM2, (2006, "sub")])
     filled.wait(75)
     assert sorted(filled.accounts) == [*ALL_ACCOUNTS, 2006]
-
-
-def test_player_removed_from_the_roster_before_arrival_does_not_come(server: VisitedServer) -> None:
-    server.visitors.expect(TEAM1, TEAM2)
-    server.visitors.expect(TEAM1, TEAM2[:-1])
-    server.wait(75)
-    assert 2005 not in server.accounts
-    assert len(server.accounts) == 9
 
 
 # --- without a roster --------------------------------------------------------------------------------------------
@@ -191,27 +141,12 @@ def test_number_of_random_players_depends_on_the_mode(mode: tuple[int, int], nam
     assert abs(len(server.arena.players_on(Side.CT)) - len(server.arena.players_on(Side.T))) <= 1
 
 
-def test_random_players_are_limited_by_the_player_limit(server: VisitedServer) -> None:
-    server.door.max_players = 3
-    server.visitors.expect_anyone()
-    server.wait(75)
-    assert len(server.arena.players) == 3
-
-
 def test_players_listed_in_sim_players_connect(server: VisitedServer) -> None:
     server.set(sim_players=f"{from_account(501)},502, 503,502")
     server.visitors.expect_anyone()
     server.wait(75)
     assert sorted(server.accounts) == [501, 502, 503]
     assert sorted(player.person.account for player in server.arena.players_on(Side.CT)) == [501, 502]
-
-
-def test_expecting_random_players_again_changes_nothing(server: VisitedServer) -> None:
-    server.visitors.expect_anyone()
-    server.wait(75)
-    server.visitors.expect_anyone()
-    server.wait(75)
-    assert len(server.connections()) == 10
 
 
 def test_roster_replaces_random_players(server: VisitedServer) -> None:
@@ -239,16 +174,6 @@ def test_no_player_comes_after_the_roster_is_forgotten(server: VisitedServer) ->
     assert server.connections() == []
 
 
-def test_remaining_visits_are_cancelled_when_the_roster_is_forgotten(server: VisitedServer) -> None:
-    server.visitors.expect(TEAM1, TEAM2)
-    while len(server.connections()) < 4:
-        server.wait(0.1)
-    server.visitors.forget_roster()
-    connected = len(server.connections())
-    server.wait(100)
-    assert len(server.connections()) == len(server.arena.players) == connected
-
-
 def test_players_leave_10_to_60_seconds_after_the_end(filled: VisitedServer) -> None:
     filled.go_live()
     filled.visitors.map_ended()
@@ -269,60 +194,12 @@ def test_players_stay_between_two_maps_of_a_series(filled: VisitedServer) -> Non
     assert len(filled.arena.players) == 10
 
 
-def test_players_leave_if_the_series_turns_out_to_be_over(filled: VisitedServer) -> None:
-    filled.visitors.crowd.stays_after_map = True
-    filled.visitors.map_ended()
-    filled.visitors.crowd.stays_after_map = False
-    filled.visitors.forget_roster()
-    filled.wait(61)
-    assert filled.arena.players == []
-
-
-def test_kicked_player_does_not_return_to_a_finished_map(filled: VisitedServer) -> None:
-    filled.door.kick(filled.arena.players[0])
-    filled.visitors.map_ended()
-    filled.wait(9)
-    assert len(filled.arena.players) == 9
-
-
-def test_players_do_not_return_when_the_finished_map_is_reloaded(filled: VisitedServer) -> None:
-    filled.visitors.map_ended()
-    filled.wait(25)
-    filled.change_map(filled.arena.map_name)
-    filled.wait(120)
-    assert filled.arena.players == []
-
-
-def test_players_return_for_another_map(filled: VisitedServer) -> None:
-    filled.visitors.map_ended()
-    filled.wait(25)
-    filled.change_map("de_nuke")
-    filled.wait(120)
-    assert sorted(filled.accounts) == ALL_ACCOUNTS
-
-
 def test_players_return_for_the_next_match(filled: VisitedServer) -> None:
     filled.visitors.map_ended()
     filled.wait(61)
     filled.visitors.forget_roster()
     filled.fill()
     assert sorted(filled.accounts) == ALL_ACCOUNTS
-
-
-def test_players_do_not_return_when_the_same_match_is_repeated(filled: VisitedServer) -> None:
-    filled.visitors.map_ended()
-    filled.wait(61)
-    filled.fill()
-    assert filled.arena.players == []
-
-
-def test_players_about_to_leave_stay_for_the_next_match(filled: VisitedServer) -> None:
-    filled.visitors.map_ended()
-    filled.visitors.forget_roster()
-    filled.visitors.expect(TEAM1, TEAM2)
-    filled.wait(75)
-    assert len(filled.arena.players) == 10
-    assert filled.departures() == []
 
 
 # --- scenarios -----------------------------------------------------------------------------------------------------
@@ -346,15 +223,6 @@ def test_incomplete_roster_scenario_lacks_one_or_two_players(seed: int) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.wait(600)
     assert server.accounts == first
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize(("size", "present"), [(1, 0), (2, 1)])
-def test_incomplete_roster_scenario_lacks_one_player_of_a_tiny_roster(size: int, present: int, seed: int) -> None:
-    server = VisitedServer(Scenario.INCOMPLETE_ROSTER, seed=seed)
-    server.visitors.expect(TEAM1[:1], TEAM2[: size - 1])
-    server.wait(600)
-    assert len(server.arena.players) == present
 
 
 def test_late_join_scenario_delays_the_last_player_by_three_minutes() -> None:

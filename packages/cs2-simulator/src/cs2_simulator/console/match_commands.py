@@ -76,6 +76,14 @@ def _kick_bots(parts: ServerParts, _statement: ConsoleStatement) -> str:
     return ""
 
 
+def _let_say(parts: ServerParts, statement: ConsoleStatement) -> str:
+    player = _by_id(parts, statement.args[0]) if len(statement.args) > 1 else None
+    if player is None:
+        return lines("Usage:  sim_say < userid | uniqueid > < message >, of a player who is connected")
+    parts.door.say(player, " ".join(statement.args[1:]))
+    return ""
+
+
 def _by_id(parts: ServerParts, wanted: str) -> Player | None:
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= 5:
         number = int(wanted)
@@ -117,6 +125,7 @@ MATCH_COMMANDS: Mapping[str, Command] = MappingProxyType(
         "mp_unpause_match": _game_command(lambda game: game.unpause("mp_unpause_match")),
         "mp_warmup_end": _game_command(lambda game: game.end_warmup()),
         "mp_warmup_start": _game_command(lambda game: game.start_warmup()),
+        "sim_say": Command(_let_say, configures=False),
         "timeout_ct_start": _game_command(lambda game: game.pause("TimeOutCTs")),
         "timeout_terrorist_start": _game_command(lambda game: game.pause("TimeOutTs")),
     }

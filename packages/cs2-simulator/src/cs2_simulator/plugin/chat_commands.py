@@ -11,6 +11,7 @@ from random import Random
 
 from cs2_protocol.game import Side
 from cs2_simulator.agenda import Script
+from cs2_simulator.play.flow.standing import GamePhase
 from cs2_simulator.play.player import Player
 from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
@@ -43,7 +44,7 @@ def handle(course: MatchCourse, player: Player, command: str) -> None:
         case "unpause" | "up":
             _unpause(course, player.side)
         case "tac":
-            if course.stage is PluginStage.LIVE:
+            if course.is_live and not course.paused_by:
                 course.execute("timeout_ct_start" if player.side is Side.CT else "timeout_terrorist_start")
 
 
@@ -63,25 +64,29 @@ def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
 
 
 def schedule_unpause(course: MatchCourse) -> None:
-    """Schedule `.unpause` by a player of each side after a restored round."""
+    """Schedule `.unpause` by a player of each side after a restored round, unless `sim_unpause` is 0."""
+    wait_ms = int(course.arena.variables.number("sim_unpause") * 1000)
 
     def unpause() -> None:
         for side in (Side.CT, Side.T):
             for player in course.arena.players_on(side)[:1]:
                 course.door.say(player, ".unpause")
 
-    _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause)
+    if wait_ms:
+        _repeat_while(course, lambda: course.paused_by == ROUND_RESTORE, unpause, wait_ms)
 
 
-def _repeat_while(course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None]) -> None:
-    """Let players chat every REACTION_MS while the plugin waits for it, on this map of this match."""
+def _repeat_while(
+    course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None], every_ms: int = REACTION_MS
+) -> None:
+    """Let players chat again and again while the plugin waits for it, on this map of this match."""
     series, map_number = course.series, course.arena.map_number
 
     def script() -> Script[None]:
-        yield REACTION_MS
+        yield every_ms
         while is_awaited() and course.series is series and course.arena.map_number == map_number:
             chat()
-            yield REACTION_MS
+            yield every_ms
 
     course.arena.agenda.start(script())
 
@@ -101,13 +106,22 @@ def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> Non
 
 
 def _pause(course: MatchCourse, side: Side) -> None:
-    if course.stage is PluginStage.LIVE and not course.paused_by:
+    if course.is_live and not course.paused_by and untimely(course) is None:
         course.pause(side.value)
+
+
+def untimely(course: MatchCourse) -> str | None:
+    """Return why the match cannot be paused just now, whoever asks for it; None if it can."""
+    if course.game.is_halftime:
+        return "You cannot use this command during halftime."
+    if course.game.phase is GamePhase.OVER:
+        return "You cannot use this command after the game has ended."
+    return "You cannot use this command when tactical timeout is active." if course.game.is_timeout_running else None
 
 
 def _unpause(course: MatchCourse, side: Side) -> None:
     """Unpause once both sides have asked for it. Only an admin can end an admin's pause."""
-    if course.stage is not PluginStage.LIVE or not course.paused_by or course.paused_by == ADMIN:
+    if not course.is_live or not course.paused_by or course.paused_by == ADMIN:
         return
     if side not in course.asked_to_unpause:
         course.asked_to_unpause.append(side)

@@ -11,8 +11,11 @@ from collections.abc import Callable
 from functools import partial
 
 from cs2_protocol.game import Team
+from cs2_protocol.steam_id import account_of
+from cs2_simulator.console.parts import lines
 from cs2_simulator.plugin import chat_commands, settings
 from cs2_simulator.plugin.match_course import MatchCourse
+from cs2_simulator.plugin.player_lists import LIST_NAMES, TEAM1, TEAM2
 from cs2_simulator.plugin.reports import Payload, to_json
 from cs2_simulator.plugin.series import PluginStage, Series
 
@@ -25,6 +28,8 @@ _Handler = Callable[[list[str]], str]
 
 _GREEN, _PLAIN = "\x04", "\x01"
 _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
+_COLORED = "\x01\x0b\x01"
+"""Before a translated text that has colors."""
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 
@@ -35,10 +40,15 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
         # For players only, or without effect on the log.
         "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
+        # They need the side of whoever calls them, which the console does not have.
+        "css_unpause css_tac": lambda _: "",
+        "css_pause css_tech": lambda _: _pause_refusal(course),
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
         "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
         "css_restore": partial(_restore, course),
         "matchzy_loadbackup": partial(_load_backup, course),
+        "matchzy_addplayer get5_addplayer": partial(_add_player, course),
+        "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
         "get5_status": lambda _: _status(course),
         "matchzy_remote_log_url get5_remote_log_url": partial(_set_log_url, course),
         "matchzy_remote_log_header_key get5_remote_log_header_key": partial(_set_log_header_name, course),
@@ -73,12 +83,18 @@ def _reset(course: MatchCourse) -> str:
 def _force_pause(course: MatchCourse) -> str:
     if not course.stage.is_started:
         return ""
-    if course.paused_by:
-        return _reply("Match is already paused!")
-    if course.stage is PluginStage.POST_GAME:
-        return _reply("You cannot use this command after the game has ended.")
+    refusal = _pause_refusal(course)
+    if refusal:
+        return refusal
     course.pause(chat_commands.ADMIN)
-    return f"[MatchZy] {_GREEN}Admin{_PLAIN} has paused the match!\n"
+    return f"[MatchZy] {_COLORED}{_GREEN}Admin{_PLAIN} has paused the match!\n"
+
+
+def _pause_refusal(course: MatchCourse) -> str:
+    if course.is_live and course.paused_by:
+        return _reply("Match is already paused!")
+    fault = chat_commands.untimely(course)
+    return "" if fault is None else _reply(fault)
 
 
 def _force_unpause(course: MatchCourse) -> str:
@@ -89,28 +105,33 @@ def _force_unpause(course: MatchCourse) -> str:
 
 
 def _restore(course: MatchCourse, arguments: list[str]) -> str:
-    if course.stage is not PluginStage.LIVE or course.series is None:
-        return ""
     if not arguments:
         return _reply("Usage: !restore <round>")
+    if not course.is_live or course.series is None:
+        return ""
     if not (arguments[0].isascii() and arguments[0].isdecimal()):
         return _reply(
             "Invalid value for restore command. Please specify a valid non-negative number. Usage: !restore <round>"
         )
-    return _restore_file(course, f"{course.series.backup_prefix}_round{int(arguments[0]):02d}.txt")
+    return _restore_file(course, course.series, course.series.backup_file(int(arguments[0])))
 
 
 def _load_backup(course: MatchCourse, arguments: list[str]) -> str:
     file = "".join(arguments[:1])
-    if course.stage is not PluginStage.LIVE:
+    if not course.is_live or course.series is None:
         return _reply(_backup_missing(file))
-    # The plugin's backup file has the same name as the game's except for the extension.
-    return _restore_file(course, f"{file.removesuffix('.json')}.txt" if file.endswith(".json") else file)
+    return _restore_file(course, course.series, file)
 
 
-def _restore_file(course: MatchCourse, file: str) -> str:
-    if not course.game.restore(file):
+def _restore_file(course: MatchCourse, series: Series, file: str) -> str:
+    if course.game.is_halftime:
+        return _reply("You cannot load a backup during halftime.")
+    fault = chat_commands.untimely(course)
+    if fault is not None:
+        return _reply(fault)
+    if not series.has_backup(file):
         return _reply(_backup_missing(file))
+    course.restore(series, file)
     if course.settings.is_on("matchzy_pause_after_restore"):
         course.pause(chat_commands.ROUND_RESTORE)
         chat_commands.schedule_unpause(course)
@@ -119,6 +140,44 @@ def _restore_file(course: MatchCourse, file: str) -> str:
 
 def _backup_missing(file: str) -> str:
     return f"Backup file {file} does not exist, please make sure you are restoring a valid backup."
+
+
+def _add_player(course: MatchCourse, arguments: list[str]) -> str:
+    if course.series is None:
+        return lines("No match is setup!")
+    if course.game.is_halftime:
+        return lines("Cannot add players during halftime. Please wait until the next round starts.")
+    if len(arguments) < 2:
+        return lines('Usage: matchzy_addplayer <steam64> <team> "<name>"')
+    player_id, team, name = [*arguments, ""][:3]
+    if team not in LIST_NAMES:
+        return lines(f"Unknown team: must be one of {', '.join(LIST_NAMES)}")
+    if not course.series.lists.add(team, player_id, name):
+        reason = "They may already be on a team or you provided an invalid Steam ID."
+        return lines(f"Failed to add player {name} to {team}. {reason}")
+    account = account_of(player_id)
+    if account is not None:
+        course.visitors.expect_one(account, name, {TEAM1: 1, TEAM2: 2}.get(team))
+    return lines(f"Player {name} added to {team} successfully!")
+
+
+def _remove_player(course: MatchCourse, arguments: list[str]) -> str:
+    if course.series is None:
+        return lines("No match is setup!")
+    if course.game.is_halftime:
+        return lines("Cannot remove players during halftime. Please wait until the next round starts.")
+    player_id = "".join(arguments[:1])
+    faults = []
+    if not (player_id.isascii() and player_id.isdecimal()):
+        faults, player_id = ["Invalid Steam64"], "0"
+    course.series.lists.remove(player_id)
+    account = account_of(player_id)
+    if account is not None:
+        course.visitors.expect_no_more(account)
+    for player in tuple(course.arena.players):
+        if player.is_in_game and player.person.player_id == player_id:
+            course.door.kick(player)
+    return lines(*faults, f"Successfully removed player {player_id}")
 
 
 def _status(course: MatchCourse) -> str:

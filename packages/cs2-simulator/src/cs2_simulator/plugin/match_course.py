@@ -18,12 +18,16 @@ from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
+from cs2_simulator.plugin.player_lists import LIST_NAMES
 from cs2_simulator.plugin.ready_list import ReadyList
 from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding
 from cs2_simulator.plugin.settings import PluginSettings
 
 CVARS_AFTER_LIVE_MS = 1000
 """Delay after which the variables of the match are set again, so that they override live.cfg."""
+
+RESTORE_MS = 100
+"""Delay of the game's part of a restore: the plugin's timers run ten times a second."""
 
 WARMUP_AFTER_MAP_MS = 1000
 SERIES_END_AFTER_MS = 2000
@@ -67,6 +71,15 @@ class MatchCourse:
     def score(self) -> tuple[int, int]:
         """The score of the map as (team1, team2) of the plugin."""
         return self.game.score if self.series is None else self.series.by_team(self.game.score)
+
+    @property
+    def is_live(self) -> bool:
+        """True from the live start of a map; after its end too, unless the series is decided."""
+        series = self.series
+        is_over = self.stage is PluginStage.POST_GAME
+        return self.stage is PluginStage.LIVE or (
+            is_over and series is not None and series.standing is not SeriesStanding.DECIDED
+        )
 
     @property
     def shown_stage(self) -> PluginStage:
@@ -131,7 +144,7 @@ class MatchCourse:
         self.update_hostname()
         self.report_sender.send(reports.series_start(series))
         self.visitors.crowd.stays_after_map = True
-        self.visitors.expect(*series.expected_players())
+        self.visitors.expect(*(series.expected_people(name) for name in LIST_NAMES))
         if is_map_right:
             self._move_players_to_teams()
 
@@ -227,12 +240,18 @@ class MatchCourse:
     def pause(self, paused_by: str) -> None:
         """Pause the match at the next freeze time."""
         self.paused_by = paused_by
-        self.asked_to_unpause.clear()
         self.execute("mp_pause_match")
 
     def unpause(self) -> None:
         self.paused_by = ""
+        self.asked_to_unpause.clear()
         self.execute("mp_unpause_match")
+
+    def restore(self, series: Series, file: str) -> None:
+        """Bring back the lists of a backup at once, and a moment later the game's own backup."""
+        series.restore(file)
+        self.game.end_timeouts()
+        self.after(RESTORE_MS, lambda: self.execute(f"mp_backup_restore_load_file {file.removesuffix('.json')}.txt"))
 
     def check_ready(self) -> None:
         series = self.series

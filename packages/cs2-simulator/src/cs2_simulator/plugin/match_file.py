@@ -43,6 +43,7 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     map_sides: tuple[str, ...]
     team1: TeamFile
     team2: TeamFile
+    spectators: dict[str, str]
     players_per_team: int
     is_wingman: bool
     can_clinch: bool
@@ -129,6 +130,7 @@ def _match(fields: _Fields) -> MatchFile:
         map_sides=sides + ("knife",) * (num_maps - len(sides)),
         team1=_team(_fields(fields["team1"])),
         team2=_team(_fields(fields["team2"])),
+        spectators=_nicks(_fields(fields.get("spectators")).get("players")),
         players_per_team=DEFAULT_PLAYERS_PER_TEAM if players_per_team is None else players_per_team,
         is_wingman=_truth(fields.get("wingman")) or False,
         can_clinch=_truth(fields.get("clinch_series", True)) or False,

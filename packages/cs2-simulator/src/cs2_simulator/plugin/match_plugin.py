@@ -56,6 +56,11 @@ class MatchPlugin(Watcher):
         if self.has_match and text[:1] in (".", "!"):
             chat_commands.handle(self.course, player, text[1:].strip().lower())
 
+    def freeze_began(self, round_number: int) -> None:
+        """Write a backup of a live round."""
+        if self.course.series is not None and self.course.stage is PluginStage.LIVE:
+            self.course.series.write_backup(round_number - 1)
+
     def round_started(self, round_number: int) -> None:
         """Update the hostname, which may contain the score."""
         if self.course.stage.is_started:

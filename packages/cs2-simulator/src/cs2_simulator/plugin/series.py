@@ -7,12 +7,14 @@ sides to the plugin's teams.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 
 from cs2_protocol.game import Side, Team
 from cs2_protocol.steam_id import account_of
-from cs2_simulator.play.player import Player
+from cs2_simulator.play.player import SPECTATOR, Player
 from cs2_simulator.plugin.match_file import MatchFile
+from cs2_simulator.plugin.player_lists import SPECTATORS, TEAM1, TEAM2, PlayerLists
 
 NO_MATCH_ID = -1
 """Match id before the start of a match whose file has none."""
@@ -51,6 +53,9 @@ class Series:
         self.is_team1_first = True
         self.original_values: dict[str, str] = {}
         """Values of the match's variables before it was loaded."""
+        self.lists = PlayerLists({TEAM1: match.team1.players, TEAM2: match.team2.players, SPECTATORS: match.spectators})
+        self.standing = SeriesStanding.GOES_ON
+        self._backups: dict[str, PlayerLists] = {}
 
     @property
     def needs_knife(self) -> bool:
@@ -83,20 +88,35 @@ class Series:
         """Convert the game's score (first, second) to the plugin's (team1, team2)."""
         return score if self.is_team1_first else (score[1], score[0])
 
-    def team_of(self, player: Player) -> Team | None:
-        player_id = player.person.player_id
-        if player_id in self.match.team1.players:
-            return Team.TEAM1
-        return Team.TEAM2 if player_id in self.match.team2.players else None
-
     def required_team(self, player: Player, first_team_side: Side) -> str | None:
         """Name of the team that a listed player must join, or None if the player is not listed."""
-        team = self.team_of(player)
-        return None if team is None else self.side_of(team, first_team_side).value
+        match self.lists.list_of(player.person.player_id):
+            case None:
+                return None
+            case "spec":
+                return SPECTATOR
+            case name:
+                return self.side_of(Team(name), first_team_side).value
 
-    def expected_players(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        """Account and forced name of all rostered players, by the plugin's teams."""
-        return _accounts(self.match.team1.players), _accounts(self.match.team2.players)
+    def expected_people(self, name: str) -> list[tuple[int, str]]:
+        """Account and forced name of everyone in a list."""
+        return _accounts(self.lists[name])
+
+    # --- backups ---------------------------------------------------------------------------------------------------
+
+    def backup_file(self, rounds_played: int) -> str:
+        """Name of the plugin's backup file; the game's own ends in `.txt`."""
+        return f"{self.backup_prefix}_round{rounds_played:02d}.json"
+
+    def write_backup(self, rounds_played: int) -> None:
+        """Keep the lists as they are now: a restore brings them back."""
+        self._backups[self.backup_file(rounds_played)] = self.lists.copy()
+
+    def has_backup(self, file: str) -> bool:
+        return file in self._backups
+
+    def restore(self, file: str) -> None:
+        self.lists = self._backups[file].copy()
 
     def end_map(self, score: tuple[int, int]) -> SeriesStanding:
         """Count a map that ended with this score (team1, team2), with MatchZy's arithmetic.
@@ -104,6 +124,10 @@ class Series:
         A drawn map counts for neither team and does not reduce the number of remaining maps. So a series can run out
         of maps without a winner: the plugin then fails on the index after the last map and never ends the series.
         """
+        self.standing = self._count_map(score)
+        return self.standing
+
+    def _count_map(self, score: tuple[int, int]) -> SeriesStanding:
         if score[0] != score[1]:
             self.wins[0 if score[0] > score[1] else 1] += 1
         remaining = self.match.num_maps - sum(self.wins)
@@ -116,6 +140,6 @@ class Series:
         return SeriesStanding.GOES_ON if self.map_number < len(self.maps) else SeriesStanding.STUCK
 
 
-def _accounts(roster: dict[str, str]) -> list[tuple[int, str]]:
+def _accounts(roster: Mapping[str, str]) -> list[tuple[int, str]]:
     accounts = ((account_of(player_id), nick) for player_id, nick in roster.items())
     return [(account, nick) for account, nick in accounts if account is not None]

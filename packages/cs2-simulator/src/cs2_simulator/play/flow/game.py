@@ -72,6 +72,15 @@ class Game(Watcher):
         return self._pauses.is_on
 
     @property
+    def is_timeout_running(self) -> bool:
+        return self._pauses.is_timeout_running
+
+    @property
+    def is_halftime(self) -> bool:
+        """True from the end of a half, or of regulation before overtime, to the next freeze time."""
+        return self.rounds.is_between_halves
+
+    @property
     def team1_side(self) -> Side:
         return self.standing.team1_side
 
@@ -221,6 +230,10 @@ class Game(Watcher):
     def unpause(self, by: str) -> None:
         """End a pause; ignored if it is not active."""
         self._pauses.unpause(by)
+
+    def end_timeouts(self) -> None:
+        """End active timeouts without a line in the log."""
+        self._pauses.end_timeouts()
 
     def backups(self) -> list[str]:
         return self.rounds.backups.names()

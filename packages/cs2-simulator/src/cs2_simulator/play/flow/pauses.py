@@ -30,6 +30,11 @@ class Pauses:
     def is_on(self) -> bool:
         return bool(self._causes)
 
+    @property
+    def is_timeout_running(self) -> bool:
+        """True while the clock of a timeout runs, and so in freeze time only."""
+        return self._timeout_end.is_active
+
     def pause(self, by: str) -> None:
         """Add a pause; a cause that is already active changes nothing."""
         if by not in self._causes:
@@ -42,6 +47,8 @@ class Pauses:
         cause = PAUSE if by == UNPAUSE else by
         if cause in self._causes:
             self._causes.remove(cause)
+            if cause in TIMEOUTS:
+                self._timeout_end.cancel()
             self._arena.log.write(PauseChanged(is_enabled=False, by=by))
             self._on_change()
 
@@ -51,6 +58,11 @@ class Pauses:
         if timeout is not None and not self._timeout_end.is_active:
             seconds = self._arena.variables.number("mp_team_timeout_time") or DEFAULT_TIMEOUT_S
             self._timeout_end.call_in(int(seconds * 1000), lambda: self.unpause(timeout))
+
+    def end_timeouts(self) -> None:
+        """End active timeouts without a line, as a restore by the plugin does."""
+        self._causes = [cause for cause in self._causes if cause not in TIMEOUTS]
+        self._timeout_end.cancel()
 
     def clear(self) -> None:
         self._causes.clear()

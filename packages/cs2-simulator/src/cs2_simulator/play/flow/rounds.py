@@ -75,6 +75,10 @@ class Rounds:
         self._flow = TaskSlot(arena.agenda)
         self._background = TaskSlot(arena.agenda)
 
+    @property
+    def is_between_halves(self) -> bool:
+        return self._next in (NextStep.HALF, NextStep.OVERTIME)
+
     def stop(self) -> None:
         for slot in (self._round_start, self._flow, self._background):
             slot.cancel()

@@ -11,6 +11,7 @@ from cs2_simulator.play.people.crowd import Crowd
 from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd
+from cs2_simulator.sim_settings import accounts_in
 
 GREETINGS = ("glhf", "gl hf", "hf", "hi", "good luck", "hello", "gl", "glhf all", "hey :)")
 FAREWELLS = ("gg", "gg", "gg", "ggwp", "gg wp", "gh", "good game", "wp", "gg ez", "thx, gg")
@@ -64,7 +65,9 @@ class Chatter(Story):
     def player_joined(self, player: Player) -> None:
         """Let a player of the plugin's match write `.ready`, once per map."""
         guest = self._crowd.guest_of(player)
-        if guest is not None and guest.is_listed and self._is_warmup and not guest.is_ready:
+        if guest is None or guest.person.account in accounts_in(self._crowd.arena.variables.text("sim_unready")):
+            return
+        if guest.is_listed and self._is_warmup and not guest.is_ready:
             guest.is_ready = True
             wait_ms = self.rng("ready", guest.person.account).randint(*READY_MS)
             self.call_in(wait_ms, lambda: self._say_ready(player))

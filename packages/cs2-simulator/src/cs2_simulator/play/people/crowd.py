@@ -18,7 +18,7 @@ from cs2_simulator.agenda import ScheduledTask, Script
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.door import BY_USER, KICKED, LOOP_DEACTIVATE, TIMED_OUT, Door
 from cs2_simulator.play.flow.game import Game
-from cs2_simulator.play.player import Participant, Player
+from cs2_simulator.play.player import SPECTATOR, Participant, Player
 
 VALIDATION_MS = (700, 1_800)
 LOADING_MS = (6_000, 15_000)
@@ -42,7 +42,13 @@ LISTED_RETURN_MS = 5_000
 
 STRANGER_RETURN_MS = (8_000, 12_000)
 STRANGER_VISITS = 8
-"""Number of visits after which a stranger gives up."""
+"""Number of visits after which a stranger gives up, or a player who was taken off the list."""
+
+WAITING_RETURN_MS = (20_000, 30_000)
+"""Delay after which people who wait to be let in try again; they never give up."""
+
+ADDED_MS = (5_000, 15_000)
+"""Delay after which a person who was just put on the list connects."""
 
 STRANGER_PATIENCE_MS = 45_000
 """Time after which a stranger without a free place leaves."""
@@ -51,6 +57,15 @@ FULL_SERVER_RETRY_MS = 10_000
 
 LEAVE_MS = (10_000, 60_000)
 """When players leave after the end: 9 to 61 seconds after `Game Over` in a real log."""
+
+
+class Role(StrEnum):
+    PLAYER = "player"
+    STRANGER = "stranger"
+    """Takes the place of a player who is gone for good."""
+    SUBSTITUTE = "substitute"
+    """Waits to be let in, and then joins the smaller side unless the plugin requires a team."""
+    SPECTATOR = "spectator"
 
 
 class GuestStage(StrEnum):
@@ -71,14 +86,17 @@ class Guest:
 
     person: Participant
     team: int
-    """1 or 2; 0 for a stranger."""
+    """1 or 2; 0 for people who are not players."""
     rank: float
     """Sort key of the order in which guests come."""
+    role: Role = Role.PLAYER
     is_listed: bool = False
     """True if the match of the plugin lists this person."""
     stage: GuestStage = GuestStage.EXPECTED
     player: Player | None = None
     visits: int = 0
+    is_removed: bool = False
+    """True if the person was taken off the list, and does not accept it."""
     crashes: bool = False
     """True if the guest's client crashes whenever it loads a map."""
     is_ready: bool = False
@@ -108,8 +126,9 @@ class Crowd:
         self.door = door
         self.game = game
         self.guests: dict[int, Guest] = {}
-        """Guests by account, in the order of their invitation."""
-        self.stranger: Guest | None = None
+        """Guests of the two teams by account, in the order of their invitation."""
+        self.others: dict[int, Guest] = {}
+        """Everyone else: a stranger, spectators, and substitutes who wait to be let in."""
         self.is_over = False
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
@@ -122,26 +141,39 @@ class Crowd:
         return [guest for guest in self.all_guests() if guest.player is not None]
 
     def all_guests(self) -> list[Guest]:
-        return [*self.guests.values(), *([] if self.stranger is None else [self.stranger])]
+        return [*self.guests.values(), *self.others.values()]
+
+    def find(self, account: int) -> Guest | None:
+        return self.others.get(account) or self.guests.get(account)
 
     def guest_of(self, player: Player) -> Guest | None:
-        stranger = self.stranger
-        if stranger is not None and stranger.person.account == player.person.account:
-            return stranger
-        return self.guests.get(player.person.account)
+        return self.find(player.person.account)
 
     def invite(self, person: Participant, team: int, *, is_listed: bool) -> Guest:
         """Add a guest, or update a known one. A guest who had left for good is expected again."""
-        guest = self.guests.get(person.account)
+        guest = self.others.pop(person.account, None) or self.guests.get(person.account)
         if guest is None:
             rank = self.arena.rng("visitors", "rank", person.account).random()
-            guest = self.guests[person.account] = Guest(person, team, rank)
+            guest = Guest(person, team, rank)
+        self.guests[person.account] = guest
+        guest.role = Role.PLAYER
+        return self._expect(guest, team, is_listed=is_listed)
+
+    def invite_other(self, person: Participant, role: Role, *, is_listed: bool) -> Guest:
+        """Add someone who is not a player of a team, or update a known one."""
+        guest = self.guests.pop(person.account, None) or self.others.get(person.account)
+        guest = self.others[person.account] = guest or Guest(person, 0, LAST_RANK)
+        guest.role = role
+        return self._expect(guest, 0, is_listed=is_listed)
+
+    def _expect(self, guest: Guest, team: int, *, is_listed: bool) -> Guest:
         if guest.exit is not None:
             guest.exit.cancel()
         if guest.stage is GuestStage.GONE:
             guest.stage = GuestStage.EXPECTED
         guest.team = team
         guest.is_listed = is_listed
+        guest.is_removed = False
         return guest
 
     def schedule_visit(self, guest: Guest, wait_ms: int) -> None:
@@ -162,6 +194,7 @@ class Crowd:
             if guest.player is None:
                 guest.cancel_plans()
                 self.guests.pop(guest.person.account, None)
+                self.others.pop(guest.person.account, None)
 
     def player_left(self, player: Player, reason: str) -> None:
         guest = self.guest_of(player)
@@ -169,7 +202,7 @@ class Crowd:
             return
         guest.player = None
         guest.cancel_plans()
-        if guest is self.stranger:
+        if guest.role is Role.STRANGER:
             self._stranger_left(guest)
         elif guest.crashes and reason == TIMED_OUT:
             rng = self.arena.rng("visitors", "restart", guest.person.account, guest.visits)
@@ -177,6 +210,10 @@ class Crowd:
         elif guest.stage in (GuestStage.COMING, GuestStage.HERE) and reason != LOOP_DEACTIVATE:
             if reason == KICKED and guest.is_listed:
                 self.schedule_visit(guest, LISTED_RETURN_MS)
+            elif reason == KICKED and self._insists(guest):
+                rng = self.arena.rng("visitors", "insists", guest.person.account, guest.visits)
+                wait_ms = rng.randint(*(STRANGER_RETURN_MS if guest.is_removed else WAITING_RETURN_MS))
+                self.schedule_visit(guest, wait_ms)
             else:
                 guest.stage = GuestStage.GONE
 
@@ -251,9 +288,9 @@ class Crowd:
         yield self._loading_ms(guest, rng)
         self.door.enter(player)
         yield rng.randint(*CHOICE_MS) if self.arena.variables.mode_name in CHOSEN_TEAM_MODES else 0
-        side = self._free_side() if guest is self.stranger else self.side_of(guest.team)
-        if side is not None:
-            self.door.join(player, side)
+        team = self._chosen_team(guest)
+        if team is not None:
+            self.door.join(player, team)
         else:
             self.schedule_leave(guest, STRANGER_PATIENCE_MS, BY_USER, GuestStage.AWAY)
 
@@ -262,6 +299,23 @@ class Crowd:
         loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
         is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)
         return slow_ms if is_slow else loading_ms
+
+    def _insists(self, guest: Guest) -> bool:
+        """True if a guest who was kicked, and is not listed, tries again."""
+        if guest.is_removed:
+            return guest.visits < STRANGER_VISITS
+        return guest.role is not Role.PLAYER and not (self.is_over and not self.stays_after_map)
+
+    def _chosen_team(self, guest: Guest) -> str | None:
+        match guest.role:
+            case Role.PLAYER:
+                return self.side_of(guest.team)
+            case Role.SPECTATOR:
+                return SPECTATOR
+            case Role.SUBSTITUTE:
+                return min(Side, key=lambda side: len(self.arena.players_on(side)))
+            case Role.STRANGER:
+                return self._free_side()
 
     def _free_side(self) -> Side | None:
         """Return the side of a guest who is gone for good; the places of guests who may still come are not free."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.door import BY_USER, EXITING, KICKED_IDLE
-from cs2_simulator.play.people.crowd import Crowd, Guest, GuestStage, by_rank
+from cs2_simulator.play.people.crowd import Crowd, Guest, GuestStage, Role, by_rank
 from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import SPECTATOR
 
@@ -107,7 +107,7 @@ class RageQuit(Departure):
             self._return(self._quitter)
 
     def depart(self) -> None:
-        players = sorted((guest for guest in self._crowd.present() if guest is not self._crowd.stranger), key=by_rank)
+        players = sorted((guest for guest in self._crowd.present() if guest.role is Role.PLAYER), key=by_rank)
         if players:
             self._quitter = self.rng("who").choice(players)
             self._quit_round = self._round_number
@@ -158,9 +158,7 @@ class IdleKick(Departure):
             super().round_started(round_number)
 
     def depart(self) -> None:
-        guests = [
-            guest for guest in self._crowd.present() if guest is not self._crowd.stranger and self._is_spare(guest)
-        ]
+        guests = [guest for guest in self._crowd.present() if guest.role is Role.PLAYER and self._is_spare(guest)]
         if not guests or not self._kicks:
             return
         self._kicks -= 1

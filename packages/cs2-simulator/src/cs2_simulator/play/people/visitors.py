@@ -16,7 +16,7 @@ from cs2_simulator.play.door import BY_USER, Door
 from cs2_simulator.play.flow.game import Game
 from cs2_simulator.play.flow.slot import TaskSlot
 from cs2_simulator.play.people.chatter import Chatter
-from cs2_simulator.play.people.crowd import LAST_RANK, Crowd, Guest, GuestStage, by_rank, random_times
+from cs2_simulator.play.people.crowd import ADDED_MS, Crowd, Guest, GuestStage, Role, by_rank, random_times
 from cs2_simulator.play.people.departures import AllLeave, IdleKick, Leaver, RageQuit, SpectatorVisit, ordinary_story
 from cs2_simulator.play.people.impostor import Impostors, disguise
 from cs2_simulator.play.people.interruptions import PauseStory, RoundRestore
@@ -81,7 +81,12 @@ class Visitors(Watcher):
         self._countdown = TaskSlot(arena.agenda)
         arena.watchers.append(self)
 
-    def expect(self, team1: Sequence[tuple[int, str]], team2: Sequence[tuple[int, str]]) -> None:
+    def expect(
+        self,
+        team1: Sequence[tuple[int, str]],
+        team2: Sequence[tuple[int, str]],
+        spectators: Sequence[tuple[int, str]] = (),
+    ) -> None:
         """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away."""
         is_same_match = self._expects is Expectation.ROSTER
         self._expects = Expectation.ROSTER
@@ -96,6 +101,8 @@ class Visitors(Watcher):
                 guest = self.crowd.invite(person, number, is_listed=True)
                 if person.account in gone:
                     guest.stage = GuestStage.GONE
+        for account, nick in spectators:
+            self._invite_one(account, nick, None)
         if not is_same_match:
             self.crowd.is_over = False
         for guest in self.crowd.present():
@@ -112,15 +119,26 @@ class Visitors(Watcher):
         self._are_players_invited = False
         self._start_countdown()
 
+    def expect_one(self, account: int, nick: str, team: int | None) -> None:
+        """Expect a person who was just put on the list of a team, 1 or 2, or of the spectators."""
+        guest = self._invite_one(account, nick, team)
+        is_waited_for = self._countdown.is_active or self._arena.is_busy
+        if guest.stage is GuestStage.EXPECTED and not is_waited_for and self._comes(guest):
+            rng = self._arena.rng("visitors", "added", account)
+            self.crowd.schedule_visit(guest, rng.randint(*ADDED_MS))
+
+    def expect_no_more(self, account: int) -> None:
+        """Take a person off the list. They try to come back, but not forever."""
+        guest = self.crowd.find(account)
+        if guest is not None:
+            guest.is_listed, guest.is_removed = False, True
+            guest.visits = 1
+
     def forget_roster(self) -> None:
         """Stop expecting people because the match was ended; connected players stay."""
         self._expects = Expectation.NO_ONE
         self._countdown.cancel()
-        self.crowd.uninvite(list(self.crowd.guests.values()))
-        stranger = self.crowd.stranger
-        if stranger is not None and stranger.player is None:
-            stranger.cancel_plans()
-            self.crowd.stranger = None
+        self.crowd.uninvite(self.crowd.all_guests())
 
     def restart_countdown(self) -> None:
         """Restart the wait for people, unless it is over, because the server was just configured."""
@@ -202,12 +220,14 @@ class Visitors(Watcher):
         elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
             waits_ms[-1] += LATE_MS
         for guest, wait_ms in zip(guests, waits_ms, strict=False):
-            if guest.stage is GuestStage.EXPECTED:
+            if guest.stage is GuestStage.EXPECTED and self._comes(guest):
                 self.crowd.schedule_visit(guest, wait_ms)
         if scenario is Scenario.EARLY_LEAVER and len(guests) > 1:
             self.crowd.schedule_leave(guests[0], waits_ms[-1] - LEAVES_BEFORE_MS, BY_USER)
-        if scenario is Scenario.STRANGER and self.crowd.stranger is None:
-            self._send_stranger(max(waits_ms, default=0))
+        last_ms = max(waits_ms, default=0)
+        if scenario is Scenario.STRANGER and not any(guest.role is Role.STRANGER for guest in self.crowd.all_guests()):
+            self._send_stranger(last_ms)
+        self._send_others(last_ms)
 
     def _assign_roles(self, scenario: Scenario, guests: Sequence[Guest]) -> None:
         """Choose the impostors, the cheater or the player with the crashing client of the scenario."""
@@ -242,11 +262,44 @@ class Visitors(Watcher):
         rng = self._arena.rng("visitors", "awpers")
         return [with_one_awper(rng, people[:first_team_size]), with_one_awper(rng, people[first_team_size:])]
 
+    def _comes(self, guest: Guest) -> bool:
+        """True unless the scenario or `sim_absent` keeps a person at home."""
+        is_absent = guest.person.account in accounts_in(self._arena.variables.text("sim_absent"))
+        return not is_absent and self._arena.scenario is not Scenario.NO_SHOW
+
+    def _invite_one(self, account: int, nick: str, team: int | None) -> Guest:
+        """Invite a person to a team, or as a spectator."""
+        guest = self.crowd.find(account)
+        rng = self._arena.rng("visitors", "one", account)
+        names = [guest.person.name for guest in self.crowd.all_guests()]
+        person = (
+            make_people(rng, 1, accounts=[account], nicks={account: nick}, taken_names=names)[0]
+            if guest is None
+            else guest.person
+        )
+        if team is None:
+            return self.crowd.invite_other(person, Role.SPECTATOR, is_listed=True)
+        return self.crowd.invite(replace(person, is_awper=False), team, is_listed=True)
+
+    def _send_others(self, last_ms: int) -> None:
+        """Schedule the visits of spectators, and of people who wait to be let in; casters come late."""
+        casters = accounts_in(self._arena.variables.text("sim_casters"))
+        for name, role in (("sim_substitutes", Role.SUBSTITUTE), ("sim_casters", Role.SPECTATOR)):
+            for account in accounts_in(self._arena.variables.text(name)):
+                if self.crowd.find(account) is None:
+                    guest = self._invite_one(account, "", None)
+                    guest.role, guest.is_listed = role, False
+        for guest in self.crowd.others.values():
+            if guest.stage is GuestStage.EXPECTED and guest.role is not Role.STRANGER and self._comes(guest):
+                rng = self._arena.rng("visitors", "others", guest.person.account)
+                late_ms = LATE_MS if guest.person.account in casters else 0
+                self.crowd.schedule_visit(guest, last_ms + late_ms + rng.randint(*ADDED_MS))
+
     def _send_stranger(self, last_ms: int) -> None:
         rng = self._arena.rng("visitors", "stranger")
         names = [guest.person.name for guest in self.crowd.guests.values()]
         person = make_people(rng, 1, taken_names=names)[0]
-        stranger = self.crowd.stranger = Guest(person, 0, LAST_RANK)
+        stranger = self.crowd.invite_other(person, Role.STRANGER, is_listed=False)
         self.crowd.schedule_visit(stranger, last_ms + rng.randint(*STRANGER_AFTER_MS))
 
 

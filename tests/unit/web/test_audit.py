@@ -7,7 +7,7 @@ import pytest
 from matchpod.service.access.audit import Action
 from matchpod.service.identity.principals import Role, Scope
 from tests.unit.web import sites
-from tests.unit.web.sites import Site, check_error, unavailable
+from tests.unit.web.sites import Site, check_error
 
 site = sites.site
 API = "/api/v1/audit"
@@ -108,9 +108,3 @@ def test_audit_log_is_for_owners_and_admins(site: Site, role: Role, scope: Scope
 @pytest.mark.parametrize("query", ["pageSize=101", "before=x", "page=2"])
 def test_invalid_query_is_rejected(site: Site, query: str) -> None:
     check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")
-
-
-def test_unavailable_database_asks_to_retry(site: Site) -> None:
-    site.get(API)
-    site.db.failure = unavailable()
-    check_error(site.get(API), 503, "SERVICE_UNAVAILABLE")

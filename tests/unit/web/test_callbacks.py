@@ -9,7 +9,7 @@ from matchpod.ports import Delivery
 from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import outbox
 from tests.unit.web import sites
-from tests.unit.web.sites import NOW_MS, Site, check_error, unavailable
+from tests.unit.web.sites import NOW_MS, Site, check_error
 
 site = sites.site
 API = "/api/v1/callbacks"
@@ -129,13 +129,3 @@ def test_invalid_parameter_is_reported(site: Site, query: str) -> None:
     details = check_error(site.get(f"{API}?{query}"), 400, "INVALID_PARAMS")["details"]
     assert isinstance(details, list)
     assert [fault["path"] for fault in details] == [query.split("=")[0]]
-
-
-def test_database_outage_asks_to_retry(site: Site) -> None:
-    callback_id = new_callback(site, 503, 503)
-    assert site.get(API).status_code == 200  # the key is known
-    site.db.failure = unavailable()
-    for method, path in (("GET", API), ("GET", f"{API}/{callback_id}"), ("POST", f"{API}/{callback_id}/redeliver")):
-        check_error(site.request(method, path, key=site.key), 503, "SERVICE_UNAVAILABLE")
-    body = {"since": "2026-01-01"}
-    check_error(site.request("POST", f"{API}/redeliver", key=site.key, json=body), 503, "SERVICE_UNAVAILABLE")
