@@ -9,7 +9,7 @@ from matchpod.core.model import Winner
 
 SHARED_BY_MAPS = (
     "id", "serverId", "serverName", "map", "playedMapName", "gameMode", "team1Name", "team2Name", "team1Score", "team2Score", "status",
-    "startedAt", "finishedAt", "duration", "playerCount",
+    "startedAt", "finishedAt", "duration", "playerCount", "ruling",
 )  # fmt: skip
 SUMMED = ("kills", "deaths", "assists", "headshots", "damageDealt", "utilityDamage")
 COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bombPlants", "bombDefuses")
