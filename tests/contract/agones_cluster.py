@@ -23,6 +23,7 @@ from tests.contract.agones_api import FLEET, NAMESPACE, SET_UP_TOKEN, FakeAgones
 from tests.contract.agones_dev_servers import SET_UP
 from tests.contract.agones_game_servers import SECRET, GameServers
 from tests.contract.agones_http import serve
+from tests.waiting import until
 
 TOKEN = "a-token"
 PASSWORD = "pass of the match"
@@ -119,8 +120,7 @@ async def following(fleet: AgonesFleet) -> AsyncIterator[asyncio.Event]:
     changed = asyncio.Event()
     task = asyncio.create_task(fleet.follow(changed.set))
     try:
-        while not (fleet.is_followed or fleet.fault):
-            await asyncio.sleep(0.01)
+        await until(lambda: fleet.is_followed or fleet.fault)
         yield changed
     finally:
         task.cancel()
@@ -153,12 +153,6 @@ def slot_of(server: GameServer | None) -> str:
 def count_lists(cluster: AgonesCluster) -> int:
     """Count the lists of all servers, without those that only ask for the version."""
     return sum(call.right == LIST and call.query["limit"] != "1" for call in cluster.api.calls)
-
-
-async def until(is_true: Callable[[], object]) -> None:
-    async with asyncio.timeout(120):
-        while not is_true():
-            await asyncio.sleep(0.01)
 
 
 def secret_file(folder: Path) -> Path:

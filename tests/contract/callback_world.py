@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -23,6 +23,7 @@ from matchpod.storage.outbox import CallbackRow
 from matchpod.storage.rows import insert
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.waiting import until
 
 BEGAN_MS = 1_800_000_000_000
 SECRET = new_secret(bytes(range(32)))
@@ -154,15 +155,6 @@ class World:
             if any(row.id == name for row in rows):
                 return state
         raise AssertionError(f"{name} has no state")
-
-
-async def until(condition: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            answer = condition()
-            if answer if isinstance(answer, bool) else await answer:
-                return
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

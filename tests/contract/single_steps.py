@@ -15,6 +15,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, ConsoleLostError, Database
+from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
@@ -26,6 +27,7 @@ from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.storage.servers import LEASE_MS
 from tests.clocks import ManualClock
 from tests.contract.driven_matches import open_world
+from tests.waiting import until
 
 NO_PAUSES = Intervals(probe_s=0.0, last_posts_s=0.0, log_gap_ms=0)
 
@@ -56,9 +58,7 @@ class FakeLine:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition is true, because of a command or what followed from it."""
-        async with asyncio.timeout(STEP_S):
-            while not condition():
-                await asyncio.sleep(0.01)
+        await until(condition, within_s=STEP_S)
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 5.0) -> list[str]:
         return [await self.run(command, timeout_s=timeout_s) for command in commands]
@@ -126,8 +126,20 @@ class SingleStep(msgspec.Struct, dict=True):
     def executor(self) -> EffectExecutor:
         line = cast(ConsoleLine, self.line)
         return EffectExecutor(
-            self.lease, self.deps, self.region, line=line, match=self.match, on_failed=self.failed.append
+            self.lease,
+            self.deps,
+            self.region,
+            line=line,
+            match=self.match,
+            on_failed=self.failed.append,
+            append=self.append_entry,
         )
+
+    async def append_entry(self, kind: EntryKind, body: bytes) -> None:
+        """Store an entry of the service, and apply it."""
+        new = NewEntry(kind=kind, received_ms=self.clock.now_ms(), body=body)
+        numbers, *_ = await self.deps.db.write(statements_of(self.lease.row.id, new))
+        self.fold.apply(stored_entry(self.lease.row.id, msgspec.convert(numbers[0][0], int), new))
 
     def probe(self) -> LivenessProbe:
         return LivenessProbe(

@@ -13,7 +13,8 @@ from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import Capacity, FleetUnavailableError
 from tests.contract import agones_cluster
 from tests.contract.agones_api import Fault
-from tests.contract.agones_cluster import ALLOCATE, DELETE, AgonesCluster, following, order, slot_of, until
+from tests.contract.agones_cluster import ALLOCATE, DELETE, AgonesCluster, following, order, slot_of
+from tests.waiting import until
 
 cluster = agones_cluster.two_servers
 

@@ -26,12 +26,12 @@ from tests.contract.agones_cluster import (
     following,
     order,
     slot_of,
-    until,
     write_kubeconfig,
 )
 from tests.contract.agones_game_servers import SECRET
 from tests.contract.fleet_servers import answer_of
 from tests.contract.test_agones_consoles import CountingConsoles
+from tests.waiting import until
 
 cluster = agones_cluster.two_servers
 ONE_FAULT_EACH = [Fault.HANG, Fault.CLOSE, Fault.TEXT_500, Fault.GARBAGE]

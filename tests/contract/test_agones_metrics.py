@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.kubernetes.client import KubernetesClient
 from matchpod.adapters.kubernetes.cluster import ClusterSource
@@ -15,6 +13,7 @@ from tests.clocks import ManualClock
 from tests.contract import agones_cluster
 from tests.contract.agones_api import Fault
 from tests.contract.agones_cluster import OPTIONS, AgonesCluster, following, order
+from tests.waiting import until
 
 cluster = agones_cluster.two_servers
 
@@ -38,14 +37,10 @@ async def test_calls_to_a_cluster_are_counted_by_region(cluster: AgonesCluster) 
                 assert await fleet.allocate(order(f"srv_{number}")) is not None
             assert await fleet.allocate(order("srv_2")) is None
             cluster.api.close_watches()
-            async with asyncio.timeout(60):
-                while metrics.requests.value("eu", "watch", "200") < 2:
-                    await asyncio.sleep(0.05)
+            await until(lambda: metrics.requests.value("eu", "watch", "200") >= 2)
             cluster.api.outage = Fault.CLOSE
             cluster.api.close_watches()
-            async with asyncio.timeout(60):
-                while not metrics.requests.value("eu", "list", "none") + metrics.requests.value("eu", "watch", "none"):
-                    await asyncio.sleep(0.05)
+            await until(lambda: any(metrics.requests.value("eu", kind, "none") for kind in ("list", "watch")))
     finally:
         await fleet.close()
     outcomes = {one: metrics.allocations.value("eu", one) for one in ("allocated", "none_ready", "failed")}

@@ -12,9 +12,10 @@ from matchpod.adapters.fleets.agones import AgonesFleet
 from matchpod.adapters.fleets.agones_passwords import MAX_MISMATCHES, Fit
 from matchpod.adapters.rcon_client import RconConsole, RconConsoles
 from matchpod.ports import FleetUnavailableError
-from tests.contract.agones_cluster import ALLOCATE, AgonesCluster, agones_cluster, following, order, until
+from tests.contract.agones_cluster import ALLOCATE, AgonesCluster, agones_cluster, following, order
 from tests.contract.agones_game_servers import SECRET
 from tests.contract.fleet_servers import answer_of
+from tests.waiting import until
 
 NEW = b"the secret that replaces it"
 REPLICAS = 7

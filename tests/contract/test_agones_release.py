@@ -23,9 +23,9 @@ from tests.contract.agones_cluster import (
     following,
     order,
     slot_of,
-    until,
 )
 from tests.contract.listed_servers import own_ids
+from tests.waiting import until
 
 cluster = agones_cluster.two_servers
 

@@ -25,8 +25,8 @@ from tests.contract.agones_cluster import (
     count_lists,
     following,
     order,
-    until,
 )
+from tests.waiting import until
 
 WAIT_S = 60.0
 

@@ -28,8 +28,8 @@ from tests.contract.callback_world import (
     Receivers,
     World,
     running,
-    until,
 )
+from tests.waiting import until
 
 harness = databases.sqlite_harness
 OTHER_KEY = b"\x01 of another key"

@@ -16,7 +16,8 @@ from matchpod.service.callbacks.dispatcher import RETRY_AFTER_MS
 from matchpod.storage import outbox
 from matchpod.storage.outbox import CALLBACK_LEASE_MS, REPEAT_AFTER_MS, AttemptRow
 from tests.contract import databases
-from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, FlakyDatabase, World, running, until
+from tests.contract.callback_world import BEGAN_MS, GOOD, SECRET, SLOW, FlakyDatabase, World, running
+from tests.waiting import until
 
 harness = databases.mostly_sqlite_harness
 

@@ -28,6 +28,7 @@ from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, create_postgres_database, run_postgres_program
 from tests.migrated import create_migrated
 from tests.vaults import VAULT
+from tests.waiting import until
 
 postgres_url = databases.postgres_url
 
@@ -189,9 +190,7 @@ async def test_running_service_changes_its_token(original: Path) -> None:
     assert await claimed(original) is None
     resources, token = await opened(original), PlaceFile(original).read()
     renewing = asyncio.create_task(database_copies.renew_place(resources, pause_s=0.01))
-    async with asyncio.timeout(60):
-        while PlaceFile(original).read() == token:
-            await asyncio.sleep(0.01)
+    await until(lambda: PlaceFile(original).read() != token)
     renewing.cancel()
     with suppress(asyncio.CancelledError):
         await renewing

@@ -23,6 +23,7 @@ from tests.contract.fleet_servers import SIMULATOR, allocated, answer_of, order,
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess, free_ports
 from tests.leases import FakeLease, LostError
+from tests.waiting import until
 
 folder = fleet_servers.folder
 
@@ -93,8 +94,10 @@ async def harness(request: pytest.FixtureRequest, folder: Path, tmp_path: Path) 
 
 
 async def until_gone(fleet: Fleet, server_id: str, slot: str) -> None:
-    while await fleet.observe(server_id, slot) is not FleetReport.GONE:
-        await asyncio.sleep(0.05)
+    async def is_gone() -> bool:
+        return await fleet.observe(server_id, slot) is FleetReport.GONE
+
+    await until(is_gone)
 
 
 async def test_two_matches_have_different_servers_which_are_listed_until_they_are_released(

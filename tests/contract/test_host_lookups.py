@@ -13,6 +13,7 @@ import pytest
 from matchpod.adapters.callback_sender import HttpCallbackSender
 from matchpod.adapters.host_lookups import HostLookups, LookupFailedError
 from matchpod.ports import CallbackRequest
+from tests.waiting import until
 
 PATIENCE_S = 60.0
 AddressInfo = tuple[int, int, int, str, tuple[str, int]]
@@ -47,9 +48,7 @@ def start(lookups: HostLookups, *hosts: str, org_id: str = "org_1") -> list[asyn
 
 
 async def until_asked(names: NameServer, count: int) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while len(names.asked) < count:
-            await asyncio.sleep(0.01)
+    await until(lambda: len(names.asked) >= count)
 
 
 async def resolve(lookups: HostLookups, host: str, *, org_id: str) -> object:

@@ -45,6 +45,7 @@ from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
 from tests.contract.simulator_process import free_ports
 from tests.contract.test_process_fleet import no_file_can_be_opened
+from tests.waiting import until
 
 LABELS = {"agones.dev/fleet": FLEET}
 NOWHERE = "https://127.0.0.1:9"
@@ -335,8 +336,7 @@ async def test_server_is_read_and_deleted(cluster: AgonesCluster, client: Kubern
         await client.delete_server(name, uid="another")
     await client.delete_server(name, uid=server.metadata.uid)
     await client.delete_server(name, uid=server.metadata.uid)  # is being deleted
-    while name in cluster.api.objects:
-        await asyncio.sleep(0.01)
+    await until(lambda: name not in cluster.api.objects)
     with pytest.raises(ApiNotFoundError):
         await client.delete_server(name, uid=server.metadata.uid)
     with pytest.raises(ApiNotFoundError):

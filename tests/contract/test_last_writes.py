@@ -14,6 +14,7 @@ from matchpod.service.runner.intervals import Intervals
 from matchpod.service.telemetry.match_spans import MatchSpans
 from tests.contract import databases
 from tests.contract.driven_matches import Process, open_world
+from tests.waiting import until
 
 harness = databases.sqlite_harness
 
@@ -70,9 +71,7 @@ async def test_end_of_a_match_is_counted_although_its_probe_notices_first_that_t
         async def lose_lease() -> None:
             (drive,) = process.supervisor._drives.values()
             drive.lease.lose()
-            async with asyncio.timeout(ALL_STEPS):
-                while not drive.task.cancelling():
-                    await asyncio.sleep(0.01)
+            await until(drive.task.cancelling)
 
         written = before_answer_to(process, "INSERT INTO outcomes", lose_lease)
         await world.create()

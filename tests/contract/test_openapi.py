@@ -225,6 +225,26 @@ def test_running_and_finished_matches_are_as_documented(document: OpenApiSchema,
     document["/api/v1/matches/{externalMatchId}"]["GET"].validate_response(match)
 
 
+def test_rulings_are_as_documented(document: OpenApiSchema, site: Site) -> None:
+    server_id = site.new_server(externalMatchId="ruled")
+    path = f"/api/v1/servers/{server_id}/ruling"
+    for status in (409, 201):
+        made = site.request("POST", path, key=site.key, json={"winner": "team2", "by": "Eva"})
+        assert made.status_code == status
+        document["/api/v1/servers/{id}/ruling"]["POST"].validate_response(made)
+        if status == 409:
+            site.cancel(server_id)
+    for found in (f"servers/{server_id}", "matches/ruled"):
+        template = "/api/v1/servers/{id}" if "servers" in found else "/api/v1/matches/{externalMatchId}"
+        shown = site.get(f"/api/v1/{found}")
+        assert shown.json()["ruling"]["winner"] == "team2"
+        document[template]["GET"].validate_response(shown)
+    for status in (200, 404):
+        withdrawn = site.request("DELETE", path, key=site.key)
+        assert withdrawn.status_code == status
+        document["/api/v1/servers/{id}/ruling"]["DELETE"].validate_response(withdrawn)
+
+
 def test_callbacks_are_as_documented(document: OpenApiSchema, site: Site) -> None:
     for name, result in RESULTS.items():
         server_id = site.new_server(callbackUrl="https://caller.example/", externalMatchId=name)

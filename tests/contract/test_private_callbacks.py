@@ -15,9 +15,10 @@ from matchpod.ports import Database, Statement
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.storage import proxy_evidence, rows
 from tests.contract import databases
-from tests.contract.callback_world import World, running, until
+from tests.contract.callback_world import World, running
 from tests.contract.console.console_site import OPERATOR, OWNER, ConsoleSite, open_site
 from tests.contract.test_storage_servers import server
+from tests.waiting import until
 
 harness = databases.mostly_sqlite_harness
 

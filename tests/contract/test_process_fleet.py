@@ -27,6 +27,7 @@ from tests.contract import fleet_servers
 from tests.contract.fleet_servers import HOST, LISTENER, order, process_fleet, recorded_pid, running_pids
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, free_ports
+from tests.waiting import until
 
 folder = fleet_servers.folder
 
@@ -146,8 +147,7 @@ def test_server_outlives_the_service_and_does_not_inherit_its_secrets(
 async def test_server_of_a_cancelled_allocation_is_reused(folder: Path) -> None:
     fleet = process_fleet(folder)
     first = asyncio.create_task(fleet.allocate(order(fleet)))
-    while not running_pids(folder):
-        await asyncio.sleep(0.01)
+    await until(lambda: running_pids(folder))
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     await fleet.allocate(order(fleet))
@@ -384,8 +384,7 @@ async def test_server_released_by_another_process_is_reaped(folder: Path) -> Non
     stat = Path(f"/proc/{recorded_pid(folder)}/stat")
     os.kill(recorded_pid(folder), signal.SIGKILL)
     RecordFolder(folder).remove("srv_1")
-    while ") Z " not in stat.read_text("utf-8"):
-        await asyncio.sleep(0.01)
+    await until(lambda: ") Z " in stat.read_text("utf-8"))
     assert await own_ids(fleet) == []
     assert not stat.exists()
     assert await own_ids(fleet) == []

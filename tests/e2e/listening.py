@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_LIMITS, DEFAULT_PATIENCE, HttpServer, bind, port_of
@@ -13,6 +13,7 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web.http.admission import ConnectionLimits
 from matchpod.web.http.asgi import Application
 from matchpod.web.http.connections import Connections, Patience
+from tests.waiting import until
 
 
 class _Relocated(socket.socket):
@@ -23,12 +24,6 @@ class _Relocated(socket.socket):
     def accept(self) -> tuple[socket.socket, tuple[str, int]]:
         client, (_, port) = super().accept()
         return client, (self.host, port)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition is true."""
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 class Listening:

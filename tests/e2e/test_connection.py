@@ -18,7 +18,8 @@ from matchpod.web.http.asgi import Application, Receive, Scope, Send
 from matchpod.web.http.connections import Patience
 from matchpod.web.http.request_head import MAX_HEAD_BYTES, MAX_HEADERS
 from matchpod.web.request_bodies import read_body
-from tests.e2e.listening import listening, until
+from tests.e2e.listening import listening
+from tests.waiting import until
 
 TIMEOUT_S = 120.0
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -18,7 +18,8 @@ from matchpod.app.http_server import ACCEPT_PAUSE_S, DEFAULT_PATIENCE
 from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.connections import Patience
-from tests.e2e.listening import Listening, listening, until
+from tests.e2e.listening import Listening, listening
+from tests.waiting import until
 
 TIMEOUT_S = 120.0
 LIMITS = ConnectionLimits(total=16)

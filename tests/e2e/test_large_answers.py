@@ -27,8 +27,9 @@ from matchpod.web.http.connections import Patience
 from matchpod.web.http.parted_responses import send_parts
 from matchpod.web.http.responses import PartedResponse
 from tests.contract.test_storage_servers import server
-from tests.e2e.listening import listening, until
+from tests.e2e.listening import listening
 from tests.e2e.serve_process import ServeProcess, environment, serving
+from tests.waiting import until
 
 CLIENTS = 25
 TIMEOUT_S = 120.0
@@ -229,7 +230,7 @@ def test_bytes_that_wait_for_all_clients_together_are_limited() -> None:
                     client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
                     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                     waiting = min(number, 2) * 5_000_000
-                    await until(lambda waiting=waiting: server.connections._unread_bytes >= waiting)  # type: ignore[misc]
+                    await until(lambda waiting=waiting: server.connections._unread_bytes >= waiting)
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 answer = await reader.read()  # one that reads is not affected

@@ -16,8 +16,9 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import Limits, create_web
 from matchpod.web.handlers.ops import METRICS_PER_S
 from matchpod.web.routes import OPS_ENDPOINTS
-from tests.e2e.listening import Listening, listening, until
+from tests.e2e.listening import Listening, listening
 from tests.unit.web.sites import Site
+from tests.waiting import until
 
 TIMEOUT_S = 120.0
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -15,9 +15,10 @@ import uvloop
 
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.responses import CONNECTION
-from tests.e2e.listening import Listening, listening, until
+from tests.e2e.listening import Listening, listening
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
+from tests.waiting import until
 
 TIMEOUT_S = 120.0
 AT_ONCE = 20

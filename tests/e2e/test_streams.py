@@ -18,10 +18,11 @@ from matchpod.service.streams.channels import PAGE
 from matchpod.web.event_streams import HEARTBEAT_S, OPENING, StreamPace
 from matchpod.web.http.connection import UNACKNOWLEDGED_MS, ApiConnection
 from matchpod.web.http.connections import Connections, Patience
-from tests.e2e.listening import listening, until
+from tests.e2e.listening import listening
 from tests.e2e.service.running_service import RunningService, cvars, short_match
 from tests.unit.web import histories
 from tests.unit.web.sites import Site
+from tests.waiting import until
 
 TIMEOUT_S = 200.0
 STOP_S = 15.0

@@ -13,9 +13,10 @@ from matchpod.service.fair_turns import FairTurns, TurnLimits
 from matchpod.service.telemetry.prometheus import Registry
 from matchpod.web import create_web
 from matchpod.web.request_turns import NO_KEY
-from tests.e2e.listening import Listening, listening, until
+from tests.e2e.listening import Listening, listening
 from tests.unit.web import sites
 from tests.unit.web.sites import Site
+from tests.waiting import until
 
 site = sites.site
 

@@ -126,6 +126,7 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
         "sim_absent": "",
         "sim_arrival": "25",
         "sim_casters": "",
+        "sim_coaches": "",
         "sim_client_load": "0",
         "sim_lost_posts": "",
         "sim_map_load": "6",

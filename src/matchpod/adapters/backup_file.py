@@ -180,7 +180,6 @@ def _check_database(path: Path, source: Path) -> None:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Open a file that exists."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None)
 
 

@@ -51,6 +51,7 @@ def act_on_match(
     server_id: Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")],
     action: Annotated[ActionType, typer.Argument(help="What to do.")],
     fields: Annotated[list[str] | None, typer.Argument(metavar="FIELD=VALUE", help=_fields_help())] = None,
+    *,
     reason: Annotated[str | None, typer.Option(help="Why, for people.")] = None,
     by: Annotated[str | None, typer.Option(help="Who asked for it.")] = None,
     wait: Annotated[bool, typer.Option(help="Wait until it is done or has failed.")] = True,

@@ -62,7 +62,6 @@ def kind_of(item: timeline_items.TimelineItem) -> str:
 
 
 def type_of(item: timeline_items.TimelineItem) -> str:
-    """Return the type of an item as in the API."""
     return str(item.__struct_config__.tag)
 
 

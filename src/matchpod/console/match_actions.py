@@ -21,6 +21,8 @@ from matchpod.service.reading.match_details import MatchDetail
 ACTION_NOTICES: Final[Mapping[str, str]] = {
     **NOTICES,
     "canceled": "The match is canceled. Its server is being destroyed.",
+    "ruled": "The ruling counts from now on.",
+    "ruling-withdrawn": "The ruling is withdrawn: what was played counts.",
     "overlay-ended": "The links to the overlay no longer work.",
 }
 """What the page of a match says after an action, by the word of the notice."""
@@ -56,7 +58,6 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed_actions(match: MatchDetail) -> list[MatchAction]:
-    """Return the actions that the state of a match allows."""
     return [action for action in ACTIONS if action.is_allowed(match)]
 
 
@@ -93,6 +94,15 @@ async def _overlay(visit: Visit, match: MatchDetail) -> Done:
 async def _end_overlays(visit: Visit, match: MatchDetail) -> Done:
     await visit.deps.overlays.end(visit.principal, match.server_id)
     return Done(notice="overlay-ended")
+
+
+async def _withdraw_ruling(visit: Visit, match: MatchDetail) -> Done:
+    await visit.deps.services.rulings.withdraw(visit.principal, match.server_id)
+    return Done(notice="ruling-withdrawn")
+
+
+def _is_ruled(match: MatchDetail) -> bool:
+    return match.ruling is not None
 
 
 def _is_open(match: MatchDetail) -> bool:
@@ -142,6 +152,14 @@ ACTIONS: Final = (
         button="Show the password",
         is_allowed=_has_server,
         perform=_reveal,
+    ),
+    MatchAction(
+        name="withdraw-ruling",
+        title="Withdraw the ruling …",
+        what="Then there is no ruling, and what was played counts. A ruling that it had replaced does not count again.",
+        button="Withdraw the ruling",
+        is_allowed=_is_ruled,
+        perform=_withdraw_ruling,
     ),
     MatchAction(
         name="redeliver",

@@ -27,6 +27,8 @@ COLUMNS: Final = (
     "createdAt",
     "endedAt",
     "playedSeconds",
+    "ruling",
+    "rulingReason",
 )
 MARK: Final = "\ufeff"
 """Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
@@ -98,4 +100,6 @@ def _row(match: MatchItem) -> tuple[str | int | None, ...]:
         match.created_at,
         match.ended_at,
         match.played_s,
+        None if match.ruling is None else match.ruling.winner.value,
+        None if match.ruling is None else match.ruling.reason,
     )

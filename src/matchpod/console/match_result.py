@@ -42,7 +42,6 @@ class Column(msgspec.Struct, frozen=True):
     mark: Callable[[StoredPlayer], str] = lambda _: ""
 
     def text(self, player: StoredPlayer) -> str:
-        """Return the cell of a player."""
         value = self.value(player)
         return "–" if value is None else f"{value:.{self.digits}f}{self.mark(player)}"
 

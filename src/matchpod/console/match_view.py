@@ -143,7 +143,6 @@ class MatchScreen:
         return b"".join(changed)
 
     def everything(self) -> bytes:
-        """Return all fragments."""
         return b"".join(swapped(part) for part in (*self._parts.values(), self._feed()))
 
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.text_rules import has_visible
+from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
@@ -88,3 +89,16 @@ def tone(match: MatchItem) -> str:
     if match.status is ServerStatus.FAILED:
         return "bad"
     return "good" if match.status is ServerStatus.RUNNING else ""
+
+
+def ruled(ruling: Ruling, team1: str, team2: str) -> str:
+    """Return in a few words what was ruled."""
+    match ruling.winner:
+        case RuledWinner.NONE:
+            return "Void by ruling"
+        case RuledWinner.TEAM1:
+            return f"Winner by ruling: {team1}"
+        case RuledWinner.TEAM2:
+            return f"Winner by ruling: {team2}"
+        case _:
+            assert_never(ruling.winner)

@@ -67,7 +67,6 @@ class OverlayView:
         return swapped(board)
 
     def everything(self) -> bytes:
-        """Return all fragments."""
         return swapped(self._board)
 
     async def _read(self, match: MatchDetail) -> Board:

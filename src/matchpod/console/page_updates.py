@@ -195,7 +195,6 @@ class Broadcast:
         return self._read_at is not None and now_s - self._read_at <= self._broadcasts.pace.beat_s
 
     def stop(self) -> None:
-        """Stop reading."""
         if self._task is not None:
             self._task.cancel()
 

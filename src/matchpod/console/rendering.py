@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from matchpod.console.match_wording import match_name, standing, waiting_words
+from matchpod.console.match_wording import match_name, ruled, standing, waiting_words
 from matchpod.web.http.responses import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -158,5 +158,11 @@ def _templates() -> Environment:
         "with_code": with_code,
         "match_name": match_name,
     }
-    environment.globals |= {"asset": asset_path, "now": _now_ms, "waiting_words": waiting_words, "standing": standing}
+    environment.globals |= {
+        "asset": asset_path,
+        "now": _now_ms,
+        "waiting_words": waiting_words,
+        "standing": standing,
+        "ruled": ruled,
+    }
     return environment

@@ -108,6 +108,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),
     Route("GET", "/console/matches/{serverId}/result.json", Who.MEMBER, match.result),
     Route("GET", "/console/matches/{serverId}/log.txt", Who.MANAGER, match.log),
+    Route("POST", "/console/matches/{serverId}/ruling", Who.MANAGER, match.rule),
     Route("POST", "/console/matches/{serverId}/{action}", Who.MANAGER, match.act),
     OpenRoute("GET", "/overlay/{token}", overlay.show),
     OpenRoute("GET", "/overlay/{token}/stream", overlay.stream, query=(PAGES,)),

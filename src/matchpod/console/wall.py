@@ -82,7 +82,6 @@ class Wall:
         return changed + await self._change_cards(found.cards)
 
     def everything(self) -> bytes:
-        """Return all fragments."""
         cards = b'<div id="cards" class="cards">' + b"".join(self._cards.values()) + b"</div>"
         return b"".join(swapped(part) for part in (*self._around.values(), cards))
 

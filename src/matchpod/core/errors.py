@@ -38,12 +38,13 @@ class MatchpodError(Exception):
     code: ClassVar[ErrorCode] = ErrorCode.SERVER_ERROR
     status: ClassVar[int] = 500
 
+    def __init_subclass__(cls, *, code: ErrorCode | None = None, status: int | None = None) -> None:
+        """Set the code and the status of an error; without them, it has those of its base class."""
+        cls.code, cls.status = code or cls.code, status or cls.status
 
-class InvalidParamsError(MatchpodError):
+
+class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=400):
     """The body or query failed validation; `faults` lists the validation errors."""
-
-    code = ErrorCode.INVALID_PARAMS
-    status = 400
 
     def __init__(self, message: str, faults: tuple[Fault, ...] = ()) -> None:
         super().__init__(message)
@@ -70,107 +71,68 @@ class InvalidFieldsError(InvalidParamsError):
         return f"{self._total} faults in {self._request}"
 
 
-class UnauthorizedError(MatchpodError):
+class UnauthorizedError(MatchpodError, code=ErrorCode.UNAUTHORIZED, status=401):
     """The API key is missing or invalid."""
 
-    code = ErrorCode.UNAUTHORIZED
-    status = 401
 
-
-class ForbiddenError(MatchpodError):
+class ForbiddenError(MatchpodError, code=ErrorCode.FORBIDDEN, status=403):
     """The API key is valid but lacks permission for this request."""
 
-    code = ErrorCode.FORBIDDEN
-    status = 403
 
-
-class NotFoundError(MatchpodError):
+class NotFoundError(MatchpodError, code=ErrorCode.NOT_FOUND, status=404):
     """The requested resource does not exist."""
 
-    code = ErrorCode.NOT_FOUND
-    status = 404
 
-
-class MethodNotAllowedError(MatchpodError):
+class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, status=405):
     """The path exists but does not support the method."""
-
-    code = ErrorCode.METHOD_NOT_ALLOWED
-    status = 405
 
     def __init__(self, message: str, allowed: tuple[str, ...]) -> None:
         super().__init__(message)
         self.allowed = allowed
 
 
-class ServerNotRunningError(MatchpodError):
+class ServerNotRunningError(MatchpodError, code=ErrorCode.SERVER_NOT_RUNNING, status=409):
     """The match on this server has already ended in a way that conflicts with the request."""
 
-    code = ErrorCode.SERVER_NOT_RUNNING
-    status = 409
 
-
-class ActionNotPossibleError(MatchpodError):
+class ActionNotPossibleError(MatchpodError, code=ErrorCode.ACTION_NOT_POSSIBLE, status=409):
     """The match is in a state that does not allow the action; `retry_after_s` if it is known when it will."""
-
-    code = ErrorCode.ACTION_NOT_POSSIBLE
-    status = 409
 
     def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
 
-class MatchNotEndedError(MatchpodError):
+class MatchNotEndedError(MatchpodError, code=ErrorCode.MATCH_NOT_ENDED, status=409):
     """The match is in progress, and the request needs one that has ended."""
 
-    code = ErrorCode.MATCH_NOT_ENDED
-    status = 409
 
-
-class RulingTooLateError(MatchpodError):
+class RulingTooLateError(MatchpodError, code=ErrorCode.RULING_TOO_LATE, status=409):
     """The match ended too long ago: rulings on it can be neither made nor withdrawn."""
 
-    code = ErrorCode.RULING_TOO_LATE
-    status = 409
 
-
-class IdempotencyConflictError(MatchpodError):
+class IdempotencyConflictError(MatchpodError, code=ErrorCode.IDEMPOTENCY_CONFLICT, status=409):
     """The idempotency key was already used with a different body."""
 
-    code = ErrorCode.IDEMPOTENCY_CONFLICT
-    status = 409
 
-
-class CallbackWaitingError(MatchpodError):
+class CallbackWaitingError(MatchpodError, code=ErrorCode.CALLBACK_WAITING, status=409):
     """An attempt to deliver the callback is under way or scheduled, so no other one is requested."""
 
-    code = ErrorCode.CALLBACK_WAITING
-    status = 409
 
-
-class PayloadTooLargeError(MatchpodError):
+class PayloadTooLargeError(MatchpodError, code=ErrorCode.PAYLOAD_TOO_LARGE, status=413):
     """The body exceeds the size limit."""
 
-    code = ErrorCode.PAYLOAD_TOO_LARGE
-    status = 413
 
-
-class RateLimitError(MatchpodError):
+class RateLimitError(MatchpodError, code=ErrorCode.RATE_LIMIT_EXCEEDED, status=429):
     """Too many requests; `retry_after_s` is the time until the next one is allowed."""
-
-    code = ErrorCode.RATE_LIMIT_EXCEEDED
-    status = 429
 
     def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
 
-class UnavailableError(MatchpodError):
+class UnavailableError(MatchpodError, code=ErrorCode.SERVICE_UNAVAILABLE, status=503):
     """The service is starting, draining or overloaded, or cannot reach its database."""
-
-    code = ErrorCode.SERVICE_UNAVAILABLE
-    status = 503
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message)

@@ -108,7 +108,6 @@ class Winner(StrEnum):
 
     @staticmethod
     def of(team1: int, team2: int) -> Winner:
-        """Return the winner for a score."""
         if team1 == team2:
             return Winner.TIE
         return Winner.TEAM1 if team1 > team2 else Winner.TEAM2

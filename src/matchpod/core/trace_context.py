@@ -74,7 +74,6 @@ def match_context(server_id: str, caller: TraceContext | None) -> TraceContext:
 
 
 def span_id_of(server_id: str, name: str) -> str:
-    """Return the id of a span of a match."""
     return _digest(server_id, name, 8)
 
 

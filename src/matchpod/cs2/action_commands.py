@@ -13,7 +13,7 @@ import msgspec
 
 from cs2_protocol.console_commands import bare, command, quoted
 from cs2_protocol.game import PlayerId
-from matchpod.core.match.actions import ActionRequest, ActionType, Verdict
+from matchpod.core.match.actions import ActionRequest, ActionType, ServerVerdict
 from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.model import GameSettings
 
@@ -30,7 +30,7 @@ _PLUGIN_LISTS: Final = {
 class CommandAnswer(msgspec.Struct, frozen=True):
     """What an answer means, in the words of the server if it refused."""
 
-    verdict: Verdict
+    verdict: ServerVerdict
     detail: str | None = None
 
 
@@ -38,16 +38,16 @@ _ALREADY_LISTED: Final = "failed to add player"
 
 # The sentence in the answer, what it means, and whether another attempt may succeed.
 _REFUSALS: Final = (
-    ("during halftime", Verdict.LATER, "The plugin refuses this while the teams change sides."),
-    ("tactical timeout is active", Verdict.LATER, "The plugin refuses this during a tactical timeout."),
-    ("after the game has ended", Verdict.REFUSED, "The map is over."),
-    ("match is already paused", Verdict.REFUSED, "Play is paused already."),
-    ("match is already started", Verdict.REFUSED, "Play has started already."),
-    ("no match is setup", Verdict.REFUSED, "The plugin has no match loaded."),
-    (_ALREADY_LISTED, Verdict.REFUSED, "The plugin lists this person in a team already."),
-    ("does not exist, please make sure", Verdict.REFUSED, "The plugin has no backup of this round."),
-    ("invalid value for restore", Verdict.REFUSED, "The plugin has no backup of this round."),
-    ("failed to load file", Verdict.REFUSED, "The server could not load the backup."),
+    ("during halftime", ServerVerdict.LATER, "The plugin refuses this while the teams change sides."),
+    ("tactical timeout is active", ServerVerdict.LATER, "The plugin refuses this during a tactical timeout."),
+    ("after the game has ended", ServerVerdict.REFUSED, "The map is over."),
+    ("match is already paused", ServerVerdict.REFUSED, "Play is paused already."),
+    ("match is already started", ServerVerdict.REFUSED, "Play has started already."),
+    ("no match is setup", ServerVerdict.REFUSED, "The plugin has no match loaded."),
+    (_ALREADY_LISTED, ServerVerdict.REFUSED, "The plugin lists this person in a team already."),
+    ("does not exist, please make sure", ServerVerdict.REFUSED, "The plugin has no backup of this round."),
+    ("invalid value for restore", ServerVerdict.REFUSED, "The plugin has no backup of this round."),
+    ("failed to load file", ServerVerdict.REFUSED, "The server could not load the backup."),
 )
 
 
@@ -104,7 +104,7 @@ def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed
         for sentence, verdict, detail in _REFUSALS:
             if sentence in said and not (may_be_listed and sentence == _ALREADY_LISTED):
                 return CommandAnswer(verdict, detail)
-    return CommandAnswer(Verdict.ACCEPTED)
+    return CommandAnswer(ServerVerdict.ACCEPTED)
 
 
 def is_on_plugin_list(action: ActionRequest, settings: GameSettings, roster: Roster) -> bool:

@@ -75,7 +75,6 @@ def uses_plugin_match(settings: GameSettings) -> bool:
 
 
 def game_mode_of(match_type: MatchType) -> tuple[int, int]:
-    """Return `game_type` and `game_mode` of a match type."""
     return _GAME_MODES[match_type]
 
 
@@ -178,7 +177,8 @@ def matchzy_match(
 ) -> dict[str, object]:
     """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
-    Coaches are listed with the players of their team, as the plugin requires; it does not count them as ready players.
+    Coaches are listed with the players of their team, as the plugin requires. It counts those on the server like
+    players when it checks who is ready.
     There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
     and all players are ready.
     """
@@ -211,10 +211,11 @@ def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
     # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than `quoted`.
     if team_name_fault(roster.name):
         raise ValueError("the team name is not safe to pass to the plugin")
-    return {
-        "name": plugin_name(team, roster.name),
-        "players": _plugin_players(roster.players + roster.coaches),
-    }
+    people = {"players": _plugin_players(roster.players + roster.coaches)}
+    if roster.coaches:
+        # A field of get5 that the plugin ignores. It tells the people of a simulated server who of them coaches.
+        people["coaches"] = _plugin_players(roster.coaches)
+    return {"name": plugin_name(team, roster.name), **people}
 
 
 def _plugin_players(players: tuple[PlayerId, ...]) -> dict[str, str]:

@@ -63,7 +63,6 @@ def end_match(
 
 
 def final_status(outcome: Outcome) -> ServerStatus:
-    """The status of a server whose match has this outcome."""
     return ServerStatus.FAILED if outcome.reason in FAILURE_REASONS else ServerStatus.STOPPED
 
 

@@ -194,7 +194,6 @@ class FairTurns:
             self.end(key)
 
     def end(self, key: TurnKey) -> None:
-        """End a turn of this key."""
         self._total -= 1
         left = self._in_progress[key] - 1
         if left:

@@ -39,7 +39,7 @@ from matchpod.service.access.audit import Action, Audit
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_ruling_id
 from matchpod.service.identity.principals import Principal, require_own
-from matchpod.service.reading.endings import read_ruling
+from matchpod.service.reading.endings import read_ruling, ruling_of
 from matchpod.service.request_keys import check_key, made_before, used_key
 from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events, rulings, servers
@@ -171,8 +171,3 @@ class Rulings:
         ruling_id = await made_before(self._db, used)
         row = None if ruling_id is None else await rulings.get(self._db, ruling_id)
         return None if row is None else ruling_of(row)
-
-
-def ruling_of(row: RulingRow) -> Ruling:
-    """Return a stored ruling as callers see it."""
-    return Ruling(id=row.id, winner=row.winner, reason=row.reason, by=row.person, ruled_at=iso_time(row.ruled_at_ms))

@@ -296,7 +296,6 @@ def user() -> Rule[str]:
 
 
 def kubernetes_name() -> Rule[str]:
-    """The name of an object in Kubernetes."""
     return Rule("1 to 63 of a-z 0-9 and -", lambda value: _matching(_KUBERNETES_NAME, value)[0])
 
 

@@ -85,7 +85,6 @@ async def get(db: Database, org_id: str, callback_id: str) -> CallbackSummary | 
 
 
 async def body_of(db: Database, callback_id: str) -> bytes:
-    """Return the body of an existing callback."""
     found = await db.read(
         "SELECT body, result FROM callbacks LEFT JOIN outcomes ON outcomes.server_id = callbacks.server_id"
         " WHERE callbacks.id = :id",

@@ -91,7 +91,6 @@ class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def params(self) -> dict[str, Value]:
-        """The values in the conditions."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 

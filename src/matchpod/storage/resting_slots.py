@@ -48,7 +48,6 @@ async def resting(db: Database) -> dict[str, list[RestingSlot]]:
 
 
 async def end_rests(db: Database, now_ms: int) -> None:
-    """End the rests that are over."""
     over = [(region, slot) for region, found in (await resting(db)).items() for slot in found if slot.is_over(now_ms)]
     if over:
         await db.write([_end(region, slot) for region, slot in over])

@@ -247,7 +247,6 @@ async def summary_columns(db: Database, server_id: str) -> Row | None:
 
 
 def to_summary(columns: Row) -> ServerSummary:
-    """Convert columns that `summary_columns` returned."""
     return rows.from_row(ServerSummary, columns)
 
 

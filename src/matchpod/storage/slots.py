@@ -65,7 +65,6 @@ async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | 
 
 
 def free(server_id: str) -> Statement:
-    """Free the slot of a match, if it has one."""
     return Statement("DELETE FROM slots WHERE server_id = :server_id", {"server_id": server_id})
 
 

@@ -130,7 +130,6 @@ async def set_aside(db: Database, server_id: str, seq: int) -> bool:
 
 
 async def of_server(db: Database, server_id: str) -> list[SetAsideRow]:
-    """Return the entries of a server that were set aside."""
     rows = await db.read(
         f"SELECT {column_list(SetAsideRow)} FROM unfinished_entries"
         " WHERE server_id = :server_id AND kind IS NOT NULL ORDER BY seq",

@@ -68,7 +68,6 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def method(self) -> str:
-        """The method of the request."""
         method: str = self.scope["method"]
         return method
 

@@ -66,32 +66,20 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
-class GoneError(MatchpodError):
+class GoneError(MatchpodError, code=ErrorCode.GONE, status=410):
     """The match has ended or does not exist; a game server stops sending when it gets this status."""
 
-    code = ErrorCode.GONE
-    status = 410
 
-
-class UnsupportedMediaTypeError(MatchpodError):
+class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_TYPE, status=415):
     """The body has a Content-Encoding, such as gzip, which is not supported."""
 
-    code = ErrorCode.UNSUPPORTED_MEDIA_TYPE
-    status = 415
 
-
-class HeadersTooLargeError(MatchpodError):
+class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, status=431):
     """The request has too many headers."""
 
-    code = ErrorCode.HEADERS_TOO_LARGE
-    status = 431
 
-
-class NotImplementedByServerError(MatchpodError):
+class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED, status=501):
     """The request needs a feature of HTTP that is not supported."""
-
-    code = ErrorCode.NOT_IMPLEMENTED
-    status = 501
 
 
 class NotReadyError(UnavailableError):

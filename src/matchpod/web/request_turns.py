@@ -25,7 +25,6 @@ RETRY_AFTER_S: Final = 1
 
 
 def queue_of(owner: str, method: str) -> fair_turns.TurnKey:
-    """Return the queue of the requests with this method."""
     return fair_turns.TurnKey(owner) if method in ("GET", "HEAD") else fair_turns.changes_of(owner)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from matchpod.core.effects import CancelReason
@@ -14,6 +15,7 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.storage import outbox, raw_log
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, STRANGER, ConsoleSite
+from tests.contract.console.test_form_faults import Elements
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -206,3 +208,81 @@ async def test_round_in_the_address_filters_the_feed(site: ConsoleSite, number: 
     page = await site.request("GET", f"/console/matches/{server_id}?round={number}", who=OWNER)
     assert page.status_code == 200
     assert ("Show the whole feed" in page.text) == number.isdigit()
+
+
+async def ended_match(site: ConsoleSite, **settings: Any) -> str:
+    """Create a match whose players did not come."""
+    server_id = await new_match(site, **settings)
+    change = (
+        "UPDATE servers SET phase = 'released', status = 'stopped', match_phase = 'ended', reason = 'incomplete_roster',"
+        " ended_at_ms = :now_ms WHERE id = :id"
+    )
+    now_ms = site.resources.clock.now_ms()
+    await site.resources.db.write([Statement(change, {"id": server_id, "now_ms": now_ms})])
+    return server_id
+
+
+async def rule(site: ConsoleSite, server_id: str, who: str = ADMIN, **form: str) -> httpx.Response:
+    return await site.request("POST", f"/console/matches/{server_id}/ruling", who=who, form=form)
+
+
+async def test_ended_match_is_ruled_and_the_ruling_withdrawn(site: ConsoleSite) -> None:
+    server_id = await ended_match(site)
+    page = await site.request("GET", f"/console/matches/{server_id}", who=ADMIN)
+    assert "There is no ruling: what was played counts." in page.text
+    assert "Withdraw the ruling" not in page.text
+    done = await rule(site, server_id, winner="team1", reason=f" {EVIL} ", by="Eva")
+    page = await site.follow(done, who=ADMIN)
+    assert "The ruling counts from now on." in page.text
+    assert page.text.count("Winner by ruling: Reds &amp; Co") == 2
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page.text
+    assert "All rulings" not in page.text
+    assert "Winner by ruling: Reds &amp; Co" in (await site.request("GET", "/console/matches", who=MEMBER)).text
+    csv = (await site.request("GET", "/console/matches.csv", who=MEMBER)).text
+    assert f",team1,{EVIL}" in csv
+    seen = (await site.request("GET", f"/console/matches/{server_id}", who=MEMBER)).text
+    assert "Winner by ruling: Reds &amp; Co" in seen
+    assert "Rule" not in seen
+    withdrawn = await site.request("POST", f"/console/matches/{server_id}/withdraw-ruling", who=ADMIN, form={})
+    page = await site.follow(withdrawn, who=ADMIN)
+    assert "The ruling is withdrawn" in page.text
+    assert "All rulings" in page.text
+    assert page.text.count("Winner by ruling") == 1
+    acts = [one[0] for one in await audit(site) if one[1] == server_id]
+    assert acts == ["match_created", "match_ruled", "ruling_withdrawn"]
+
+
+async def test_faults_of_a_ruling_are_shown_at_its_fields(site: ConsoleSite) -> None:
+    server_id = await ended_match(site)
+    answer = await rule(site, server_id, winner="tie", reason="a\u200bb", by="x" * 101)
+    assert answer.status_code == 400
+    page = Elements(answer.text)
+    assert page.ids("aria-invalid") == ["ruling-winner", "ruling-reason", "ruling-by"]
+    assert page.ids("autofocus") == ["ruling-winner"]
+    assert "must be 1 to 100 characters." in answer.text
+    assert f'value="{"x" * 101}"' in answer.text
+    missing = await rule(site, server_id, reason="no-show")
+    assert Elements(missing.text).ids("aria-invalid") == ["ruling-winner"]
+    assert 'value="no-show"' in missing.text
+
+
+async def test_match_is_ruled_only_after_its_end_and_within_thirty_days(site: ConsoleSite) -> None:
+    assert (await rule(site, await new_match(site), winner="none")).status_code == 409
+    server_id, other = await ended_match(site), await ended_match(site)
+    assert "Rule on this match" in (await site.request("GET", f"/console/matches/{other}", who=OWNER)).text
+    old = Statement("UPDATE servers SET ended_at_ms = 1 WHERE id = :id", {"id": server_id})
+    await site.resources.db.write([old])
+    late = await rule(site, server_id, winner="none")
+    assert late.status_code == 409
+    assert "more than 30 days ago" in late.text
+    assert "Rule on this match" not in (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert (await rule(site, server_id, who=MEMBER, winner="none")).status_code == 403
+    assert (await rule(site, server_id, who=STRANGER, winner="none")).status_code == 403
+
+
+async def test_deathmatch_offers_only_that_it_is_void(site: ConsoleSite) -> None:
+    server_id = await ended_match(site, gameSettings={"matchType": "deathmatch", "map": "de_dust2"})
+    page = (await site.request("GET", f"/console/matches/{server_id}", who=OWNER)).text
+    assert "No team: the match is void" in page
+    assert ">Team 1</option>" not in page
+    assert "Void by ruling" in (await site.follow(await rule(site, server_id, winner="none"), who=OWNER)).text

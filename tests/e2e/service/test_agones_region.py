@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.cluster import Cluster
@@ -14,6 +14,7 @@ from tests.chaos.plan import GameSpec
 from tests.chaos.stores import SqliteStore
 from tests.contract.agones_cluster import agones_cluster, agones_region, secret_file, write_kubeconfig
 from tests.e2e.serve_process import serving
+from tests.waiting import until
 
 SPEED = 100
 WAIT_S = 180.0
@@ -70,15 +71,6 @@ class Client:
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Response:
         return await send(self._port, format_request(method, path, self._headers, body))
-
-
-async def until(is_true: Callable[[], Awaitable[bool]], what: str) -> None:
-    try:
-        async with asyncio.timeout(WAIT_S):
-            while not await is_true():
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"still waiting until {what}") from None
 
 
 async def test_start_fails_with_one_sentence_per_fault_of_the_settings(tmp_path: Path) -> None:

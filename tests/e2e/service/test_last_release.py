@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ NAMES = ("of-the-last-release", "of-this-version")
 SETTINGS = short_match(maxRounds=24, customCvars=cvars(speed=50, sim_lockstep=1))
 """Slow enough to be live when the other process takes the match over, which sets this speed again."""
 CALLBACK_S = RESUME_S = 120.0
+USUAL = (b"event: match_created", b"event: server_running", b"event: match_ended")
 
 
 class Both(NamedTuple):
@@ -127,3 +129,20 @@ def test_two_versions_drive_matches_of_one_database_and_take_them_over(both: Bot
     assert all(new.match(name)["result"]["winner"] is not None for name in NAMES)
     done = old.run("recompute", "--all")
     assert (done.returncode, "not recomputed" in done.stderr) == (0, False), done
+
+
+@pytest.mark.soak
+def test_last_release_reads_matches_that_this_version_has_ruled(both: Both) -> None:
+    old, new, _ = both
+    new.start()
+    server_id = old.create(SETTINGS, externalMatchId="cup-1")["serverId"]
+    old.cancel(server_id)
+    before = old.match("cup-1")
+    ruled = new.call("POST", f"/api/v1/servers/{server_id}/ruling", {"winner": "team1"})
+    assert ruled.status == 201, ruled.raw
+    assert old.match("cup-1") == before
+    assert old.get(server_id)["reason"] == "canceled_by_user"
+    with closing(HTTPConnection("127.0.0.1", old.port, timeout=CALLBACK_S)) as connection:
+        connection.request("GET", "/api/v1/stream?lastEventId=0", headers={"Authorization": f"Bearer {old.key}"})
+        events = (line.strip() for line in connection.getresponse() if line.startswith(b"event: "))
+        assert next(event for event in events if event not in USUAL) == b"event: ruling"

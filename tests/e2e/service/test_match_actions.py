@@ -50,11 +50,11 @@ class ActedMatch:
 
         self.service.wait_for(self.server_id, is_there)
 
-    def request(self, action: str, *, key: str | None = None, **fields: object) -> Response:
+    def request(self, action: str, *, key: str | None = None, **fields: Any) -> Response:
         headers = {} if key is None else {"Idempotency-Key": key}
         return self.service.call("POST", self.path, {"type": action, **fields}, headers=headers)
 
-    def act(self, action: str, *, state: str = "done", **fields: object) -> Json:
+    def act(self, action: str, *, state: str = "done", **fields: Any) -> Json:
         """Ask for an action, wait until it is done or has failed, and return it."""
 
         def ask() -> Json | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from matchpod.app.garbage import YOUNG_OBJECTS, collect_rarely, run_collections
+from tests.waiting import until
 
 
 class Node:
@@ -44,9 +45,7 @@ async def test_cycles_are_freed_every_few_minutes() -> None:
     node = weakref.ref(Node())
     assert node() is not None
     collecting = asyncio.create_task(run_collections(every_s=0.001))
-    async with asyncio.timeout(60):
-        while node() is not None:
-            await asyncio.sleep(0.001)
+    await until(lambda: node() is None)
     collecting.cancel()
 
 

@@ -391,7 +391,7 @@ def test_match_file_contains_maps_sides_teams_and_log_address() -> None:
 
 def test_match_file_lists_coaches_with_their_team_and_spectators() -> None:
     match = plugin_match(competitive(team1=TeamRoster("A", (PLAYER_1,), (PLAYER_3,)), spectators=(PLAYER_4,)))
-    assert match["team1"] == {"name": "A", "players": {PLAYER_1: "", PLAYER_3: ""}}
+    assert match["team1"] == {"name": "A", "players": {PLAYER_1: "", PLAYER_3: ""}, "coaches": {PLAYER_3: ""}}
     assert match["spectators"] == {"players": {PLAYER_4: ""}}
     assert (match["players_per_team"], match["min_players_to_ready"]) == (5, 5)
 

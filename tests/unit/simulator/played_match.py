@@ -30,6 +30,8 @@ COUNT_SHOTS = f'matchpod_shots_url "{SHOTS_URL}"'
 """The command that has a plugin count shots."""
 SOURCE = "127.0.0.1:50000"
 PLAYERS = tuple(str(76561198000000000 + 7919 * number) for number in range(10))
+GUESTS = tuple(str(76561198100000000 + 7919 * number) for number in range(4))
+"""Coaches and spectators."""
 MAX_HOURS = 8
 """How long a match is played at most, in simulated time; none takes that long."""
 
@@ -216,6 +218,19 @@ def rostered(match_type: MatchType, size: int, **changes: object) -> GameSetting
     """Return the settings of a mode with two listed teams of this size."""
     team1, team2 = TeamRoster("Alpha", PLAYERS[:size]), TeamRoster("Beta", PLAYERS[5 : 5 + size])
     return mode_settings(match_type, team1=team1, team2=team2, **changes)
+
+
+def coached(match_type: MatchType, size: int, **changes: object) -> GameSettings:
+    """Return the settings of two listed teams with a coach each, and two spectators."""
+    settings = rostered(match_type, size, **changes)
+    assert settings.team1 is not None
+    assert settings.team2 is not None
+    return msgspec.structs.replace(
+        settings,
+        team1=msgspec.structs.replace(settings.team1, coaches=GUESTS[:1]),
+        team2=msgspec.structs.replace(settings.team2, coaches=GUESTS[1:2]),
+        spectators=GUESTS[2:],
+    )
 
 
 def mode_settings(match_type: MatchType, **changes: object) -> GameSettings:

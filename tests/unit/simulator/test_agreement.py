@@ -18,7 +18,7 @@ from matchpod.core.stats.player_round import PlayerRound
 from matchpod.cs2.match_reader import MatchReader
 from matchpod.replay import open_recording, replay
 from tests.effort import seeds
-from tests.unit.simulator.played_match import PlayedMatch, mode_settings, rostered
+from tests.unit.simulator.played_match import PlayedMatch, coached, mode_settings, rostered
 
 SEEDS = 9
 """Number of matches: `make test` plays a third of VARIANTS, a round of `make soak` most of them, with random seeds."""
@@ -54,6 +54,8 @@ VARIANTS: tuple[tuple[GameSettings, Scenario], ...] = (
         ),
         Scenario.FULL_MATCH,
     ),
+    (coached(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.PAUSES),
+    (coached(MatchType.COMPETITIVE, 2, max_rounds=6), Scenario.OVERTIME),
     (mode_settings(MatchType.CASUAL), Scenario.ONE_SIDED),
     (rostered(MatchType.COMPETITIVE, 5, max_rounds=24), Scenario.LATE_JOIN),
     (rostered(MatchType.COMPETITIVE, 5, max_rounds=8), Scenario.IDLE_KICK),

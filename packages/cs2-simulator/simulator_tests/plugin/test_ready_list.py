@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cs2_simulator.plugin.series import PluginStage
-from simulator_tests.plugin.plugin_harness import PluginHarness, match
+from simulator_tests.plugin.plugin_harness import PluginHarness, id64, match
 
 
 def with_full_teams(team_size: int = 2, **changes: object) -> PluginHarness:
@@ -40,6 +40,70 @@ def test_ready_state_is_removed_when_a_player_leaves() -> None:
     harness.enter(1)
     harness.door.say(second, ".ready")
     assert harness.stage() is PluginStage.WARMUP
+
+
+def test_all_of_a_side_that_is_more_than_complete_must_be_ready() -> None:
+    harness = with_full_teams(players_per_team=1)
+    *others, last = harness.arena.players
+    for player in others:
+        harness.door.say(player, ".ready")
+    assert harness.stage() is PluginStage.WARMUP
+    harness.door.say(last, ".ready")
+    assert harness.stage() is PluginStage.LIVE
+
+
+def test_coach_counts_like_a_player() -> None:
+    harness = with_full_teams(players_per_team=2)
+    first, *others = harness.arena.players
+    harness.door.say(first, ".coach ct")
+    for player in others:
+        harness.door.say(player, ".ready")
+    assert harness.stage() is PluginStage.WARMUP
+    harness.door.say(first, ".ready")
+    assert harness.stage() is PluginStage.LIVE
+
+
+def test_players_force_the_start_of_their_side_if_enough_of_them_are_there() -> None:
+    harness = with_full_teams(players_per_team=5, min_players_to_ready=2)
+    harness.door.leave(harness.arena.players[0], "NETWORK_DISCONNECT_EXITING")
+    one, two, three = harness.arena.players
+    harness.door.say(one, ".forceready")
+    harness.enter(1)
+    for player in (two, three, one):
+        assert harness.stage() is PluginStage.WARMUP
+        harness.door.say(player, ".forceready")
+    assert harness.stage() is PluginStage.LIVE
+
+
+def test_start_is_not_forced_if_that_is_forbidden() -> None:
+    harness = with_full_teams(min_players_to_ready=1)
+    harness.rcon("matchzy_allow_force_ready false")
+    for player in harness.arena.players:
+        harness.door.say(player, ".forceready")
+    assert harness.stage() is PluginStage.WARMUP
+
+
+def test_match_waits_for_spectators_if_it_needs_them() -> None:
+    harness = with_full_teams(1, min_spectators_to_ready=1, spectators={"players": {id64(7): ""}})
+    for player in harness.arena.players:
+        harness.door.say(player, ".ready")
+    caster = harness.enter(7)
+    assert caster is not None
+    assert harness.stage() is PluginStage.WARMUP
+    harness.door.say(caster, ".ready")
+    assert harness.stage() is PluginStage.LIVE
+
+
+def test_required_number_of_ready_players_is_shown_and_set(harness: PluginHarness) -> None:
+    usage = "Usage: !readyrequired <number_of_ready_players_required>\n"
+    assert harness.rcon("css_readyrequired").endswith(f"Current Ready Required: 2. {usage}")
+    now = "Minimum ready players required to start the match are now set to: 0\n"
+    assert harness.rcon("matchzy_minimum_ready_required 0").endswith(now)
+    for number in ("-1", "33", "all"):
+        assert harness.rcon(f"css_readyrequired {number}").endswith(f"valid non-negative number. {usage}")
+    harness.load(match(2))
+    assert harness.course.series is not None
+    assert harness.course.series.match.min_ready == 0
 
 
 def test_player_who_joins_a_live_match_is_ready(harness: PluginHarness) -> None:

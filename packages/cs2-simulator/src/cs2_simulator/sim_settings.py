@@ -14,7 +14,7 @@ MAX_SPEED = 1000.0
 MAX_WAIT_S = 86400.0
 """Maximum wait for players or a map load: one day, more than any test needs."""
 
-_PEOPLE = ("sim_absent", "sim_casters", "sim_players", "sim_substitutes", "sim_unready")
+_PEOPLE = ("sim_absent", "sim_casters", "sim_coaches", "sim_players", "sim_substitutes", "sim_unready")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _BOOLS = ("0", "1", "false", "true")
 _NUMBERS = {

@@ -36,7 +36,6 @@ class ServerRef(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, slot: str) -> ServerRef:
-        """Return the server that a slot names."""
         name, _, uid = slot.partition("/")
         return cls(name, uid)
 

@@ -70,7 +70,6 @@ def load_cluster(source: ClusterSource, environment: Mapping[str, str]) -> Clust
 
 
 def selector_text(labels: Mapping[str, str]) -> str:
-    """Return labels as a selector in a query."""
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 

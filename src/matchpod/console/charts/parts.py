@@ -23,7 +23,6 @@ Cell = str | int | tuple[str, str]
 
 
 def render(name: str, *values: object, **named: object) -> Markup:
-    """Return what a macro of the charts renders."""
     return macro("charts.html", name, *values, **named)
 
 
@@ -58,7 +57,6 @@ def bar(kind: str, corner: Point, size: Point, title: str = "") -> Mark:
 
 
 def line(kind: str, start: Point, end: Point) -> Mark:
-    """Return a straight line."""
     return "line", kind, [_px(value) for value in start + end], "", ""
 
 

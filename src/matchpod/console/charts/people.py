@@ -31,7 +31,6 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 def subject_of(person: Person) -> Subject:
-    """Return the person as shown in a chart."""
     if person.steam_id is not None:
         return player_subject(person.steam_id, person.name, person.team)
     if not person.name:

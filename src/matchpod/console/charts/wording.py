@@ -49,7 +49,6 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def plural(count: int, singular: str) -> str:
-    """Return a count with its noun."""
     return f"{count} {singular}{'' if count == 1 else 's'}"
 
 

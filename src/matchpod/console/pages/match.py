@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from matchpod.console.feed import KINDS
 from matchpod.console.match_actions import ACTION_NOTICES, ACTIONS, Revealed
 from matchpod.console.match_result import BOARD, result_of
-from matchpod.console.match_view import MatchScreen, MatchServices
+from matchpod.console.match_view import MatchScreen, MatchServices, team_names
 from matchpod.console.match_wording import REASONS
 from matchpod.console.page_updates import Broadcast
 from matchpod.console.rendering import HEADERS, NOT_STORED
+from matchpod.console.ruling_form import read_given, ruling_form, with_faults
 from matchpod.console.visit import Visit
-from matchpod.core.errors import MatchpodError, NotFoundError, ServerNotRunningError
+from matchpod.core.errors import (
+    InvalidParamsError,
+    MatchpodError,
+    NotFoundError,
+    ServerNotRunningError,
+)
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.web.handlers.matches import log_response
@@ -24,6 +33,8 @@ from matchpod.web.http.responses import PartedResponse, Response
 KIND: Final = "match"
 """The first part of the name of a match in streams; the second is the id of its server."""
 
+_Rejected = tuple[Mapping[str, str], InvalidParamsError]
+"""What was typed into the form of a ruling, and why it was rejected."""
 _ROUND: Final = re.compile(r"[0-9]{1,3}")
 
 
@@ -48,6 +59,19 @@ async def act(visit: Visit) -> Response:
     return visit.done(f"/console/matches/{match.server_id}", done.notice)
 
 
+async def rule(visit: Visit) -> Response:
+    """Rule on a match that has ended; show its page with the faults if that is rejected."""
+    server_id, given = visit.call.params[0], read_given(await visit.form())
+    body = msgspec.json.encode({name: text for name, text in given.items() if text})
+    try:
+        await visit.deps.services.rulings.rule(visit.principal, server_id, body, None)
+    except InvalidParamsError as exc:
+        return await _page(visit, rejected=(given, exc))
+    with suppress(MatchpodError):  # it is done; the page follows within a second
+        await (await broadcast_of(visit, server_id)).refresh()
+    return visit.done(f"/console/matches/{server_id}", "ruled")
+
+
 async def result(visit: Visit) -> Response:
     """Return the result as JSON, as in the callback."""
     found = await visit.deps.services.records.result(visit.principal, visit.call.params[0])
@@ -60,13 +84,22 @@ async def log(visit: Visit) -> PartedResponse:
     return await log_response(services, visit.principal, server_id, headers=(*HEADERS, NOT_STORED))
 
 
-async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
+async def _page(
+    visit: Visit,
+    *,
+    revealed: Revealed | None = None,
+    rejected: tuple[Mapping[str, str], InvalidParamsError] | None = None,
+) -> Response:
     broadcast, view = await _viewed(visit)
     match = view.match
+    form = ruling_form(match, visit.deps.now_ms()) if visit.may_act else None
+    if form is not None and rejected is not None:
+        form = with_faults(form, *rejected)
     asked = visit.query().get("round", "")
     shown_round = int(asked) if _ROUND.fullmatch(asked) else 0
     return visit.page(
         "match.html",
+        status=200 if rejected is None else rejected[1].status,
         notices=ACTION_NOTICES,
         m=match,
         view=view,
@@ -76,6 +109,11 @@ async def _page(visit: Visit, *, revealed: Revealed | None = None) -> Response:
         revealed=revealed,
         created_by=await visit.deps.details.created_by(visit.principal, match.server_id),
         result=await result_of(visit, match) if match.has_ended else None,
+        form=form,
+        rulings=await visit.deps.details.rulings(visit.principal, match.server_id)
+        if match.has_ended and visit.may_act
+        else (),
+        names=team_names(match),
         reasons=REASONS,
         failure=await visit.deps.details.failure(visit.principal, match.server_id)
         if match.status is ServerStatus.FAILED and visit.may_act

@@ -127,7 +127,7 @@ class ActionChange(msgspec.Struct, frozen=True):
         return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
 
 
-class Verdict(StrEnum):
+class ServerVerdict(StrEnum):
     """What the answer of a server means."""
 
     ACCEPTED = "accepted"
@@ -140,7 +140,7 @@ class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the server answered to an action, and its words if it refused."""
 
     action_id: str
-    verdict: Verdict
+    verdict: ServerVerdict
     detail: str | None = None
 
 

@@ -62,7 +62,7 @@ from matchpod.core.events import (
     ShotsCounted,
     WarmupBegan,
 )
-from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionRequest, ActionType, Verdict
+from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionRequest, ActionType, ServerVerdict
 from matchpod.core.match.alarms import Alarm
 from matchpod.core.match.match_actions import DECIDED, NOT_CONFIRMED, REFUSED, ROSTER_ACTIONS, MatchActions
 from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
@@ -171,11 +171,11 @@ class Match(MatchActions, kw_only=True):
         if record is None:
             return []
         match answer.verdict:
-            case Verdict.REFUSED:
+            case ServerVerdict.REFUSED:
                 return self._fail_action(record, answer.detail or REFUSED, now_ms)
-            case Verdict.LATER:
+            case ServerVerdict.LATER:
                 record.refusal = answer.detail
-            case Verdict.ACCEPTED:
+            case ServerVerdict.ACCEPTED:
                 record.is_answered = True
                 if record.action.type in ROSTER_ACTIONS and self._is_carried_out(record):
                     self._finish_action(record)

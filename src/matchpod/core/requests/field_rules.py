@@ -79,7 +79,6 @@ def choice(values: type[E]) -> FieldRule[E]:
 
 
 def not_a_choice(values: type[StrEnum]) -> Fault:
-    """Return the fault of a value that is not one of these."""
     return Fault(FaultCode.NOT_A_CHOICE, {"choices": tuple(values)})
 
 

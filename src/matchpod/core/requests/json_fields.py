@@ -52,7 +52,6 @@ class Faults:
         self._total += faults
 
     def error(self, request: str = "the request body") -> InvalidFieldsError:
-        """Return the error for the caller."""
         return InvalidFieldsError(tuple(self._listed), request=request, unlisted=self._total - len(self._listed))
 
 

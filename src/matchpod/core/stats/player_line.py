@@ -88,7 +88,6 @@ def sum_rounds(
 
 
 def rows_of(rounds: Iterable[RoundRecord]) -> dict[PlayerId, list[PlayerRound]]:
-    """Return the counters of each player in these rounds."""
     rows: dict[PlayerId, list[PlayerRound]] = {}
     for record in rounds:
         for player_id, counts in record.players.items():

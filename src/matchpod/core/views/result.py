@@ -86,7 +86,6 @@ def live_match(match: Match) -> shapes.LiveMatch:
 
 
 def anti_cheat_entry(match: Match, found: Detection) -> shapes.AntiCheatEntry:
-    """Return a detection in the shape of the API."""
     return shapes.AntiCheatEntry(
         steam_id=found.player_id,
         name=found.name,
@@ -125,7 +124,6 @@ def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
 def players_of_map(
     match: Match, played: PlayedMap, lines: Iterable[PlayerLine]
 ) -> tuple[shapes.MapPlayer | shapes.DeathmatchPlayer, ...]:
-    """Return the players of a map in the shape of its result."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return tuple(_deathmatch_player(match, played, line) for line in lines)
     return tuple(_map_player(match, played, line) for line in lines)

@@ -47,7 +47,6 @@ def map_states(match: MatchState) -> tuple[MapState, ...]:
 def state_then(
     match: MatchState, number: int, *, status: MapStatus, score: Score | None, winner: Winner | None = None
 ) -> MapState:
-    """Return an earlier state of a map."""
     return replace(_state(match.maps[number - 1]), status=status, score=score, winner=winner)
 
 

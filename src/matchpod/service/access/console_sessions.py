@@ -254,7 +254,6 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
-        """End the session of a user."""
         statements = [console_sessions.end(user.session_id)]
         if recorded_session(user.session_id) == user.session_id:  # otherwise its log-in has no entry either
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
@@ -291,7 +290,6 @@ class ConsoleSessions:
 
 
 def login_url(base_url: str, token: str) -> str:
-    """Return the link with this token, for the service at a URL."""
     return f"{base_url}{LOGIN_PATH}{token}"
 
 

@@ -36,7 +36,6 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 def new_secret(random_bytes: bytes) -> str:
-    """Encode random bytes as a secret."""
     _check_size(random_bytes)
     return SECRET_PREFIX + base64.b64encode(random_bytes).decode()
 

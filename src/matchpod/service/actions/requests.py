@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -19,7 +20,7 @@ from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import decode_json
 from matchpod.core.server_status import ServerPhase
 from matchpod.cs2.match_reader import MatchReader
-from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError
+from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, NothingChangedError
 from matchpod.service.access.audit import Action, Audit
 from matchpod.service.actions.views import (
     ActionView,
@@ -39,6 +40,7 @@ from matchpod.service.streams import organization_event_lines
 from matchpod.storage import match_actions, organization_events, servers
 from matchpod.storage.announcements import announce_entry
 from matchpod.storage.match_actions import ActionRow
+from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import Idempotency, ServerRow
 
 _ENDED = Obstacle(text="The match has ended.")
@@ -98,29 +100,31 @@ class ActionRequests:
             request=msgspec.json.encode(action),
         )
         entry = NewEntry(kind=EntryKind.ACTION, received_ms=now_ms, body=action_body(action))
-        event = organization_event_lines.action_changed(row, action, stored.state, None, now_ms)
-        record = self._audit.entry(
-            Action.ACTION_REQUESTED, org_id=org_id, actor=actor, target=row.id, detail=_describe(action)
-        )
+        event = organization_event_lines.action_changed(row, action, stored.state, at_ms=now_ms)
+        asked = Action.ACTION_REQUESTED
         statements = [
             *statements_of(row.id, entry),
             match_actions.insert(stored),
             *([] if used is None else servers.insert_key(used, action.id)),
-            record,
+            self._audit.entry(asked, org_id=org_id, actor=actor, target=row.id, detail=_describe(action)),
             *organization_events.append(row.org_id, [event], at_ms=now_ms),
         ]
         try:
             numbers, *_ = await self._db.write(statements)
         except NothingChangedError:
             raise _not_possible(_ENDED) from None
-        seq = msgspec.convert(numbers[0][0], int)
-        live = self._live.publish(stored_entry(row.id, seq, entry))
+        await self._announce(stored_entry(row.id, msgspec.convert(numbers[0][0], int), entry))
+        _log.info("action requested", extra={"server_id": row.id, "action": action.type.value, "action_id": action.id})
+        return stored
+
+    async def _announce(self, entry: RawEntry) -> None:
+        """Pass the entry to the process that drives the match; it finds it by itself if this fails."""
+        live = self._live.publish(entry)
         if live is not None:
             live.woken.set()
         elif self._db.is_postgres:
-            await announce_entry(self._db, row.id, seq)
-        _log.info("action requested", extra={"server_id": row.id, "action": action.type.value, "action_id": action.id})
-        return stored
+            with suppress(DatabaseError):
+                await announce_entry(self._db, entry.server_id, entry.seq)
 
 
 class Actions:

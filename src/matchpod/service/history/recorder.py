@@ -205,7 +205,6 @@ def new_pages(items: Sequence[MapItem], game_id: str, stored: dict[str, int]) ->
 
 
 def append_statements(pages: Sequence[TimelinePage], now_ms: int) -> list[Statement]:
-    """The statements that store pages."""
     return [map_events.append(page.map_id, page.first_seq, page.lines, at_ms=now_ms) for page in pages]
 
 

@@ -111,7 +111,6 @@ def stats_of_map(match: Match, map_id: str, number: int, stats_version: int = 1)
 
 
 def rounds_of_map(match: Match, number: int) -> bytes:
-    """The rounds of a map, as JSON."""
     return _encode(build_rounds(match, played_map(match, number)))
 
 

@@ -136,7 +136,6 @@ def is_past(at_ms: int | None, now_ms: int) -> bool:
 
 
 def state_of(key: ApiKey, now_ms: int) -> KeyState:
-    """The state of a key at this time."""
     if key.revoked_at_ms is not None:
         return KeyState.REVOKED
     return KeyState.EXPIRED if is_past(key.expires_at_ms, now_ms) else KeyState.ACTIVE
@@ -152,5 +151,4 @@ def principal_of(key: ApiKey) -> Principal:
 
 
 def key_view(key: ApiKey, now_ms: int) -> KeyView:
-    """The operator view of a key."""
     return view_of(KeyView, key, role=Role(key.role), scopes=scopes_of(key), state=state_of(key, now_ms))

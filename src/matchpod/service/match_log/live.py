@@ -181,7 +181,6 @@ class LocalMatch:
         return self.newest_seq > self.seq or self._is_doubtful
 
     def applied(self, entry: RawEntry) -> None:
-        """Record that an entry was applied."""
         self.seq = entry.seq
         self._recent.append((entry.seq, entry.received_ms))
         self._state = self._progress = None

@@ -122,7 +122,6 @@ def callback_detail(row: CallbackSummary, attempts: Sequence[AttemptRow], body: 
 
 
 async def detail_of(db: Database, row: CallbackSummary, *, max_attempts: int = MAX_SHOWN_ATTEMPTS) -> CallbackDetail:
-    """Read the attempts and the body of a callback."""
     attempts = await callback_lists.newest_attempts(db, row.id, max_attempts)
     return callback_detail(row, attempts, await callback_lists.body_of(db, row.id))
 

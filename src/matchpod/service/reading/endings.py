@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from matchpod.core.failures import sentence
+from matchpod.core.iso_dates import iso_time
 from matchpod.core.rulings import Ruling
 from matchpod.core.stored.stored_json import StoredReader
 from matchpod.ports import Database
 from matchpod.service.reading.match_head import IN_PROGRESS, Ending
 from matchpod.storage import outbox
+from matchpod.storage.rulings import RulingRow
 from matchpod.storage.servers import EndColumns
 
 _STORED = StoredReader[Ending](Ending)
@@ -48,3 +50,8 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
 def read_ruling(stored: bytes | None) -> Ruling | None:
     """Read the ruling that counts, as stored by any version; None if there is none."""
     return None if stored is None else _RULINGS.read(stored)
+
+
+def ruling_of(row: RulingRow) -> Ruling:
+    """Return a stored ruling as callers see it."""
+    return Ruling(id=row.id, winner=row.winner, reason=row.reason, by=row.person, ruled_at=iso_time(row.ruled_at_ms))

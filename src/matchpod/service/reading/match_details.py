@@ -12,6 +12,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.model import GameSettings
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.core.views.attention import Attention, Situation, attention_of
@@ -25,12 +26,12 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.live import LocalMatches, logged_if_failed
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.callbacks import CallbackItem, callback_item
-from matchpod.service.reading.endings import ending_of
+from matchpod.service.reading.endings import ending_of, ruling_of
 from matchpod.service.reading.match_head import MatchHead, summarize, visible_row
 from matchpod.service.reading.match_lists import MatchMap
 from matchpod.service.regions.regions import Regions
-from matchpod.service.row_views import view_of
-from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, servers
+from matchpod.service.row_views import time_text, view_of
+from matchpod.storage import acknowledgements, callback_lists, history, map_events, outbox, raw_log, rulings, servers
 from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
@@ -46,6 +47,15 @@ class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     who: str
     """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
+
+
+class MadeRuling(msgspec.Struct, frozen=True, kw_only=True):
+    """A ruling that was made, by whom, and whether it was withdrawn; who did it is the name of a key."""
+
+    ruling: Ruling
+    who: str
+    withdrawn_at: str | None
+    withdrawn_by: str
 
 
 class MatchDetail(MatchHead, frozen=True, kw_only=True):
@@ -144,6 +154,22 @@ class MatchDetails:
         return FailureDetail(error=error, last_lines=last_lines(bodies))
 
     @unavailable_on_outage
+    async def rulings(self, principal: Principal, server_id: str) -> list[MadeRuling]:
+        """All rulings that were made on the match, the last first."""
+        row = await self._own_row(principal, server_id)
+        found = await rulings.of_server(self._db, row.id)
+        names = await actor_names(self._db, [actor for one in found for actor in (one.ruled_by, one.withdrawn_by)])
+        return [
+            MadeRuling(
+                ruling=ruling_of(one),
+                who=names.get(one.ruled_by, one.ruled_by),
+                withdrawn_at=time_text(one.withdrawn_at_ms),
+                withdrawn_by=names.get(one.withdrawn_by or "", one.withdrawn_by or ""),
+            )
+            for one in found
+        ]
+
+    @unavailable_on_outage
     async def created_by(self, principal: Principal, server_id: str) -> str:
         """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
@@ -213,5 +239,5 @@ async def acknowledged_by(db: Database, server_id: str) -> AcknowledgedBy | None
     found = await acknowledgements.of_server(db, server_id)
     if found is None:
         return None
-    names = await actor_names(db, [found.acknowledged_by])
-    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=names.get(found.acknowledged_by or "", ""))
+    by = found.acknowledged_by or ""
+    return AcknowledgedBy(at_ms=found.acknowledged_at_ms, who=(await actor_names(db, [by])).get(by, by))

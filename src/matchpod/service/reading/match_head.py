@@ -324,9 +324,8 @@ def server_view(
     live: LiveState | None = None,
     connect: str | None = None,
 ) -> ServerView:
-    """The view of a server, with the live state of its match while it is running."""
+    """The view of a server. Field by field: this is the most frequent request, and `view_of` takes three times as long."""
     found, state = summarize(row, ending), stored_state(row) if live is None else live
-    # Field by field: this is the most frequent request, and `view_of` takes three times as long.
     return ServerView(
         server_id=found.server_id,
         game_id=found.game_id,

@@ -178,7 +178,6 @@ class Overview:
         return found
 
     async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
-        """The matches on these servers, by server id."""
         found: dict[str, EndedMatch] = {}
         for server_id in server_ids:
             before = known.get(server_id)

@@ -27,7 +27,7 @@ from matchpod.core.effects import (
     StartPlay,
 )
 from matchpod.core.failures import Failure
-from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionState, ActionType, Verdict
+from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionState, ActionType, ServerVerdict
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.match.match_actions import ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
@@ -232,7 +232,7 @@ class EffectExecutor:
         found = read_answers(action, answers, may_be_listed=may_be_listed)
         answer = ActionAnswer(action_id=action.id, verdict=found.verdict, detail=found.detail)
         await self._append(EntryKind.ACTION_ANSWERED, action_body(answer))
-        if found.verdict is Verdict.LATER:
+        if found.verdict is ServerVerdict.LATER:
             self._later = asyncio.get_running_loop().call_later(REFUSED_AGAIN_S, self.enqueue, send)
         _log.info("action sent", extra={**self._about(send), "action": action.type.value, "verdict": found.verdict})
 

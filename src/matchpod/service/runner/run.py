@@ -456,7 +456,7 @@ class _Runner:
                 continue
             rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
             statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
-            events.append(action_changed(row, record.action, change.state, change.detail, now_ms))
+            events.append(action_changed(row, record.action, change.state, detail=change.detail, at_ms=now_ms))
         if statements:
             fence = servers.check_fence(row.id, row.fence)
             try:

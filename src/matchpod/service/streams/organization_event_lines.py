@@ -65,7 +65,9 @@ def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
     return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
 
 
-def action_changed(row: ServerRow, action: ActionRequest, state: ActionState, detail: str | None, at_ms: int) -> bytes:
+def action_changed(
+    row: ServerRow, action: ActionRequest, state: ActionState, *, detail: str | None = None, at_ms: int
+) -> bytes:
     """The event of a new state of an action."""
     event = ActionChangedEvent(
         **_head(row, iso_time(at_ms)),

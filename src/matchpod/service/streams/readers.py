@@ -86,7 +86,6 @@ class StreamReader:
                 self._when_closed()
 
     def when_closed(self, act: Callable[[], None]) -> None:
-        """Call `act` when the reader is closed."""
         self._when_closed = act
 
     def _leave(self) -> None:

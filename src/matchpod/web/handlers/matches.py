@@ -82,7 +82,6 @@ async def rule(site: Site, call: Call) -> Response:
 
 
 async def withdraw_ruling(site: Site, call: Call) -> Response:
-    """Withdraw the ruling that counts."""
     await site.services.rulings.withdraw(call.caller, call.params[0])
     return Response(OK_BODY, headers=NO_STORE)
 

@@ -45,7 +45,6 @@ class Carrier(Protocol):
 
 
 def format_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Format the status line and the headers."""
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
     return b"%b%b\r\n" % (line, format_headers(headers))
 

@@ -102,7 +102,6 @@ def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
 
 
 def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, object] | None = None) -> Schema:
-    """Return the document of these endpoints, with the schemas that it refers to."""
     shapes = [endpoint.returns for endpoint in endpoints if endpoint.returns is not None]
     schemas, components = published_schemas(shapes)
     examples = read_examples()

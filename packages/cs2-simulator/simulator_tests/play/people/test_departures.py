@@ -131,6 +131,16 @@ def test_idle_player_is_not_kicked_if_a_side_would_be_empty() -> None:
     assert round_of_first_departure(server) == 0
 
 
+def test_idle_player_returns_to_a_deathmatch() -> None:
+    server = live(Scenario.IDLE_KICK, mode=(1, 2))
+    for player in server.arena.playing:
+        player.is_alive = True
+    server.wait(125)
+    assert len(server.arena.players) == 9
+    server.wait(120)
+    assert len(server.arena.playing) == 10
+
+
 def test_spectator_returns_to_their_side() -> None:
     server = VisitedServer(Scenario.SPECTATOR)
     server.visitors.expect_anyone()

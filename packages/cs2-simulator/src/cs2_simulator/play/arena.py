@@ -109,18 +109,22 @@ class Arena:
 
     def players_on(self, side: Side) -> list[Player]:
         """Return the players on a side, dead or alive, ordered by user id."""
+        return [player for player in self.everyone_on(side) if not player.is_coach]
+
+    def everyone_on(self, side: Side) -> list[Player]:
+        """Return the players and coaches on a side."""
         return [player for player in self.players if player.is_in_game and player.team == side]
 
     def kept_on(self, side: Side) -> list[Player]:
         """Return the players on a side including absent ones, ordered by user id: all of them get the team's money."""
         absent = [player for player in self.absent if player.team == side]
-        present = self.players_on(side)
+        present = self.everyone_on(side)
         return sorted((*present, *absent), key=attrgetter("user_id")) if absent else present
 
     def alive_on(self, side: Side) -> list[Player]:
-        return [player for player in self.players if player.is_alive and player.team == side]
+        return [player for player in self.players if player.is_alive and player.team == side and not player.is_coach]
 
     @property
     def playing(self) -> list[Player]:
-        """All players on either side, dead or alive."""
+        """All players and coaches on either side, dead or alive."""
         return [player for player in self.players if player.is_playing]

@@ -82,12 +82,16 @@ class Door:
         if player.side is not None:
             self._resume(player)
 
-    def join(self, player: Player, team: str) -> None:
-        """Put a player on a team, or the one the plugin requires. As in the game, the change kills a living player."""
+    def join(self, player: Player, team: str, *, is_forced: bool = False) -> None:
+        """Put a player on a team, or the one the plugin requires. As in the game, the change kills a living player.
+
+        `is_forced` is for the plugin itself, which may move players elsewhere.
+        """
         arena = self._arena
         if player not in arena.players:
             return
-        team = arena.required_team(player) or team
+        if not is_forced:
+            team = arena.required_team(player) or team
         if team == player.team:
             return
         if player.is_alive:

@@ -65,6 +65,8 @@ class Player:
     """True from the end of the tick in which the player disconnected: the log then no longer shows their Steam id."""
     kept_team: str = ""
     """The team of a player who returns, until they have loaded the map."""
+    is_coach: bool = False
+    """True for a player on a side who takes no part in the rounds."""
     died_leaving: bool = False
     """True if the player died by leaving, until the end of that round."""
     # State in the current round:

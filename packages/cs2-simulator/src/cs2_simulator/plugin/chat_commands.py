@@ -28,24 +28,34 @@ ROUND_RESTORE = "RoundRestore"
 
 def handle(course: MatchCourse, player: Player, command: str) -> None:
     """Execute a chat command of a player, given without its `.` or `!`."""
-    if player.side is None:
-        return
     match command:
         case "ready" | "r":
             _set_ready(course, player, is_ready=True)
-        case "unready" | "ur":
+        case "unready" | "notready" | "ur":
             _set_ready(course, player, is_ready=False)
+        case "coach t" | "coach ct":
+            course.coaches.appoint(player)
+        case "uncoach":
+            course.coaches.dismiss(player)
+        case _ if player.side is not None:
+            _handle_on_side(course, player, player.side, command)
+
+
+def _handle_on_side(course: MatchCourse, player: Player, side: Side, command: str) -> None:
+    match command:
+        case "forceready":
+            _force_ready(course, side)
         case "stay" | "switch" | "swap":
             _choose_side(course, player, is_switch=command != "stay")
         case "ct" | "t":
-            _choose_side(course, player, is_switch=(command == "ct") is not (player.side is Side.CT))
+            _choose_side(course, player, is_switch=(command == "ct") is not (side is Side.CT))
         case "pause" | "tech" | "p":
-            _pause(course, player.side)
+            _pause(course, side)
         case "unpause" | "up":
-            _unpause(course, player.side)
+            _unpause(course, side)
         case "tac":
             if course.is_live and not course.paused_by:
-                course.execute("timeout_ct_start" if player.side is Side.CT else "timeout_terrorist_start")
+                course.execute("timeout_ct_start" if side is Side.CT else "timeout_terrorist_start")
 
 
 def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
@@ -97,6 +107,13 @@ def _set_ready(course: MatchCourse, player: Player, *, is_ready: bool) -> None:
         course.check_ready()
 
 
+def _force_ready(course: MatchCourse, side: Side) -> None:
+    is_allowed = course.settings.is_on("matchzy_allow_force_ready")
+    if course.series is not None and is_allowed and not course.stage.is_started:
+        course.ready.force(course.arena, side, course.series.match)
+        course.check_ready()
+
+
 def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> None:
     is_waiting = course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION
     if course.series is not None and is_waiting and player.side is course.knife_winner:
@@ -111,7 +128,7 @@ def _pause(course: MatchCourse, side: Side) -> None:
 
 
 def untimely(course: MatchCourse) -> str | None:
-    """Return why the match cannot be paused just now, whoever asks for it; None if it can."""
+    """Return why the match cannot be paused just now, by players or an admin; None if it can."""
     if course.game.is_halftime:
         return "You cannot use this command during halftime."
     if course.game.phase is GamePhase.OVER:

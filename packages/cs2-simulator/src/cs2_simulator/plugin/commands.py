@@ -23,6 +23,7 @@ GET5_VERSION = "0.15.0"
 """The version of get5 that MatchZy claims to be."""
 
 NO_ROUND = -1
+MAX_READY_REQUIRED = 32
 
 _Handler = Callable[[list[str]], str]
 
@@ -40,13 +41,14 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
         # For players only, or without effect on the log.
         "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
-        # They need the side of whoever calls them, which the console does not have.
+        # They need the side of the caller, which the console does not have.
         "css_unpause css_tac": lambda _: "",
         "css_pause css_tech": lambda _: _pause_refusal(course),
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
         "css_forceunpause css_fup sm_unpause": lambda _: _force_unpause(course),
         "css_restore": partial(_restore, course),
         "matchzy_loadbackup": partial(_load_backup, course),
+        "css_readyrequired matchzy_minimum_ready_required": partial(_require_ready, course),
         "matchzy_addplayer get5_addplayer": partial(_add_player, course),
         "matchzy_removeplayer get5_removeplayer": partial(_remove_player, course),
         "get5_status": lambda _: _status(course),
@@ -55,7 +57,7 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "matchzy_remote_log_header_value get5_remote_log_header_value": partial(_set_log_header_value, course),
     }
     handlers = {name: handler for names, handler in by_names.items() for name in names.split()}
-    return handlers | {name: partial(_get_or_set, course, name) for name in settings.DEFAULTS}
+    return {name: partial(_get_or_set, course, name) for name in settings.DEFAULTS} | handlers
 
 
 def _load_from(course: MatchCourse, arguments: list[str]) -> str:
@@ -140,6 +142,18 @@ def _restore_file(course: MatchCourse, series: Series, file: str) -> str:
 
 def _backup_missing(file: str) -> str:
     return f"Backup file {file} does not exist, please make sure you are restoring a valid backup."
+
+
+def _require_ready(course: MatchCourse, arguments: list[str]) -> str:
+    name, usage = "matchzy_minimum_ready_required", "Usage: !readyrequired <number_of_ready_players_required>"
+    if not arguments:
+        return _reply(f"Current Ready Required: {course.settings.text(name)}. {usage}")
+    number = arguments[0]
+    if not (number.isascii() and number.isdecimal() and int(number) <= MAX_READY_REQUIRED):
+        return _reply(f"Invalid value for readyrequired. Please specify a valid non-negative number. {usage}")
+    course.settings.set(name, str(int(number)))
+    course.check_ready()
+    return _reply(f"Minimum ready players required to start the match are now set to: {int(number)}")
 
 
 def _add_player(course: MatchCourse, arguments: list[str]) -> str:

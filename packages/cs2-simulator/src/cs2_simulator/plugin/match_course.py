@@ -16,11 +16,12 @@ from cs2_simulator.play.flow.game import GamePhase
 from cs2_simulator.play.player import UNASSIGNED, Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin import cfg_files, reports
+from cs2_simulator.plugin.coaches import Coaches
 from cs2_simulator.plugin.faults import ReportSender, is_header
 from cs2_simulator.plugin.match_file import Rejection, read_match
 from cs2_simulator.plugin.player_lists import LIST_NAMES
 from cs2_simulator.plugin.ready_list import ReadyList
-from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding
+from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, SeriesStanding, accounts_of
 from cs2_simulator.plugin.settings import PluginSettings
 
 CVARS_AFTER_LIVE_MS = 1000
@@ -63,6 +64,7 @@ class MatchCourse:
         self.last_fault = ""
         """The last error. A real server prints most of them only to its own console."""
         self.knife_winner = Side.CT
+        self.coaches = Coaches(parts.arena, parts.door, lambda: bool(self.paused_by) or self.game.is_timeout_running)
         self._console = console
         self._outside = parts.outside
         self._last_match_id = 0
@@ -117,7 +119,7 @@ class MatchCourse:
         if fetched.status is None or not 200 <= fetched.status < 300:
             self.last_fault = f"HTTP request failed: {fetched.status or fetched.reason}"
             return
-        match = read_match(fetched.body)
+        match = read_match(fetched.body, default_min_ready=int(self.settings.text("matchzy_minimum_ready_required")))
         if isinstance(match, Rejection):
             self.last_fault = match.reason
             if match.is_readable:
@@ -144,7 +146,10 @@ class MatchCourse:
         self.update_hostname()
         self.report_sender.send(reports.series_start(series))
         self.visitors.crowd.stays_after_map = True
-        self.visitors.expect(*(series.expected_people(name) for name in LIST_NAMES))
+        self.visitors.expect(
+            *(series.expected_people(name) for name in LIST_NAMES),
+            coaches=accounts_of({**series.match.team1.coaches, **series.match.team2.coaches}),
+        )
         if is_map_right:
             self._move_players_to_teams()
 
@@ -226,7 +231,8 @@ class MatchCourse:
         self.series = None
         self.stage = PluginStage.NONE
         self.unpause()
-        self.ready.clear()
+        self.ready.reset()
+        self.coaches.forget()
         # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
         self.report_sender.header_value = self.report_sender.url
         self.visitors.crowd.stays_after_map = False
@@ -240,6 +246,7 @@ class MatchCourse:
     def pause(self, paused_by: str) -> None:
         """Pause the match at the next freeze time."""
         self.paused_by = paused_by
+        self.coaches.spare()
         self.execute("mp_pause_match")
 
     def unpause(self) -> None:
@@ -250,6 +257,7 @@ class MatchCourse:
     def restore(self, series: Series, file: str) -> None:
         """Bring back the lists of a backup at once, and a moment later the game's own backup."""
         series.restore(file)
+        self.coaches.forget()
         self.game.end_timeouts()
         self.after(RESTORE_MS, lambda: self.execute(f"mp_backup_restore_load_file {file.removesuffix('.json')}.txt"))
 
@@ -257,7 +265,7 @@ class MatchCourse:
         series = self.series
         if series is None or self.stage.is_started:
             return
-        if self.ready.can_start(self.arena, series.match.players_per_team):
+        if self.ready.can_start(self.arena, series.match):
             self.start()
 
     # --- game events -----------------------------------------------------------------------------------------------
@@ -361,6 +369,6 @@ class MatchCourse:
         tallies, rounds_played = book.tallies(), book.rounds_played()
         side = series.side_of(Team.TEAM1, self.game.team1_side)
         return (
-            reports.stats_players(self.arena.players_on(side), tallies, rounds_played),
-            reports.stats_players(self.arena.players_on(side.other), tallies, rounds_played),
+            reports.stats_players(self.arena.everyone_on(side), tallies, rounds_played),
+            reports.stats_players(self.arena.everyone_on(side.other), tallies, rounds_played),
         )

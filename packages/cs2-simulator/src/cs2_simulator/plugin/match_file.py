@@ -27,11 +27,15 @@ _Fields = dict[str, object]
 
 
 class TeamFile(msgspec.Struct, frozen=True):
-    """A team of the match file. `players` maps SteamID64 to a forced player name, or empty for the player's own."""
+    """A team of the match file. `players` maps SteamID64 to a forced player name, or empty for the player's own.
+
+    `coaches` are those of them who will ask to coach. It is a field of get5 that MatchZy ignores; our people know it.
+    """
 
     id: str
     name: str
     players: dict[str, str]
+    coaches: dict[str, str]
 
 
 class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +49,9 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     team2: TeamFile
     spectators: dict[str, str]
     players_per_team: int
+    min_ready: int
+    """Ready players of a side that a player needs to force the start."""
+    min_ready_spectators: int
     is_wingman: bool
     can_clinch: bool
     cvars: dict[str, str]
@@ -58,15 +65,15 @@ class Rejection(msgspec.Struct, frozen=True):
     """False if the plugin cannot parse the text at all; the plugin then changes nothing."""
 
 
-def read_match(body: bytes) -> MatchFile | Rejection:
-    """Parse a match file. Never raises."""
+def read_match(body: bytes, *, default_min_ready: int = 2) -> MatchFile | Rejection:
+    """Parse a match file. Never raises. `default_min_ready` is for a file without `min_players_to_ready`."""
     try:
         # .NET decodes a body as UTF-8 with an optional byte order mark and replaces invalid bytes.
         fields = json.loads(body.decode("utf-8-sig", "replace"))
         if not isinstance(fields, dict):
             return Rejection("not a JSON object", is_readable=False)
         fault = _fault(fields)
-        return Rejection(fault) if fault else _match(fields)
+        return Rejection(fault) if fault else _match(fields, default_min_ready)
     except (ValueError, RecursionError):
         return Rejection("not JSON", is_readable=False)
 
@@ -117,11 +124,10 @@ def _sides_fault(sides: tuple[str, ...], num_maps: int | None) -> str:
     return ""
 
 
-def _match(fields: _Fields) -> MatchFile:
+def _match(fields: _Fields, default_min_ready: int) -> MatchFile:
     num_maps = _whole(fields["num_maps"]) or 0
     pool = _texts(fields["maplist"])
     sides = _texts(fields.get("map_sides", []))
-    players_per_team = _whole(fields.get("players_per_team"))
     return MatchFile(
         match_id=_whole(fields.get("matchid")),
         num_maps=num_maps,
@@ -131,7 +137,9 @@ def _match(fields: _Fields) -> MatchFile:
         team1=_team(_fields(fields["team1"])),
         team2=_team(_fields(fields["team2"])),
         spectators=_nicks(_fields(fields.get("spectators")).get("players")),
-        players_per_team=DEFAULT_PLAYERS_PER_TEAM if players_per_team is None else players_per_team,
+        players_per_team=_number(fields, "players_per_team", DEFAULT_PLAYERS_PER_TEAM),
+        min_ready=_number(fields, "min_players_to_ready", default_min_ready),
+        min_ready_spectators=_number(fields, "min_spectators_to_ready", 0),
         is_wingman=_truth(fields.get("wingman")) or False,
         can_clinch=_truth(fields.get("clinch_series", True)) or False,
         cvars={_token(name): _token(value) for name, value in _fields(fields.get("cvars")).items()},
@@ -143,7 +151,13 @@ def _team(team: _Fields) -> TeamFile:
         _token(team["id"]) if team.get("id") is not None else "",
         plain_name(_token(team["name"])),
         _nicks(team["players"]),
+        _nicks(team.get("coaches")),
     )
+
+
+def _number(fields: _Fields, name: str, default: int) -> int:
+    number = _whole(fields.get(name))
+    return default if number is None else number
 
 
 def _nicks(players: object) -> dict[str, str]:

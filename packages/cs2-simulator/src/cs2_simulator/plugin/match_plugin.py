@@ -58,12 +58,15 @@ class MatchPlugin(Watcher):
 
     def freeze_began(self, round_number: int) -> None:
         """Write a backup of a live round."""
+        if self.course.stage.is_started:
+            self.course.coaches.freeze_began()
         if self.course.series is not None and self.course.stage is PluginStage.LIVE:
             self.course.series.write_backup(round_number - 1)
 
     def round_started(self, round_number: int) -> None:
         """Update the hostname, which may contain the score."""
         if self.course.stage.is_started:
+            self.course.coaches.round_started()
             self.course.update_hostname()
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 
 from cs2_protocol.game import Side, Team
-from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.play.counts.tally import OF_COACH, Tally
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin.series import Series
@@ -127,7 +127,9 @@ def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_pl
         {
             "steamid": player.person.player_id,
             "name": player.person.name,
-            "stats": _stats(by_id.get(player.person.player_id) or Tally(), rounds_played),
+            "stats": _stats(
+                by_id.get(player.person.player_id) or (OF_COACH if player.is_coach else Tally()), rounds_played
+            ),
         }
         for player in present
         if not player.person.is_bot

@@ -7,7 +7,7 @@ sides to the plugin's teams.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 
 from cs2_protocol.game import Side, Team
@@ -100,7 +100,8 @@ class Series:
 
     def expected_people(self, name: str) -> list[tuple[int, str]]:
         """Account and forced name of everyone in a list."""
-        return _accounts(self.lists[name])
+        accounts = ((account_of(player_id), nick) for player_id, nick in self.lists[name].items())
+        return [(account, nick) for account, nick in accounts if account is not None]
 
     # --- backups ---------------------------------------------------------------------------------------------------
 
@@ -140,6 +141,6 @@ class Series:
         return SeriesStanding.GOES_ON if self.map_number < len(self.maps) else SeriesStanding.STUCK
 
 
-def _accounts(roster: Mapping[str, str]) -> list[tuple[int, str]]:
-    accounts = ((account_of(player_id), nick) for player_id, nick in roster.items())
-    return [(account, nick) for account, nick in accounts if account is not None]
+def accounts_of(people: Iterable[str]) -> list[int]:
+    """Return the accounts of SteamID64s, without those that are none."""
+    return [account for account in map(account_of, people) if account is not None]

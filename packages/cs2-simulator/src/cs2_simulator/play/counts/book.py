@@ -275,8 +275,9 @@ class Book:
         self._current.kill(killer, victim, weapon, is_headshot=is_headshot, is_blind=is_blind, at_ms=at_ms)
 
     def died(self, victim: Player) -> None:
-        """Count a death by a fall or suicide, or of a player who left the server or their side alive."""
-        self._current.die(self._current.tally_of(victim))
+        """Count a death by a fall or suicide, or of a player who left the server or their side alive; not a coach's."""
+        if not victim.is_coach:
+            self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
         """Count a death by the bomb, unless the round is decided: the game then does not, 4 of 4 real cases."""

@@ -91,6 +91,10 @@ _COUNTS = attrgetter(*COUNTERS)
 """Reads all counters of a tally in one call instead of forty; called for every player after every round."""
 
 
+OF_COACH = Tally(deaths=1)
+"""What the game shows of a coach: the plugin resets their numbers when a round begins, and kills them once."""
+
+
 def add_all(totals: dict[str, Tally], later: list[Tally]) -> None:
     """Add tallies to the totals by player; a player without a total gets a new one."""
     for tally in later:

@@ -106,7 +106,7 @@ class Standing:
     def write_scores(self, *, is_round_end: bool = False) -> None:
         """Log the two `scored` lines. At the end of a round every player is counted twice, as in a real log."""
         for side in SIDES:
-            count = len(self._arena.players_on(side)) * (2 if is_round_end else 1)
+            count = len(self._arena.everyone_on(side)) * (2 if is_round_end else 1)
             self._arena.log.write(TeamScored(side, self.side_score(side), count))
 
     def write_round_end(self, end: RoundEnd) -> None:

@@ -13,7 +13,7 @@ from cs2_protocol.log_lines.reader import Line
 from cs2_protocol.log_lines.world_grammar import STATS_BEGIN, STATS_END, STATS_NAME, STATS_PLAYERS
 from cs2_protocol.log_lines.world_lines import StatsField, StatsMark, StatsPlayer
 from cs2_simulator.play.arena import Arena
-from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.play.counts.tally import OF_COACH, Tally
 from cs2_simulator.play.player import SPECTATOR
 
 FIELDS = (
@@ -59,7 +59,7 @@ def _rows(arena: Arena) -> Iterator[tuple[int, str]]:
     tallies, rounds = _tallies_of_rounds_before(arena), arena.book.rounds_played()
     for player in players:
         person = player.person
-        tally = tallies.get(person.player_id, zeros)
+        tally = tallies.get(person.player_id, OF_COACH if player.is_coach and rounds else zeros)
         undone = arena.book.undone_damage[person.player_id]
         team = TEAM_NUMBERS.get(player.kept_team or player.team, 0)
         row = _row(person.account, team, player.money, tally, rounds=rounds, undone_damage=undone)

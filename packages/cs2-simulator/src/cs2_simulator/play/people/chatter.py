@@ -5,9 +5,10 @@ Only messages meant for the plugin begin with `.` or `!`, because the plugin rea
 
 from __future__ import annotations
 
+from cs2_protocol.game import Side
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.flow.slot import TaskSlot
-from cs2_simulator.play.people.crowd import Crowd
+from cs2_simulator.play.people.crowd import Crowd, Role
 from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import Player
 from cs2_simulator.play.watcher import RoundEnd
@@ -28,6 +29,8 @@ PLANS = (
 
 READY = ".ready"
 READY_MS = (4_000, 15_000)
+COACH_MS = (1_000, 3_000)
+"""Time from joining a side to `.coach`."""
 
 GREETERS = (2, 5)
 FAREWELL_SPEAKERS = (3, 7)
@@ -65,6 +68,8 @@ class Chatter(Story):
     def player_joined(self, player: Player) -> None:
         """Let a player of the plugin's match write `.ready`, once per map."""
         guest = self._crowd.guest_of(player)
+        if guest is not None and guest.role is Role.COACH:
+            self._ask_to_coach(player)
         if guest is None or guest.person.account in accounts_in(self._crowd.arena.variables.text("sim_unready")):
             return
         if guest.is_listed and self._is_warmup and not guest.is_ready:
@@ -86,6 +91,12 @@ class Chatter(Story):
             for _ in range(rng.choice(REMARKS_PER_ROUND)):
                 self._remark(rng.randint(*CHAT_DELAY_MS), rng.random())
 
+    def restored(self, rounds_played: int) -> None:
+        """Let the coaches ask again: the plugin forgets them when it restores a round."""
+        for guest in self._crowd.present():
+            if guest.player is not None and guest.role is Role.COACH:
+                self._ask_to_coach(guest.player)
+
     def map_ended(self) -> None:
         self._deathmatch.cancel()
         self._schedule_chat("farewell", FAREWELL_SPEAKERS, FAREWELLS)
@@ -104,6 +115,16 @@ class Chatter(Story):
             is_team_only = rng.random() < TEAM_SHARE
             text = rng.choice(PLANS if is_team_only else REMARKS)
             self.say_in(wait_ms, rng.choice(players), text, is_team_only=is_team_only)
+
+    def _ask_to_coach(self, player: Player) -> None:
+        wait_ms = self.rng("coach", player.person.account).randint(*COACH_MS)
+
+        def ask() -> None:
+            if player.side is not None and not player.is_coach:
+                self._crowd.door.say(player, ".coach ct" if player.side is Side.CT else ".coach t")
+
+        # Not among the tasks of this story, which are cancelled when the match goes live.
+        self._crowd.arena.agenda.call_in(wait_ms, ask)
 
     def _say_ready(self, player: Player) -> None:
         if self._is_warmup and player.is_playing:

@@ -66,6 +66,7 @@ class Role(StrEnum):
     SUBSTITUTE = "substitute"
     """Waits to be let in, and then joins the smaller side unless the plugin requires a team."""
     SPECTATOR = "spectator"
+    COACH = "coach"
 
 
 class GuestStage(StrEnum):
@@ -86,7 +87,7 @@ class Guest:
 
     person: Participant
     team: int
-    """1 or 2; 0 for people who are not players."""
+    """1 or 2 for players and coaches; 0 for others."""
     rank: float
     """Sort key of the order in which guests come."""
     role: Role = Role.PLAYER
@@ -128,7 +129,7 @@ class Crowd:
         self.guests: dict[int, Guest] = {}
         """Guests of the two teams by account, in the order of their invitation."""
         self.others: dict[int, Guest] = {}
-        """Everyone else: a stranger, spectators, and substitutes who wait to be let in."""
+        """Everyone else: a stranger, spectators, coaches, and substitutes who wait to be let in."""
         self.is_over = False
         """True after the end of the map: guests no longer come, unless they stay for the next map."""
         self.stays_after_map = False
@@ -139,6 +140,10 @@ class Crowd:
 
     def present(self) -> list[Guest]:
         return [guest for guest in self.all_guests() if guest.player is not None]
+
+    def players(self) -> list[Guest]:
+        """Return the connected players of the two teams, in the order in which they came."""
+        return sorted((guest for guest in self.guests.values() if guest.player is not None), key=by_rank)
 
     def all_guests(self) -> list[Guest]:
         return [*self.guests.values(), *self.others.values()]
@@ -159,12 +164,12 @@ class Crowd:
         guest.role = Role.PLAYER
         return self._expect(guest, team, is_listed=is_listed)
 
-    def invite_other(self, person: Participant, role: Role, *, is_listed: bool) -> Guest:
-        """Add someone who is not a player of a team, or update a known one."""
+    def invite_other(self, person: Participant, role: Role, *, is_listed: bool, team: int = 0) -> Guest:
+        """Add someone who is not a player, or update a known one; `team` is that of a coach."""
         guest = self.guests.pop(person.account, None) or self.others.get(person.account)
-        guest = self.others[person.account] = guest or Guest(person, 0, LAST_RANK)
+        guest = self.others[person.account] = guest or Guest(person, team, LAST_RANK)
         guest.role = role
-        return self._expect(guest, 0, is_listed=is_listed)
+        return self._expect(guest, team, is_listed=is_listed)
 
     def _expect(self, guest: Guest, team: int, *, is_listed: bool) -> Guest:
         if guest.exit is not None:
@@ -308,7 +313,7 @@ class Crowd:
 
     def _chosen_team(self, guest: Guest) -> str | None:
         match guest.role:
-            case Role.PLAYER:
+            case Role.PLAYER | Role.COACH:
                 return self.side_of(guest.team)
             case Role.SPECTATOR:
                 return SPECTATOR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cs2_simulator.agenda import Script
 from cs2_simulator.play.door import BY_USER, EXITING, KICKED_IDLE
-from cs2_simulator.play.people.crowd import Crowd, Guest, GuestStage, Role, by_rank
+from cs2_simulator.play.people.crowd import Crowd, Guest, GuestStage, by_rank
 from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import SPECTATOR
 
@@ -81,7 +81,7 @@ class Leaver(Departure):
     rounds = (2, 2)
 
     def depart(self) -> None:
-        players = sorted(self._crowd.present(), key=by_rank)
+        players = self._crowd.players()
         if players:
             self._crowd.schedule_leave(self.rng("who").choice(players), 0, BY_USER)
 
@@ -107,7 +107,7 @@ class RageQuit(Departure):
             self._return(self._quitter)
 
     def depart(self) -> None:
-        players = sorted((guest for guest in self._crowd.present() if guest.role is Role.PLAYER), key=by_rank)
+        players = self._crowd.players()
         if players:
             self._quitter = self.rng("who").choice(players)
             self._quit_round = self._round_number
@@ -158,11 +158,11 @@ class IdleKick(Departure):
             super().round_started(round_number)
 
     def depart(self) -> None:
-        guests = [guest for guest in self._crowd.present() if guest.role is Role.PLAYER and self._is_spare(guest)]
+        guests = [guest for guest in self._crowd.players() if self._is_spare(guest)]
         if not guests or not self._kicks:
             return
         self._kicks -= 1
-        guest = self.rng("who", self._kicks).choice(sorted(guests, key=by_rank))
+        guest = self.rng("who", self._kicks).choice(guests)
         self._away[guest] = self.rng("rounds", self._kicks).randint(1, 2)
         self._crowd.schedule_leave(guest, 0, KICKED_IDLE, GuestStage.AWAY)
         if self.is_deathmatch:

@@ -86,11 +86,18 @@ class Visitors(Watcher):
         team1: Sequence[tuple[int, str]],
         team2: Sequence[tuple[int, str]],
         spectators: Sequence[tuple[int, str]] = (),
+        *,
+        coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away."""
+        """Expect these people: account and nick, which may be empty. Within a match, those gone for good stay away.
+
+        `coaches` are the accounts of the listed people who do not play.
+        """
         is_same_match = self._expects is Expectation.ROSTER
         self._expects = Expectation.ROSTER
-        nicks = {account: nick for account, nick in (*team1, *team2) if 0 < account <= MAX_ACCOUNT}
+        coaches = [*coaches, *accounts_in(self._arena.variables.text("sim_coaches"))]
+        both = ((account, nick) for account, nick in (*team1, *team2) if account not in coaches)
+        nicks = {account: nick for account, nick in both if 0 < account <= MAX_ACCOUNT}
         first = _distinct([account for account, _ in team1 if account in nicks])
         second = _distinct([account for account, _ in team2 if account in nicks and account not in first])
         guests = self.crowd.guests
@@ -101,6 +108,10 @@ class Visitors(Watcher):
                 guest = self.crowd.invite(person, number, is_listed=True)
                 if person.account in gone:
                     guest.stage = GuestStage.GONE
+        for number, listed in enumerate((team1, team2), 1):
+            for account, nick in listed:
+                if account in coaches:
+                    self._invite_one(account, nick, number, is_coach=True)
         for account, nick in spectators:
             self._invite_one(account, nick, None)
         if not is_same_match:
@@ -121,7 +132,8 @@ class Visitors(Watcher):
 
     def expect_one(self, account: int, nick: str, team: int | None) -> None:
         """Expect a person who was just put on the list of a team, 1 or 2, or of the spectators."""
-        guest = self._invite_one(account, nick, team)
+        is_coach = account in accounts_in(self._arena.variables.text("sim_coaches"))
+        guest = self._invite_one(account, nick, team, is_coach=is_coach)
         is_waited_for = self._countdown.is_active or self._arena.is_busy
         if guest.stage is GuestStage.EXPECTED and not is_waited_for and self._comes(guest):
             rng = self._arena.rng("visitors", "added", account)
@@ -185,6 +197,9 @@ class Visitors(Watcher):
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
         self._chatter.round_ended(round_number, end)
+
+    def restored(self, rounds_played: int) -> None:
+        self._chatter.restored(rounds_played)
 
     def map_ended(self) -> None:
         self._end_story()
@@ -267,8 +282,8 @@ class Visitors(Watcher):
         is_absent = guest.person.account in accounts_in(self._arena.variables.text("sim_absent"))
         return not is_absent and self._arena.scenario is not Scenario.NO_SHOW
 
-    def _invite_one(self, account: int, nick: str, team: int | None) -> Guest:
-        """Invite a person to a team, or as a spectator."""
+    def _invite_one(self, account: int, nick: str, team: int | None, *, is_coach: bool = False) -> Guest:
+        """Invite a person to a team as a player or coach, or as a spectator."""
         guest = self.crowd.find(account)
         rng = self._arena.rng("visitors", "one", account)
         names = [guest.person.name for guest in self.crowd.all_guests()]
@@ -279,10 +294,12 @@ class Visitors(Watcher):
         )
         if team is None:
             return self.crowd.invite_other(person, Role.SPECTATOR, is_listed=True)
+        if is_coach:
+            return self.crowd.invite_other(person, Role.COACH, is_listed=True, team=team)
         return self.crowd.invite(replace(person, is_awper=False), team, is_listed=True)
 
     def _send_others(self, last_ms: int) -> None:
-        """Schedule the visits of spectators, and of people who wait to be let in; casters come late."""
+        """Schedule the visits of spectators and coaches, and of people who wait to be let in; casters come late."""
         casters = accounts_in(self._arena.variables.text("sim_casters"))
         for name, role in (("sim_substitutes", Role.SUBSTITUTE), ("sim_casters", Role.SPECTATOR)):
             for account in accounts_in(self._arena.variables.text(name)):
@@ -292,8 +309,12 @@ class Visitors(Watcher):
         for guest in self.crowd.others.values():
             if guest.stage is GuestStage.EXPECTED and guest.role is not Role.STRANGER and self._comes(guest):
                 rng = self._arena.rng("visitors", "others", guest.person.account)
-                late_ms = LATE_MS if guest.person.account in casters else 0
-                self.crowd.schedule_visit(guest, last_ms + late_ms + rng.randint(*ADDED_MS))
+                if guest.is_listed and guest.person.account not in casters:
+                    wait_ms = rng.randint(0, last_ms)
+                else:
+                    late_ms = LATE_MS if guest.person.account in casters else 0
+                    wait_ms = last_ms + late_ms + rng.randint(*ADDED_MS)
+                self.crowd.schedule_visit(guest, wait_ms)
 
     def _send_stranger(self, last_ms: int) -> None:
         rng = self._arena.rng("visitors", "stranger")
