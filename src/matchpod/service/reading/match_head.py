@@ -324,7 +324,7 @@ def server_view(
     live: LiveState | None = None,
     connect: str | None = None,
 ) -> ServerView:
-    """The view of a server. Field by field: this is the most frequent request, and `view_of` takes three times as long."""
+    """The view of a server. Field by field: it is the most frequent request, and `view_of` takes thrice as long."""
     found, state = summarize(row, ending), stored_state(row) if live is None else live
     return ServerView(
         server_id=found.server_id,
