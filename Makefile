@@ -147,8 +147,8 @@ bench: $(READY) ## Run the benchmarks: log reading, API, floods, history, stream
 	@$(BIN)/python tests/bench/api.py $(AGAINST_OPTION)
 	@$(BIN)/python tests/bench/history.py
 	@$(BIN)/python tests/bench/disk.py
+	@$(BIN)/python tests/bench/memory.py
 	@$(BIN)/python tests/bench/streams.py
-	@$(BIN)/python tests/bench/organization_stream.py
 	@$(BIN)/python tests/bench/console.py
 	@$(BIN)/python tests/bench/farm.py
 	@$(BIN)/python tests/bench/agones.py

@@ -284,6 +284,8 @@ def figures(subject: Subject, servers: int) -> dict[str, float]:
         "lines per match-hour": sum(one.lines for one in parts) / hours,
         "KB per match-hour": sum(one.size for one in parts) / hours / 1000,
         "MB written per match-hour": sum(one.written_mb for one in parts) / hours,
+        "MB of memory, before the first match": subject.idle_mb,
+        "MB of memory, all matches live": subject.live_mb,
         "KB of memory per live match": (subject.live_mb - subject.idle_mb) / servers * 1000,
         "get server, median ms": statistics.median(answers_ms),
         "get server, 99 % within ms": answers_ms[int(len(answers_ms) * 0.99)],

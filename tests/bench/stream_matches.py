@@ -47,6 +47,11 @@ class MeasuredProcess(PinnedProcess):
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def anonymous_mb(self) -> float:
+        """Return the resident memory that it has allocated, without files such as programs and the database."""
+        rollup = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text()
+        return int(rollup.partition("\nAnonymous:")[2].split()[0]) * 1024 / 1e6
+
     def loop_cpu_s(self) -> float:
         """Return the CPU time of its first thread, which runs the event loop."""
         return sum(self._times(f"task/{self._process.pid}/"))

@@ -73,6 +73,25 @@ def test_answers_to_forms(pages: Pages, scheme: str, size: dict[str, int]) -> No
 
 
 @pytest.mark.soak
+def test_ruling(pages: Pages, service: ConsoleService) -> None:
+    pages.faults.expect("status of 400")
+    created = service.running.create(short_match(), region="sandbox", externalMatchId="ruled")
+    server_id = str(created["serverId"])
+    service.running.cancel(server_id)
+    for scheme, size in WAYS:
+        page = open_wide(pages, f"/console/matches/{server_id}", color_scheme=scheme, viewport=size)
+        page.locator("#ruling summary.button").click()
+        page.get_by_label("Reason").fill("W" * 500)
+        page.get_by_role("button", name="Rule", exact=True).click()
+        page.wait_for_selector("#faults")
+        check(page)
+        page.get_by_label("Winner").select_option("Reds")
+        page.get_by_role("button", name="Rule", exact=True).click()
+        page.get_by_text("The ruling counts from now on.").wait_for()
+        check(page)
+
+
+@pytest.mark.soak
 def test_result_delivery_and_overlay(pages: Pages, service: ConsoleService) -> None:
     settings = short_match(customCvars=cvars(600, "full_match"))
     created = service.running.create(

@@ -17,10 +17,8 @@ from random import SystemRandom
 
 import msgspec
 
-from tests.chaos.copies import measure_copies
 from tests.chaos.flood import measure_flood
 from tests.chaos.handovers import measure_handovers
-from tests.chaos.hanging import measure_receivers
 from tests.chaos.killers import measure_killers
 from tests.chaos.liars import measure_liars
 from tests.chaos.plan import FaultKind, Mix
@@ -125,21 +123,11 @@ async def run_liars(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "liars", await measure_liars(folder, args.seconds, say))
 
 
-async def run_receivers(args: argparse.Namespace, folder: Path) -> bool:
-    """Measure callbacks while many receivers hang."""
-    return _finish(args, "receivers", await measure_receivers(folder, args.hanging, say))
-
-
 async def run_pods(args: argparse.Namespace, folder: Path) -> bool:
     """Play matches on pods of a cluster that fails."""
     seed = _seed(args)
     say(f"seed {seed}")
     return _finish(args, "pods", await play_on_pods(folder, Size(matches=args.matches, pods=args.pods), seed, say))
-
-
-async def run_copies(args: argparse.Namespace, folder: Path) -> bool:
-    """Play matches with copies of the database beside their original."""
-    return _finish(args, "copies", await measure_copies(folder, args.matches, say))
 
 
 async def run_stalls(args: argparse.Namespace, folder: Path) -> bool:
@@ -224,17 +212,11 @@ def _parser() -> argparse.ArgumentParser:
     liars = commands.add_parser("liars", help="API and memory while servers of a static fleet lie over RCON, on SQLite")
     liars.add_argument("--seconds", type=float, default=20, help="length of each measurement; default: 20")
     liars.set_defaults(run=run_liars)
-    receivers = commands.add_parser("receivers", help="good callbacks while many receivers hang, on SQLite")
-    receivers.add_argument("--hanging", type=int, default=1000, help="receivers that hang; default: 1000")
-    receivers.set_defaults(run=run_receivers)
     pods = commands.add_parser("pods", help="matches on simulated pods while their cluster fails, on PostgreSQL")
     pods.add_argument("--matches", type=int, default=Size().matches, help=f"default: {Size().matches}")
     pods.add_argument("--pods", type=int, default=Size().pods, help=f"size of the fleet; default: {Size().pods}")
     pods.add_argument("--seed", type=int, help="seed of the faults; default: random")
     pods.set_defaults(run=run_pods)
-    copies = commands.add_parser("copies", help="copies of a database beside their original, on both databases")
-    copies.add_argument("--matches", type=int, default=20, help="default: 20")
-    copies.set_defaults(run=run_copies)
     stalls = commands.add_parser("stalls", help="hosts that stall, consoles that refuse, servers that end")
     stalls.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     stalls.add_argument("--servers", type=int, default=20, help="servers on the host that stalls; default: 20")

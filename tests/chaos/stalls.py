@@ -31,7 +31,7 @@ FARM, SINGLE, PODS = "farm", "single", "pods"
 STALLS_S = (12.0, 25.0, 60.0)
 NOTICED_S = 40.0
 """A stall of this length must be noticed: a console is asked 10 s after the last sign of life of its server."""
-REFUSED_S = 20.0
+REFUSED_S = 29.0
 PHASES = ("waiting_for_players", "live", "paused", "between_maps")
 FAST = 15
 """Speed of a game until it has reached the phase of the trial; then it is played in real time."""

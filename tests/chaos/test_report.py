@@ -30,7 +30,7 @@ def test_unknown_section_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("sqlite", "postgres", "restarts", "handovers", "flood", "liars", "receivers", "pods"),
+        *("sqlite", "postgres", "restarts", "handovers", "flood", "liars", "pods"),
         *("killers-sqlite", "killers-postgres", "releases"),
     ],
 )

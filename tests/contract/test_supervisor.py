@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 
@@ -19,7 +19,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.model import DmSubMode, GameSettings, MatchType
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, ServerLease, Statement
+from matchpod.ports import Database, DatabaseError, FleetError, ListedServer, Row, ServerLease, Statement, Value
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region, Regions
 from matchpod.service.runner.intervals import Intervals
@@ -39,6 +39,7 @@ from tests.contract.driven_matches import (
     open_world,
     play_undisturbed,
 )
+from tests.contract.ended_matches import store_match
 from tests.contract.same_result import assert_same_match
 from tests.contract.simulated_region import SimulatedRegion
 from tests.contract.test_storage_servers import take_slot
@@ -143,6 +144,41 @@ async def test_ended_matches_are_freed_without_the_garbage_collector(db: Databas
         finally:
             gc.enable()
         assert left < 3
+
+
+class PackingDatabase(databases.DelegatingDatabase):
+    """Counts the maps whose timeline is being packed: from its last read to its write."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self.packing = self.packed = self.most_at_once = 0
+
+    async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
+        rows = await super().read(sql, params)
+        if rows and "FROM map_events" in sql and "is_compressed = 0" in sql:
+            self.packing += 1
+            self.most_at_once = max(self.most_at_once, self.packing)
+        return rows
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
+        written = await super().write(statements)
+        if any("DELETE FROM map_events" in statement.sql for statement in statements):
+            self.packing -= 1
+            self.packed += 1
+        return written
+
+
+async def test_matches_that_end_together_are_packed_one_after_the_other(db: Database) -> None:
+    names = ["srv_1", "srv_2", "srv_3"]
+    for name in names:
+        await store_match(db, name, phase=ServerPhase.ENDING)
+    packing = PackingDatabase(db)
+    async with open_world(packing) as world:
+        world.start()
+        for name in names:
+            await world.until_phase(ServerPhase.RELEASED, name)
+    assert packing.packed == 2 * len(names)
+    assert packing.most_at_once == 1
 
 
 @pytest.mark.parametrize("sub_mode", DmSubMode)

@@ -37,6 +37,12 @@ _SHOWN: Final = {
     OnNoShow.FORFEIT.value: "the team that is complete wins",
 }
 """Choices that are shown in other words than their values."""
+_YES_NO: Final = {"true": True, "false": False}
+_NESTED: Final = {
+    table.OVERTIME.name: table.OVERTIME_RULES,
+    table.MAPS_WON.name: tuple(table.MAPS_GIVEN.values()),
+}
+"""Objects whose fields are on the page one by one, under the names of both."""
 _ROSTER_HELP: Final = f"One player per line: {FORMATS}."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
@@ -81,6 +87,7 @@ def _fields() -> dict[str, FormField]:
         _field(table.MATCH_TYPE),
         _field(table.SERIES_FORMAT, help_text=""),
         _field(table.MAP, name=MAP_FIELDS[0]),
+        *(_number_field(field, name=_name(table.MAPS_WON, field)) for field in table.MAPS_GIVEN.values()),
         *(_field(table.MAPS, name=name, label=f"Map {name[3:]}", help_text="") for name in MAP_FIELDS[1:]),
         _field(table.SIDES),
         _field(table.EXTERNAL_MATCH_ID),
@@ -92,18 +99,30 @@ def _fields() -> dict[str, FormField]:
         _field(table.PLAYERS, help_text=f"{table.PLAYERS.meaning} {_ROSTER_HELP}"),
         _number_field(table.JOIN_SECONDS),
         _field(table.ON_NO_SHOW),
+        _choice(table.AUTO_START, "when all players have joined", "by the players, who have to be ready"),
         _field(table.SERVER_PASSWORD),
         _number_field(table.FREEZE_TIME),
         _number_field(table.MAX_ROUNDS),
+        _choice(table.OVERTIME_ENABLED, "on", "off", name=_name(table.OVERTIME, table.OVERTIME_ENABLED)),
+        *(_number_field(field, name=_name(table.OVERTIME, field)) for field in table.OVERTIME_RULES[1:]),
         _field(table.CUSTOM_CVARS),
         _field(table.CALLBACK_AUTH_TOKEN),
     ]
     return {field.name: field for field in found}
 
 
-def _number_field(field: AnyField) -> FormField:
+def _number_field(field: AnyField, *, name: str = "") -> FormField:
     schema = field.rule.schema
-    return _field(field, help_text=f"{field.meaning} From {schema['minimum']} to {schema['maximum']}.")
+    return _field(field, name=name, help_text=f"{field.meaning} From {schema['minimum']} to {schema['maximum']}.")
+
+
+def _choice(field: AnyField, yes: str, no: str, *, name: str = "") -> FormField:
+    """Return a field for true or false."""
+    return msgspec.structs.replace(_field(field, name=name), choices=(("true", yes), ("false", no)))
+
+
+def _name(parent: AnyField, field: AnyField) -> str:
+    return parent.name + field.name[:1].upper() + field.name[1:]
 
 
 def _team_fields(team: Team) -> tuple[FormField, FormField]:
@@ -121,7 +140,8 @@ def _team_label(team: str) -> str:
 
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
-    "joinSeconds", "onNoShow", "serverPassword", "freezeTime", "maxRounds", "customCvars", "callbackAuthToken",
+    "joinSeconds", "onNoShow", "autoStart", "mapsWonTeam1", "mapsWonTeam2", "serverPassword", "freezeTime", "maxRounds",
+    "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars", "callbackAuthToken",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -185,6 +205,8 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         "players": [listed.player for listed in read_roster(values["players"])],
         "dmSubMode": values["dmSubMode"],
         "onNoShow": values["onNoShow"],
+        "autoStart": _YES_NO.get(values["autoStart"], values["autoStart"]),
+        **{name: _nested(values, _SETTINGS[name], fields) for name, fields in _NESTED.items()},
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
         **{name: _number(values[name].strip()) for name in _NUMBERS},
@@ -192,7 +214,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
     return {
         name: value
         for name, value in settings.items()
-        if value not in ("", [], None) and _SETTINGS[name].is_for(match_type)
+        if value not in ("", [], {}, None) and _SETTINGS[name].is_for(match_type)
     }
 
 
@@ -212,6 +234,12 @@ def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
 
 def _roster(values: Mapping[str, str], team: str) -> list[ListedPlayer]:
     return read_roster(values[f"{team}Players"])
+
+
+def _nested(values: Mapping[str, str], parent: AnyField, fields: Iterable[AnyField]) -> dict[str, object]:
+    """Return the fields of an object that are filled in."""
+    given = {field.name: values[_name(parent, field)].strip() for field in fields}
+    return {name: _YES_NO.get(value, _number(value)) for name, value in given.items() if value}
 
 
 def _cvars(values: Mapping[str, str]) -> str:
@@ -253,6 +281,8 @@ def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
             return _player_place(values, fault)
         case ("gameSettings", "teams", str(team), "name" | "players" as name):
             return f"{team}{name.capitalize()}", fault.message
+        case ("gameSettings", str(parent), str(name)) if parent in _NESTED:
+            return parent + name[:1].upper() + name[1:], fault.message
         case ("gameSettings", "map"):
             return "map1", fault.message
         case ("gameSettings", "maps"):

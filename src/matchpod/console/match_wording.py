@@ -46,6 +46,11 @@ REASONS: Final[Mapping[CancelReason, str]] = {
     CancelReason.MAX_DURATION_EXCEEDED: "canceled: it took too long",
 }
 
+_ALL_HERE: Final[Mapping[WaitingFor | None, str]] = {
+    WaitingFor.SIDES: "players choose sides",
+    WaitingFor.START: "players get ready",
+}
+
 
 def match_name(match: MatchHead | CallbackItem) -> str:
     """Return what people call a match: its external id, or the id of its server if nothing of that can be seen."""
@@ -61,7 +66,7 @@ def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
     if not is_followed or not progress.roster:
         return PHASES[PublicPhase.WAITING_FOR_PLAYERS]
     if not progress.missing:
-        return "players choose sides" if progress.waiting_for is WaitingFor.SIDES else "players load the map"
+        return _ALL_HERE.get(progress.waiting_for, "players load the map")
     words = f"waiting for {progress.missing} of {len(progress.roster)} players"
     return f"{PHASES[progress.phase]}, {words}" if is_between else words
 

@@ -19,6 +19,7 @@ class FaultCode(Enum):
     NOT_AN_OBJECT = "must be a JSON object"
     NOT_A_STRING = "must be a string"
     NOT_STRINGS = "must be an array of strings"
+    NOT_A_BOOLEAN = "must be true or false"
     NOT_A_NUMBER = "must be a number"
     NOT_FINITE = "must be a finite number"
     NOT_WHOLE = "must be a whole number"
@@ -89,6 +90,8 @@ class FaultCode(Enum):
     )
     NOT_ONE_SIDE = "must have 1 entry, for the only map, not {found}"
     NOT_ONE_SIDE_PER_MAP = "must have {wanted} entries, one for each map of the series, not {found}"
+    SERIES_ALREADY_WON = "must be less than {wins}, with which a {series_format} is won"
+    NOT_EVEN = "must be an even number: overtime has two halves"
     KNIFE_WITHOUT_PLAYERS = (
         "must not be knife in a match without listed players: the match plugin runs the knife round, and only with a "
         "roster; list the players in teams, or choose team1_ct or team1_t"

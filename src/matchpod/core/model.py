@@ -52,6 +52,10 @@ class SeriesFormat(StrEnum):
         """The maximum number of maps."""
         return int(self.value[2:])
 
+    def length_after(self, given: MapsWon) -> int:
+        """Return the maximum number of maps to play if teams were given maps, which are not played."""
+        return self.length - given.team1 - given.team2
+
     @property
     def wins_needed(self) -> int:
         """The number of maps a team must win to decide the series."""
@@ -113,6 +117,25 @@ class Winner(StrEnum):
         return Winner.TEAM1 if team1 > team2 else Winner.TEAM2
 
 
+class Overtime(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tie after all rounds is decided; what is None is as in the server's configuration."""
+
+    enabled: bool = True
+    max_rounds: int | None = None
+    start_money: int | None = None
+
+
+class MapsWon(msgspec.Struct, frozen=True):
+    """The maps of a series that each team is given before it begins: for the way it came, or won elsewhere."""
+
+    team1: int = 0
+    team2: int = 0
+
+    def plus(self, team1: int, team2: int) -> tuple[int, int]:
+        """Return the score of a series of which each team has won this many maps."""
+        return self.team1 + team1, self.team2 + team2
+
+
 class CvarSetting(msgspec.Struct, frozen=True):
     """One console variable and its value in a match."""
 
@@ -131,7 +154,7 @@ class TeamRoster(msgspec.Struct, frozen=True):
 class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The validated settings of a match, with defaults applied.
 
-    `maps` lists all maps of the series in order, repeated if the caller's list was shorter than the series. `sides` has
+    `maps` lists all maps to play in order, repeated if the caller's list was shorter than the series. `sides` has
     an entry for each of them; it is empty if the caller gave none and `start_sides` has not chosen them yet, in modes
     without a series, and in matches created before sides could be chosen, in which team1 begins every map as CT.
     """
@@ -152,6 +175,9 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
     spectators: tuple[PlayerId, ...] = ()
     join_seconds: int | None = None
     on_no_show: OnNoShow = OnNoShow.CANCEL
+    auto_start: bool = True
+    overtime: Overtime | None = None
+    maps_won: MapsWon = MapsWon()
 
     @property
     def roster(self) -> tuple[PlayerId, ...]:
@@ -161,6 +187,11 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
             if team is not None:
                 listed += team.players
         return listed
+
+    @property
+    def map_count(self) -> int:
+        """The maximum number of maps to play: one less for each that a team was given."""
+        return self.series_format.length_after(self.maps_won)
 
     @property
     def uses_plugin(self) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 
 from cs2_protocol.game import Team
 from matchpod.core.model import GameSettings, MatchType
+from matchpod.cs2.match_commands import overtime_cvars
 
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
 """From the game's own config files of the modes."""
@@ -45,6 +46,8 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         if settings.match_type is MatchType.DEATHMATCH:
             return EndRules()
         cvars = {setting.name.lower(): setting.value for setting in settings.custom_cvars}
+        if settings.overtime is not None:
+            cvars |= overtime_cvars(settings.overtime)
         rounds = cvars.get("mp_maxrounds", "")
         default = int(rounds) if rounds.isdecimal() else _DEFAULT_ROUNDS.get(settings.match_type)
         overtime = cvars.get("mp_overtime_maxrounds", "")

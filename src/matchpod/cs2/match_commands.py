@@ -22,7 +22,7 @@ from cs2_protocol.console_commands import (
     set_command,
 )
 from cs2_protocol.game import PlayerId, Team
-from matchpod.core.model import GameSettings, MatchType, StartSides, TeamRoster
+from matchpod.core.model import GameSettings, MapsWon, MatchType, Overtime, StartSides, TeamRoster
 from matchpod.core.requests.text_rules import map_fault, team_name_fault
 from matchpod.cs2.plugin_names import plugin_name, shown_name
 
@@ -79,8 +79,8 @@ def game_mode_of(match_type: MatchType) -> tuple[int, int]:
 
 
 def holds_warmup(settings: GameSettings) -> bool:
-    """True if warmup is held until we start play, to wait for a roster. Without one the game starts by itself."""
-    return bool(settings.roster)
+    """True if warmup is held until we start play, to wait for a roster or for a person. Else the game starts itself."""
+    return bool(settings.roster) or not settings.auto_start
 
 
 def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
@@ -180,14 +180,17 @@ def matchzy_match(
     Coaches are listed with the players of their team, as the plugin requires. It counts those on the server like
     players when it checks who is ready.
     There is no veto. An incomplete team cannot ready up: play starts by `start_commands`, or when the server is full
-    and all players are ready.
+    and all players are ready. If the players start play, full is the smaller one of the listed teams.
     """
     if not uses_plugin_match(settings) or settings.team1 is None or settings.team2 is None:
         raise ValueError("a match without listed players must not be loaded into the plugin")
     if not 1 <= match_id <= MAX_PLUGIN_MATCH_ID:
         raise ValueError(f"the plugin's match id must be between 1 and {MAX_PLUGIN_MATCH_ID}")
     teams = (settings.team1, settings.team2)
-    players_per_team = max(_PLAYERS_PER_TEAM[settings.match_type], *(len(team.players) for team in teams))
+    sizes = [len(team.players) for team in teams]
+    players_per_team = (
+        max(_PLAYERS_PER_TEAM[settings.match_type], *sizes) if settings.auto_start else max(1, min(sizes))
+    )
     maps = [bare(name.removeprefix(_WORKSHOP)) for name in settings.maps]
     return {
         "matchid": match_id,
@@ -195,7 +198,8 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        "clinch_series": True,
+        # Clinching, it would count half of the maps it knows of. We end a series in which a team was given maps.
+        "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
         "min_players_to_ready": players_per_team,
@@ -272,10 +276,22 @@ def _play_cvars(settings: GameSettings) -> dict[str, str]:
         cvars |= _FIXED_TEAMS
     if settings.max_rounds is not None:
         cvars["mp_maxrounds"] = str(settings.max_rounds)
+    if settings.overtime is not None:
+        cvars |= overtime_cvars(settings.overtime)
     if settings.freeze_time is not None:
         cvars["mp_freezetime"] = str(settings.freeze_time)
     if settings.match_type is MatchType.DEATHMATCH:
         cvars |= _deathmatch_cvars(settings)
+    return cvars
+
+
+def overtime_cvars(overtime: Overtime) -> dict[str, str]:
+    """Return the variables of overtime that are requested."""
+    cvars = {"mp_overtime_enable": "1" if overtime.enabled else "0"}
+    if overtime.max_rounds is not None:
+        cvars["mp_overtime_maxrounds"] = str(overtime.max_rounds)
+    if overtime.start_money is not None:
+        cvars["mp_overtime_startmoney"] = str(overtime.start_money)
     return cvars
 
 

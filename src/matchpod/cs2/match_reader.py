@@ -33,7 +33,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import is_same_map
 from matchpod.core.match.reported_shots import ReportedShots
 from matchpod.core.match.timers import Timers, to_ms
-from matchpod.core.model import GameSettings
+from matchpod.core.model import GameSettings, MapsWon
 from matchpod.core.views.timeline import TIMELINE_EVENTS, Timeline
 from matchpod.cs2.anticheat_reports import PluginDetection
 from matchpod.cs2.interpreter import Interpreter
@@ -108,7 +108,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
         current = self.match.current_map
         # Match times are server times: a simulated server may run faster than our clock.
         at_ms = current.last_event_at_ms or self._event_ms(received_ms)
-        flow, maps_won = self.interpreter.flow, sum(self.match.series_score)
+        flow, given = self.interpreter.flow, self.match.settings.maps_won
+        # If teams were given maps, the winner of the maps that the plugin knows of may not have won the last one.
+        maps_won = sum(self.match.series_score) if given == MapsWon() else None
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
         self.interpreter.flow.stamp_end_report(self.match_ms(received_ms))

@@ -25,8 +25,13 @@ class PluginFacts(msgspec.Struct):
 
     applied: dict[str, None] = {}
 
-    def read(self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int = 0) -> list[GameEvent]:
-        """Return the events of a new report, given the current map's number and the maps won before it."""
+    def read(
+        self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int | None = 0
+    ) -> list[GameEvent]:
+        """Return the events of a new report, given the current map's number and the maps won before it.
+
+        `maps_won` is None if the winner of the series is no witness of who won its last map.
+        """
         key = report_key(report)
         if key in self.applied:
             return []
@@ -46,7 +51,7 @@ class PluginFacts(msgspec.Struct):
                 flow.report_end(EndReport(at_ms=at_ms, by_team=score, winner=report.winner), out)
             case SeriesEnd():
                 # If other maps are missing as well, the winner of the series may not be the winner of this map.
-                is_last = report.team1_maps + report.team2_maps == maps_won + 1
+                is_last = maps_won is not None and report.team1_maps + report.team2_maps == maps_won + 1
                 flow.report_end(EndReport(at_ms=at_ms, winner=report.winner if is_last else None), out)
             case _:
                 pass

@@ -36,6 +36,7 @@ from matchpod.core.rulings import (
 from matchpod.core.stored.stored_settings import read_settings
 from matchpod.ports import Clock, Database, DuplicateError, NothingChangedError, Statement
 from matchpod.service.access.audit import Action, Audit
+from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_ruling_id
 from matchpod.service.identity.principals import Principal, require_own
@@ -45,6 +46,9 @@ from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events, rulings, servers
 from matchpod.storage.rulings import RulingRow
 from matchpod.storage.servers import Idempotency, ServerRow
+
+PER_MINUTE: Final = 120
+"""Rulings and withdrawals of an organization per minute: each is kept forever, and sent to all who read the stream."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -67,6 +71,9 @@ class Rulings:
         self._audit = audit
         self._wake = wake
         self._random_bytes = random_bytes
+        self._limiter = RateLimiter(
+            PER_MINUTE, lambda: clock.now_ms() / 1000, owner="this organization", unit="rulings and withdrawals"
+        )
 
     @unavailable_on_outage
     async def rule(
@@ -105,6 +112,7 @@ class Rulings:
         if request.winner is not RuledWinner.NONE and not has_ruled_teams(read_settings(row.settings)):
             raise InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
         now_ms = self._check_time(row)
+        self._limiter.acquire(row.org_id)
         ruling = Ruling(
             id=new_ruling_id(now_ms, self._random_bytes(ID_RANDOM_BYTES)),
             winner=request.winner,
@@ -137,6 +145,7 @@ class Rulings:
         if row.ruling is None or ruling is None:
             raise NotFoundError("There is no ruling on this match.")
         now_ms = self._check_time(row)
+        self._limiter.acquire(row.org_id)
         changes = rulings.withdraw(row.id, ruling.id, row.ruling, at_ms=now_ms, by=key_id)
         record = self._audit.entry(
             Action.RULING_WITHDRAWN, org_id=row.org_id, actor=actor, target=row.id, detail=ruling_words(ruling)

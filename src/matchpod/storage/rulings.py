@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from matchpod.core.rulings import RuledWinner
 from matchpod.ports import Database, Statement
 from matchpod.storage import rows
+
+MAX_LISTED: Final = 100
+"""Rulings on one match that are listed: far more than any dispute needs."""
 
 
 class RulingRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,9 +73,9 @@ async def get(db: Database, ruling_id: str) -> RulingRow | None:
 
 
 async def of_server(db: Database, server_id: str) -> list[RulingRow]:
-    """Return all rulings on the match of a server, the last first."""
-    rest = "FROM rulings WHERE server_id = :server_id ORDER BY id DESC"
-    return await rows.read_all(db, RulingRow, rest, {"server_id": server_id})
+    """Return the rulings on the match of a server, the last first: the newest MAX_LISTED of all that were made."""
+    rest = "FROM rulings WHERE server_id = :server_id ORDER BY id DESC LIMIT :limit"
+    return await rows.read_all(db, RulingRow, rest, {"server_id": server_id, "limit": MAX_LISTED})
 
 
 async def current_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:

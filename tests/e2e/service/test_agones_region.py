@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.cluster import Cluster
@@ -46,9 +45,6 @@ class Client:
     async def has_started(self, server_id: str) -> bool:
         return await self.status(server_id) in ("running", "stopped")
 
-    async def all_have_status(self, server_ids: Sequence[str], status: str) -> bool:
-        return {await self.status(server_id) for server_id in server_ids} == {status}
-
     async def faults(self) -> dict[str, str]:
         """Return why regions are inactive, as the readiness probe says it."""
         warnings = (await self._ask("GET", "/readyz")).json.get("warnings", [])
@@ -58,16 +54,6 @@ class Client:
     async def is_active(self, code: str, *, expected: bool = True) -> bool:
         listed = (await self._ask("GET", "/api/v1/regions")).json
         return next(one["isActive"] for one in listed if one["code"] == code) is expected
-
-    async def has_metric(self) -> bool:
-        metrics = (await self._ask("GET", "/metrics")).body
-        assert b'matchpod_fleet_fault{region="sandbox"} 1\n' not in metrics
-        has_reason = re.search(rb'matchpod_fleet_fault_reason\{region="cluster",reason="[^"]+"\} 1\n', metrics)
-        return has_reason is not None and b'matchpod_fleet_fault{region="cluster"} 1\n' in metrics
-
-    async def count_metric(self, name: str) -> int:
-        lines = (await self._ask("GET", "/metrics")).body.decode().splitlines()
-        return next((int(float(line.rpartition(" ")[2])) for line in lines if line.startswith(f"{name} ")), 0)
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Response:
         return await send(self._port, format_request(method, path, self._headers, body))

@@ -44,6 +44,7 @@ from matchpod.storage.outbox import CallbackRow, OutcomeRow
 from matchpod.storage.servers import Idempotency
 from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
+from tests.contract.simulated_cluster import SimulatedCluster
 from tests.contract.test_storage_servers import take_slot
 from tests.operations import new_readiness
 from tests.unit.cli.test_matches import server
@@ -110,6 +111,16 @@ async def test_servers_and_slots_are_counted(deps: Deps) -> None:
     assert deps.metrics.slots.value("sandbox", "all") == 100
     assert deps.metrics.slots.value("sandbox", "taken") == 1
     assert deps.metrics.silent_servers.value("sandbox") == 0
+
+
+async def test_fleet_that_cannot_be_used_is_shown_with_its_reason(deps: Deps) -> None:
+    cluster = SimulatedCluster(1, start_ms=0)
+    cluster.why_unusable = "The cluster cannot be reached."
+    sandbox, *_ = deps.regions.all()
+    regions = Regions([sandbox, msgspec.structs.replace(sandbox, code="pods", fleet=cluster)], deps.db)
+    await upkeep_of(msgspec.structs.replace(deps, regions=regions)).set_gauges()
+    assert [deps.metrics.fleet_faults.value(code) for code in ("sandbox", "pods")] == [0, 1]
+    assert deps.metrics.fleet_fault_reasons.value("pods", "The cluster cannot be reached.") == 1
 
 
 async def test_age_of_pending_matches_and_waiting_callbacks_is_measured(deps: Deps) -> None:

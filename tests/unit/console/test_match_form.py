@@ -86,6 +86,19 @@ def test_all_fields_reach_the_body() -> None:
     assert settings["serverPassword"] == "s3cret"
 
 
+def test_fields_of_objects_reach_the_body() -> None:
+    assert not {"autoStart", "onNoShow", "overtime", "mapsWon"} & settings_of(sandbox()).keys()
+    values = sandbox(
+        joinSeconds="90", onNoShow="forfeit", autoStart="false", seriesFormat="bo3", mapsWonTeam2="1",
+        overtimeEnabled="true", overtimeMaxRounds="4", overtimeStartMoney="12500",
+    )  # fmt: skip
+    settings = settings_of(values)
+    assert (settings["joinSeconds"], settings["onNoShow"], settings["autoStart"]) == (90, "forfeit", False)
+    assert settings["mapsWon"] == {"team2": 1}
+    assert settings["overtime"] == {"enabled": True, "maxRounds": 4, "startMoney": 12500}
+    assert faults_of(values) == FormFaults()
+
+
 def test_fields_of_other_match_types_are_left_out() -> None:
     values = sandbox(matchType="deathmatch", players=PLAYER, dmSubMode="team", dmRoundMinutes="7,5")
     assert settings_of(values) == {
@@ -117,6 +130,10 @@ def test_zero_is_a_value() -> None:
         ("freezeTime", "9" * 5000, "Must be a number."),
         ("freezeTime", "61", "Must be at most 60."),
         ("maxRounds", "1.5", "Must be a whole number."),
+        ("mapsWonTeam1", "1", "Must be less than 1"),
+        ("overtimeMaxRounds", "5", "Must be an even number"),
+        ("overtimeStartMoney", "much", "Must be a number."),
+        ("autoStart", "maybe", "Must be true or false."),
         ("serverPassword", "none", 'Must not be "none"'),
         ("callbackUrl", "ftp://x", "Must be an absolute http or https URL."),
         ("callbackAuthToken", " x", "Must be visible ASCII"),

@@ -25,6 +25,7 @@ MATCH = MatchItem(
     maps=(),
     created_at_ms=1_790_000_000_000,
     played_s=None,
+    maps_won=(0, 0),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matchpod.core.model import CvarSetting, GameSettings, MatchType
+from matchpod.core.model import CvarSetting, GameSettings, MatchType, Overtime
 from matchpod.cs2.map_end import EndRules
 from tests.unit.cs2.server_log import competitive
 
@@ -72,6 +72,12 @@ def test_rules_are_requested_or_those_of_the_mode() -> None:
         custom = tuple(CvarSetting(name, value) for name, value in cvars.items())
         settings = GameSettings(match_type=match_type, maps=("de_nuke",), max_rounds=max_rounds, custom_cvars=custom)
         assert EndRules.of(settings) == rules
+
+
+def test_requested_overtime_is_played() -> None:
+    asked, off = Overtime(max_rounds=4), Overtime(enabled=False)
+    rules = [EndRules.of(msgspec.structs.replace(competitive(), overtime=overtime)) for overtime in (asked, off)]
+    assert rules == [EndRules(max_rounds=24, overtime_rounds=4), EndRules(max_rounds=24, can_tie=True)]
 
 
 def test_plugin_plays_overtime_unless_it_is_switched_off() -> None:

@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from cs2_protocol import console_commands
 from cs2_simulator.console.statements import statements
 from matchpod.core.errors import InvalidParamsError
-from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat, StartSides, TeamRoster
+from matchpod.core.model import (
+    CvarSetting,
+    DmSubMode,
+    GameSettings,
+    MapsWon,
+    MatchType,
+    Overtime,
+    SeriesFormat,
+    StartSides,
+    TeamRoster,
+)
 from matchpod.core.requests.text_rules import team_name_fault
 from matchpod.core.requests.validation import RegionRules, read_match_request
 from matchpod.cs2 import match_commands
@@ -229,6 +239,9 @@ def test_warmup_is_held_only_with_a_roster() -> None:
     assert "mp_warmup_pausetimer" not in cvars_of(match_commands.match_commands(of_type(MatchType.DEATHMATCH)))
     assert match_commands.warmup_commands(of_type(MatchType.DEATHMATCH)) == ()
     assert match_commands.warmup_commands(competitive()) == ()
+    by_hand = of_type(MatchType.COMPETITIVE, auto_start=False)
+    assert cvars_of(match_commands.match_commands(by_hand))["mp_warmup_pausetimer"] == "1"
+    assert match_commands.warmup_commands(by_hand) == ("mp_warmup_start",)
 
 
 def test_overridden_custom_cvars_are_not_in_the_match_file() -> None:
@@ -387,6 +400,40 @@ def test_match_file_contains_maps_sides_teams_and_log_address() -> None:
     assert cvars["matchzy_remote_log_header_key"] == "Authorization"
     assert cvars["matchzy_remote_log_header_value"] == "Bearer x"
     assert (cvars["mp_maxrounds"], cvars["mp_buytime"], cvars["sv_hibernate_when_empty"]) == ("16", "5", "0")
+
+
+@pytest.mark.parametrize(("sizes", "needed"), [((2, 2), 2), ((3, 2), 2), ((1, 0), 1)])
+def test_listed_players_can_be_ready_if_they_start_play(sizes: tuple[int, int], needed: int) -> None:
+    listed = (PLAYER_1, PLAYER_2, PLAYER_3, PLAYER_4, "76561198000000005")
+    teams = {"team1": TeamRoster("A", listed[: sizes[0]]), "team2": TeamRoster("B", listed[3 : 3 + sizes[1]])}
+    match = plugin_match(competitive(auto_start=False, **teams))
+    assert (match["players_per_team"], match["min_players_to_ready"]) == (needed, needed)
+
+
+def test_plugin_plays_all_maps_of_a_series_in_which_a_team_was_given_one() -> None:
+    maps = ("de_mirage", "de_nuke")
+    match = plugin_match(competitive(maps=maps, series_format=SeriesFormat.BO3, maps_won=MapsWon(1, 0)))
+    assert (match["num_maps"], match["maplist"], match["clinch_series"]) == (2, list(maps), False)
+
+
+@pytest.mark.parametrize(
+    ("overtime", "cvars"),
+    [
+        (None, {}),
+        (Overtime(), {"mp_overtime_enable": "1"}),
+        (Overtime(enabled=False), {"mp_overtime_enable": "0"}),
+        (
+            Overtime(max_rounds=4, start_money=0),
+            {"mp_overtime_enable": "1", "mp_overtime_maxrounds": "4", "mp_overtime_startmoney": "0"},
+        ),
+    ],
+)
+def test_overtime_is_as_requested(overtime: Overtime | None, cvars: dict[str, str]) -> None:
+    custom = () if overtime is None else (CvarSetting("mp_overtime_enable", "7"),)
+    settings = competitive(overtime=overtime, custom_cvars=custom)
+    for sent in (cvars_of(match_commands.match_commands(settings)), plugin_match(settings)["cvars"]):
+        assert isinstance(sent, dict)
+        assert {name: value for name, value in sent.items() if "overtime" in name} == cvars
 
 
 def test_match_file_lists_coaches_with_their_team_and_spectators() -> None:

@@ -10,7 +10,7 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.service.identity.principals import Role, Scope
-from matchpod.storage import organization_events, outbox
+from matchpod.storage import organization_events, outbox, rulings
 from tests.unit.web import sites
 from tests.unit.web.sites import NOW_MS, OTHER_PLAYER, PLAYER, Site, check_error
 
@@ -201,3 +201,13 @@ def test_caches_of_an_ended_match_notice_a_ruling(site: Site) -> None:
     assert site.request("GET", path, key=site.key, headers={"If-None-Match": tag}).status_code == 304
     rule(site, server_id)
     assert site.request("GET", path, key=site.key, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_rulings_of_an_organization_are_limited_per_minute(site: Site) -> None:
+    server_id = ended(site)
+    statuses = [rule(site, server_id).status_code for _ in range(121)]
+    assert statuses == [201] * 120 + [429]
+    assert int(rule(site, server_id).headers["retry-after"]) >= 1
+    assert len(site.run(rulings.of_server(site.db, server_id))) == rulings.MAX_LISTED
+    site.clock.at_ms += 60_000
+    assert withdraw(site, server_id).status_code == 200

@@ -14,6 +14,10 @@ SERIES_END_GRACE_MS = 20_000
 Not scaled by `at_speed`: network delay does not depend on the game's speed."""
 
 
+START_FACTOR = 2
+"""Players who start play themselves have this many times the time to join, once all are there: they may warm up."""
+
+
 class Alarm(StrEnum):
     """What a match waits for; the times are in `timers`."""
 
@@ -23,6 +27,7 @@ class Alarm(StrEnum):
     IDLE = "idle"
     JOIN = "join"
     MAX_DURATION = "max_duration"
+    NOT_READY = "not_ready"
     READY = "ready"
     SERIES_OVER = "series_over"
     TIME_UP = "time_up"
@@ -32,12 +37,29 @@ class MatchAlarms(MatchState, kw_only=True):
     """The state of a match, with the alarms that follow from it."""
 
     def _ready_at_ms(self) -> int | None:
-        if self.phase not in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) or self._are_all_maps_over():
+        if not self.settings.auto_start or not self._is_before_a_map():
             return None
         complete_ms = self.presence.complete_since_ms()
         if complete_ms is None or not self.settings.match_type.has_series or self.presence.is_everyone_on_a_side():
             return complete_ms
         return complete_ms + to_ms(self.timers.team_choice_s)
+
+    def _is_before_a_map(self) -> bool:
+        return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self._are_all_maps_over()
+
+    def _awaits_start(self) -> bool:
+        """True if the players or an action must start play, and all players are there; some if none are listed."""
+        presence = self.presence
+        is_here = bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
+        return is_here and not self.settings.auto_start and not presence.is_map_over and self._is_before_a_map()
+
+    def _not_ready_ms(self) -> int | None:
+        """Return when the time to start play ends; who has just come back has time to be ready even after it."""
+        if self.start_awaited_ms is None or not self._awaits_start():
+            return None
+        end_ms = self.start_awaited_ms + to_ms(START_FACTOR * self.timers.join_s)
+        complete_ms = self.presence.complete_since_ms()
+        return end_ms if complete_ms is None else max(end_ms, complete_ms + to_ms(self.timers.client_load_s))
 
     def next_deadline_ms(self) -> int | None:
         """Return when `tick` must be called next; None if the match is over."""
@@ -61,6 +83,9 @@ class MatchAlarms(MatchState, kw_only=True):
         ready_at_ms = self._ready_at_ms()
         if ready_at_ms is not None:
             yield ready_at_ms, Alarm.READY
+        not_ready_ms = self._not_ready_ms()
+        if not_ready_ms is not None:
+            yield not_ready_ms, Alarm.NOT_READY
         if self.reported.over_since_ms is not None:
             yield self.reported.over_since_ms + SERIES_END_GRACE_MS, Alarm.SERIES_OVER
         if self.open_actions:

@@ -7,6 +7,8 @@
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
 # - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
 #   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
+# - If the caller turned that off, the players start each map by being ready, or a person orders it. If that does not
+#   happen within twice the time to join after all are there, the match is canceled.
 # - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
 #   map: the confirmation of its end may still arrive.
 # - A listed player who left while no map is live has the time to join again, from the moment the roster broke or the
@@ -70,6 +72,7 @@ from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unkno
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
 from matchpod.core.match.roster import Roster, RosterRole
+from matchpod.core.match.series import SeriesRules
 from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings, OnNoShow
 from matchpod.core.outcome import Outcome
@@ -92,7 +95,7 @@ class Match(MatchActions, kw_only=True):
             presence=Presence(roster=Roster.of(settings)),
             maps=[PlayedMap.upcoming(settings, 1)],
             watch=Detectors.of(settings),
-            reported=ReportedSeries(series_format=settings.series_format),
+            reported=ReportedSeries(rules=SeriesRules.of(settings)),
             timers=timers or Timers.of(settings),
         )
 
@@ -244,8 +247,12 @@ class Match(MatchActions, kw_only=True):
 
     def _go_live(self, event: MapLive, now_ms: int) -> None:
         self._sync_map_number(event.map_name)
-        if self._are_all_maps_over() or self.knife.begins(event, self.settings, self.map_number, self.reported):
-            return  # all maps are played and the plugin has not reported the winner yet, or this is a knife round
+        if self._are_all_maps_over():
+            return  # all maps are played and the plugin has not reported the winner yet
+        if self.knife.begins(event, self.settings, self.map_number, self.reported):
+            if not self.settings.auto_start:
+                self._move(Trigger.START_ORDERED)  # the players were ready
+            return
         self.reported.begin_map(self.settings, self.maps, is_cut=self.presence.is_cut)
         self._move(Trigger.MAP_LIVE)
         for player_id, connection in self.presence.connected.items():
@@ -266,7 +273,7 @@ class Match(MatchActions, kw_only=True):
     def _mark_live(self, now_ms: int) -> None:
         self.extra_join_ms = 0
         self.presence.is_map_over = self.is_start_ordered = False
-        self.asked_at_ms = None
+        self.asked_at_ms = self.start_awaited_ms = None
         self.live_at_ms = now_ms
         self.first_live_at_ms = now_ms if self.first_live_at_ms is None else self.first_live_at_ms
 
@@ -374,7 +381,9 @@ class Match(MatchActions, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _track_roster(self, now_ms: int) -> None:
-        """Record since when the match waits for a listed player who had joined: coming and going restarts nothing."""
+        """Record since when players must return, or be ready: coming and going restarts nothing."""
+        if self.start_awaited_ms is None and self._awaits_start():
+            self.start_awaited_ms = now_ms
         if not self._awaits_roster():
             self.roster_broken_ms = None
         elif self.presence.absent():
@@ -420,7 +429,7 @@ class Match(MatchActions, kw_only=True):
                 return self._handle_join_timeout(now_ms)
             case Alarm.ALL_LEFT:
                 return self._handle_departure(now_ms)
-            case Alarm.IDLE:
+            case Alarm.IDLE | Alarm.NOT_READY:
                 return self.cancel(CancelReason.IDLE_TIMEOUT, now_ms)
             case Alarm.MAX_DURATION:
                 return self.cancel(CancelReason.MAX_DURATION_EXCEEDED, now_ms)

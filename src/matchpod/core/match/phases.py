@@ -27,7 +27,7 @@ class Trigger(StrEnum):
     ROSTER_READY = "roster_ready"
     """All listed players are in the game and, in modes with a series, on a side or past the time to choose one."""
     START_ORDERED = "start_ordered"
-    """A person lets play begin without the players who are missing."""
+    """A person lets play begin without the players who are missing, or the players began the knife round themselves."""
     ROSTER_BROKEN = "roster_broken"
     """A listed player left before the map was live."""
     MAP_LIVE = "map_live"

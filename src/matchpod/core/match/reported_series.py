@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.core.events import LiveReported, ResultReported, SeriesReported
-from matchpod.core.match import series
 from matchpod.core.match.played_map import MapStatus, PlayedMap, is_same_map, map_name, unknown_maps, winners_of
-from matchpod.core.model import GameSettings, SeriesFormat, Winner
+from matchpod.core.match.series import SeriesRules, common_winner
+from matchpod.core.model import GameSettings, Winner
 
 Report = LiveReported | ResultReported | SeriesReported
 
@@ -26,7 +26,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     state of a map that seemed to go live again after lines were lost: it may have been a later map instead.
     """
 
-    series_format: SeriesFormat
+    rules: SeriesRules
     live_number: int | None = None
     results: dict[int, tuple[int, int]] = {}
     score: tuple[int, int] | None = None
@@ -36,15 +36,18 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     def apply(self, report: Report, now_ms: int) -> None:
         """Apply a report that fits the series format; it replaces an earlier one of the same kind and map."""
         match report:
-            case LiveReported() if report.map_number <= self.series_format.length:
+            case LiveReported() if report.map_number <= self.rules.map_count:
                 self.live_number = report.map_number
-            case ResultReported() if report.map_number <= self.series_format.length:
+            case ResultReported() if report.map_number <= self.rules.map_count:
                 self.results[report.map_number] = (report.team1_score, report.team2_score)
-            case SeriesReported() if max(report.team1_maps, report.team2_maps) == self.series_format.wins_needed:
-                self.score = (report.team1_maps, report.team2_maps)
+            case SeriesReported() if max(score := self._score_of(report)) == self.rules.format.wins_needed:
+                self.score = score
                 self.over_since_ms = now_ms
             case _:
                 pass  # a series of another length, or one that was aborted
+
+    def _score_of(self, report: SeriesReported) -> tuple[int, int]:
+        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin knows of no maps given
 
     def extend_wait(self, now_ms: int) -> None:
         """Restart the grace period: a round began, so the log is still being received."""
@@ -64,7 +67,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         number = max(current.number + current.is_finished, self.live_number or 0)
         if number == current.number and is_same_map(loaded, current.name):
             return number
-        later = range(number, self.series_format.length + 1)
+        later = range(number, self.rules.map_count + 1)
         return next((index for index in later if is_same_map(loaded, map_name(settings, index))), number)
 
     def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
@@ -95,7 +98,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
         """Apply the reported number of the last map: it may be a later map instead of a restart of the same one."""
-        if self.cut is not None and maps[-1].number < number <= self.series_format.length:
+        if self.cut is not None and maps[-1].number < number <= self.rules.map_count:
             last, maps[-1], self.cut = maps[-1], self.cut, None
             self.end_maps_before(number, settings, maps)
             last.number = number
@@ -103,11 +106,11 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def is_decided(self, maps: Sequence[PlayedMap]) -> bool:
         """True if the known winners of the maps decide the series."""
-        return series.is_decided(self.series_format, winners_of(maps))
+        return self.rules.is_decided(winners_of(maps))
 
     def may_be_won(self, maps: Sequence[PlayedMap]) -> bool:
         """True if the maps with an unknown winner may have decided the series."""
-        return max(series.maps_won(winners_of(maps))) + len(unknown_maps(maps)) >= self.series_format.wins_needed
+        return max(self.rules.score(winners_of(maps))) + len(unknown_maps(maps)) >= self.rules.format.wins_needed
 
     def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
         """True if the winner of a match that is over is known, even if that of a map is not."""
@@ -115,7 +118,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
         """Return the wins in the final score not covered by known winners; None without a consistent score."""
-        return None if self.score is None else series.unassigned_wins(self.series_format, self.score, winners_of(maps))
+        return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:
         """True if a final score was reported and the maps with an unknown winner are enough for its unassigned wins."""
@@ -126,10 +129,10 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         """Set the winner of unknown maps from their reported result, or from the series score if all maps are over."""
         reported = [played for played in unknown_maps(maps) if played.number in self.results]
         winners = winners_of(maps) + [Winner.of(*self.results[played.number]) for played in reported]
-        if self.score is None or series.unassigned_wins(self.series_format, self.score, winners) is not None:
+        if self.score is None or self.rules.unassigned_wins(self.score, winners) is not None:
             for played in reported:
                 played.set_result(*self.results[played.number])
         wins, unknown = self.unassigned_wins(maps), unknown_maps(maps)
         if wins is not None and all(played.is_finished for played in maps):
             for played in unknown:
-                played.winner = series.common_winner(wins, len(unknown))
+                played.winner = common_winner(wins, len(unknown))

@@ -1,33 +1,53 @@
 """Compute the score of a series and whether it is decided, from the winners of its finished maps.
 
-A tied map counts for neither team. A series ends when a team has the wins it needs, or when all maps are played. If
-the end of a map was lost, its winner can sometimes be inferred from the final score of the series.
+A tied map counts for neither team. A series ends when a team has the wins it needs, or when all maps are played. A team
+may have been given maps before the series: they count as won, and are not played. If the end of a map was lost, its
+winner can sometimes be inferred from the final score of the series.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matchpod.core.model import SeriesFormat, Winner
+import msgspec
+
+from matchpod.core.model import GameSettings, MapsWon, SeriesFormat, Winner
+
+
+class SeriesRules(msgspec.Struct, frozen=True):
+    """How long a series is, and the maps that each team was given before it."""
+
+    format: SeriesFormat
+    given: MapsWon = MapsWon()
+
+    @staticmethod
+    def of(settings: GameSettings) -> SeriesRules:
+        """Return the rules of the series of a match."""
+        return SeriesRules(settings.series_format, settings.maps_won)
+
+    @property
+    def map_count(self) -> int:
+        """The maximum number of maps to play."""
+        return self.format.length_after(self.given)
+
+    def score(self, winners: Sequence[Winner]) -> tuple[int, int]:
+        """Return the score of the series after maps with these winners."""
+        return self.given.plus(*maps_won(winners))
+
+    def is_decided(self, winners: Sequence[Winner]) -> bool:
+        """True if no further map is to be played."""
+        return len(winners) >= self.map_count or max(self.score(winners)) >= self.format.wins_needed
+
+    def unassigned_wins(self, score: tuple[int, int], winners: Sequence[Winner]) -> tuple[int, int] | None:
+        """Return the wins in a final score not covered by maps with a known winner; None if the two contradict."""
+        won1, won2 = self.score(winners)
+        wins = score[0] - won1, score[1] - won2
+        return wins if min(wins) >= 0 and sum(wins) <= self.map_count - len(winners) else None
 
 
 def maps_won(winners: Sequence[Winner]) -> tuple[int, int]:
     """Return the number of maps won by team1 and by team2."""
     return sum(w is Winner.TEAM1 for w in winners), sum(w is Winner.TEAM2 for w in winners)
-
-
-def is_decided(series_format: SeriesFormat, winners: Sequence[Winner]) -> bool:
-    """True if no further map is to be played."""
-    return len(winners) >= series_format.length or max(maps_won(winners)) >= series_format.wins_needed
-
-
-def unassigned_wins(
-    series_format: SeriesFormat, score: tuple[int, int], winners: Sequence[Winner]
-) -> tuple[int, int] | None:
-    """Return the wins in a final score not covered by maps with a known winner; None if the two contradict."""
-    won1, won2 = maps_won(winners)
-    wins = score[0] - won1, score[1] - won2
-    return wins if min(wins) >= 0 and sum(wins) <= series_format.length - len(winners) else None
 
 
 def common_winner(wins: tuple[int, int], count: int) -> Winner | None:

@@ -38,9 +38,8 @@ def decided_by(settings: GameSettings, number: int, start_side: Side | None) -> 
 
 
 def _default_sides(settings: GameSettings, server_id: str) -> tuple[StartSides, ...]:
-    length = settings.series_format.length
-    sides = [_FIXED[index % 2] for index in range(length)]
-    if length > 1:
+    sides = [_FIXED[index % 2] for index in range(settings.map_count)]
+    if settings.series_format.length > 1:
         sides[-1] = StartSides.KNIFE if settings.uses_plugin else _draw(server_id)
     return tuple(sides)
 

@@ -10,7 +10,6 @@ import msgspec
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.anticheat.detectors import Detectors
-from matchpod.core.match import series
 from matchpod.core.match.actions import ActionChange, ActionRecord
 from matchpod.core.match.game_times import GameTimes
 from matchpod.core.match.knife_round import KnifeRound
@@ -31,9 +30,10 @@ class MatchState(msgspec.Struct, kw_only=True):
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
     all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
-    missing. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or the
-    server was silent or replaced. `extra_join_ms` is what actions added to the time to join that
-    runs. `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
+    missing. `start_awaited_ms` is since when all players are there and have to start the next map themselves; None once
+    it is live. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or
+    the server was silent or replaced. `extra_join_ms` is what actions added to the time to join
+    that runs. `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
     """
 
     settings: GameSettings
@@ -51,6 +51,7 @@ class MatchState(msgspec.Struct, kw_only=True):
     asked_at_ms: int | None = None
     roster_broken_ms: int | None = None
     is_start_ordered: bool = False
+    start_awaited_ms: int | None = None
     disturbed_ms: int | None = None
     detections: list[Detection] = msgspec.field(default_factory=list)
     outcome: Outcome | None = None
@@ -79,9 +80,12 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """Maps won by each team. If a finished match lacks a map winner, the score reported by the plugin, if any."""
+        """Maps won by each team, with those it was given.
+
+        If a finished match lacks a map winner, it is the score reported by the plugin, if any.
+        """
         uses_report = self.outcome is not None and self.outcome.is_finished and bool(unknown_maps(self.maps))
-        return (self.reported.score if uses_report else None) or series.maps_won(winners_of(self.maps))
+        return (self.reported.score if uses_report else None) or self.reported.rules.score(winners_of(self.maps))
 
     @property
     def winner(self) -> Winner | None:
@@ -103,4 +107,4 @@ class MatchState(msgspec.Struct, kw_only=True):
         return None if self.settings.is_free_for_all else team
 
     def _are_all_maps_over(self) -> bool:
-        return self.map_number > self.settings.series_format.length
+        return self.map_number > self.settings.map_count

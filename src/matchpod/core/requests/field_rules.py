@@ -82,6 +82,18 @@ def not_a_choice(values: type[StrEnum]) -> Fault:
     return Fault(FaultCode.NOT_A_CHOICE, {"choices": tuple(values)})
 
 
+def boolean() -> FieldRule[bool]:
+    """True or false."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> bool | None:
+        if isinstance(value, bool):
+            return value
+        faults.add(Fault(FaultCode.NOT_A_BOOLEAN, path=path))
+        return None
+
+    return FieldRule({"type": "boolean"}, read)
+
+
 def integer(minimum: int, maximum: int) -> FieldRule[int]:
     """An integer within its bounds."""
 
@@ -93,6 +105,20 @@ def integer(minimum: int, maximum: int) -> FieldRule[int]:
         return int(found)
 
     return FieldRule({"type": "integer", "minimum": minimum, "maximum": maximum}, read)
+
+
+def even(minimum: int, maximum: int) -> FieldRule[int]:
+    """An even integer within its bounds."""
+    whole = integer(minimum, maximum)
+
+    def read(value: object, path: FieldPath, faults: Faults) -> int | None:
+        found = whole.read(value, path, faults)
+        if found is not None and found % 2:
+            faults.add(Fault(FaultCode.NOT_EVEN, path=path))
+            return None
+        return found
+
+    return FieldRule({**whole.schema, "multipleOf": 2}, read)
 
 
 def number(minimum: int, maximum: int) -> FieldRule[float]:

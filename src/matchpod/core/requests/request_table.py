@@ -31,6 +31,12 @@ MIN_JOIN_S: Final = 60
 MAX_JOIN_S: Final = 3600
 """Highest `joinSeconds`: one hour, in which the server is occupied."""
 
+MAX_OVERTIME_ROUNDS: Final = 30
+"""Highest `overtime.maxRounds`: as many as a whole map may have."""
+
+MAX_MONEY: Final = 65_535
+"""Highest `overtime.startMoney`: the game's own limit for `mp_startmoney`."""
+
 MAX_MAP_POOL: Final = 64
 """Most maps in the caller's list: more than any map pool in use has. A series plays at most five maps."""
 
@@ -82,6 +88,38 @@ LISTED_TEAMS: Final = {
     team: RequestField(name=team.value, rule=rules.nested("ListedTeam", TEAM), is_required=True) for team in Team
 }
 
+# --- rules of a match ---------------------------------------------------------------------------------------------
+
+OVERTIME_ENABLED: Final = RequestField(
+    name="enabled",
+    label="Overtime",
+    rule=rules.boolean(),
+    meaning="Whether a tie after all rounds leads to overtime. If not, the map ends as a tie. Default: true.",
+)
+OVERTIME_ROUNDS: Final = RequestField(
+    name="maxRounds",
+    label="Overtime rounds",
+    rule=rules.even(2, MAX_OVERTIME_ROUNDS),
+    meaning="Rounds of each overtime, an even number.",
+)
+OVERTIME_MONEY: Final = RequestField(
+    name="startMoney",
+    label="Overtime money",
+    rule=rules.integer(0, MAX_MONEY),
+    meaning="What each player has at the beginning of each half of overtime.",
+)
+OVERTIME_RULES: Final[tuple[AnyField, ...]] = (OVERTIME_ENABLED, OVERTIME_ROUNDS, OVERTIME_MONEY)
+
+MAPS_GIVEN: Final = {
+    team: RequestField(
+        name=team.value,
+        label=f"Maps given to team {team[-1]}",
+        rule=rules.integer(0, max(series_format.wins_needed for series_format in SeriesFormat) - 1),
+        meaning="Less than the series needs. Default: 0.",
+    )
+    for team in Team
+}
+
 # --- the settings of a match --------------------------------------------------------------------------------------
 
 MATCH_TYPE: Final = RequestField(name="matchType", label="Match type", rule=rules.choice(MatchType), is_required=True)
@@ -113,7 +151,7 @@ SIDES: Final = RequestField(
         minItems=1,
         maxItems=max(series_format.length for series_format in SeriesFormat),
     ),
-    meaning="On which sides the teams begin, one entry for each map of the series: `team1_ct`, `team1_t`, or `knife` "
+    meaning="On which sides the teams begin, one entry for each map to play: `team1_ct`, `team1_t`, or `knife` "
     "for a knife round, whose winner chooses; that needs listed players. Default: `team1_ct` on the first map, then "
     "alternating; on the last map of a bo3 or bo5 `knife`, or drawn if no player is listed.",
     match_types=SERIES_TYPES,
@@ -146,6 +184,14 @@ ON_NO_SHOW: Final = RequestField(
     rule=rules.choice(OnNoShow),
     meaning="If the time to join ends and listed players are missing: `cancel`, or `forfeit`, with which a team that "
     "is complete wins if the other is not; that needs listed players in both teams. Default: cancel.",
+    match_types=SERIES_TYPES,
+)
+AUTO_START: Final = RequestField(
+    name="autoStart",
+    label="Start of play",
+    rule=rules.boolean(),
+    meaning="Whether play starts when all listed players have joined. If false, the players start each map by being "
+    "ready, which needs listed players in both teams, or an action does. Default: true.",
     match_types=SERIES_TYPES,
 )
 PLAYERS: Final = RequestField(
@@ -181,6 +227,19 @@ FREEZE_TIME: Final = RequestField(
     rule=rules.integer(0, MAX_FREEZE_TIME_S),
     meaning="Seconds before each round.",
 )
+OVERTIME: Final = RequestField(
+    name="overtime",
+    rule=rules.nested("Overtime", OVERTIME_RULES),
+    meaning="Overtime. Default: with listed players, as the match plugin is configured, which is on, with 6 rounds and "
+    "10000 money (wingman: 4 and 8000); without them, as the server is configured.",
+    match_types=SERIES_TYPES,
+)
+MAPS_WON: Final = RequestField(
+    name="mapsWon",
+    rule=rules.nested("MapsWon", tuple(MAPS_GIVEN.values())),
+    meaning="Maps that the teams have won before the series: they count in its score, and fewer are played.",
+    match_types=SERIES_TYPES,
+)
 MAX_ROUNDS: Final = RequestField(
     name="maxRounds",
     label="Rounds per map",
@@ -199,10 +258,12 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     MAP,
     MAPS,
     SERIES_FORMAT,
+    MAPS_WON,
     SIDES,
     TEAMS,
     SPECTATORS,
     ON_NO_SHOW,
+    AUTO_START,
     PLAYERS,
     DM_SUB_MODE,
     DM_ROUND_MINUTES,
@@ -210,6 +271,7 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     SERVER_PASSWORD,
     FREEZE_TIME,
     MAX_ROUNDS,
+    OVERTIME,
     CUSTOM_CVARS,
 )
 

@@ -19,9 +19,11 @@ from matchpod.core.model import (
     MAX_LISTED_PLAYERS,
     CvarSetting,
     GameSettings,
+    MapsWon,
     MatchRequest,
     MatchType,
     OnNoShow,
+    Overtime,
     SeriesFormat,
     StartSides,
     TeamRoster,
@@ -132,21 +134,27 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     people = _read_people(fields)
     teams = (people.team1, people.team2)
     may_have_teams = match_type in (None, *table.SERIES_TYPES)
-    sides = _read_sides(fields, given_format, teams) if may_have_teams else ()
+    maps_won = _read_maps_won(fields, given_format) if may_have_teams else MapsWon()
+    sides = _read_sides(fields, given_format, teams, maps_won) if may_have_teams else ()
+    auto_start = fields.read(table.AUTO_START)
     on_no_show = _read_on_no_show(fields, teams) if may_have_teams else OnNoShow.CANCEL
     as_given = {name: fields.read(field) for name, field in _AS_GIVEN.items()}
+    overtime = _read_overtime(fields)
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
     if body.faults or match_type is None or first_map is None:
         return None
     return GameSettings(
         match_type=match_type,
-        maps=series_maps(first_map, pool, series_format.length),
+        maps=series_maps(first_map, pool, series_format.length_after(maps_won)),
         series_format=series_format,
+        maps_won=maps_won,
         team1=people.team1,
         team2=people.team2,
         players=people.players,
         spectators=people.spectators,
         on_no_show=on_no_show,
+        auto_start=auto_start is not False,
+        overtime=overtime,
         custom_cvars=custom_cvars,
         sides=sides,
         **as_given,
@@ -172,14 +180,14 @@ def _read_map_pool(fields: Fields) -> tuple[str, ...]:
 
 
 def _read_sides(
-    fields: Fields, series_format: SeriesFormat | None, teams: tuple[TeamRoster | None, ...]
+    fields: Fields, series_format: SeriesFormat | None, teams: tuple[TeamRoster | None, ...], maps_won: MapsWon
 ) -> tuple[StartSides, ...]:
     """Return the given sides. The format and the teams are None if they are absent or invalid."""
     is_open = not fields.has(table.TEAMS) or all(team is not None and not team.players for team in teams)
     sides = fields.read(table.SIDES, texts(text(lambda side: _side_fault(side, is_open=is_open))))
     if sides is None:
         return ()
-    wanted = (series_format or SeriesFormat.BO1).length
+    wanted = (series_format or SeriesFormat.BO1).length_after(maps_won)
     found = fields.length(table.SIDES)
     is_known = series_format is not None or not fields.has(table.SERIES_FORMAT)
     if is_known and found != wanted:
@@ -192,6 +200,33 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
     if is_open and side == StartSides.KNIFE:
         return Fault(FaultCode.KNIFE_WITHOUT_PLAYERS)
     return table.side_fault(side)
+
+
+def _read_maps_won(fields: Fields, series_format: SeriesFormat | None) -> MapsWon:
+    """Return the maps that the teams were given; none for one that has enough to win. The format is None if invalid."""
+    given = fields.read(table.MAPS_WON)
+    if given is None:
+        return MapsWon()
+    won = {team: given.read(table.MAPS_GIVEN[team]) or 0 for team in Team}
+    if series_format is None and fields.has(table.SERIES_FORMAT):
+        return MapsWon()  # invalid
+    played = series_format or SeriesFormat.BO1
+    for team in [team for team in Team if won[team] >= played.wins_needed]:
+        about = {"wins": played.wins_needed, "series_format": played.value}
+        given.fault(table.MAPS_GIVEN[team], FaultCode.SERIES_ALREADY_WON, **about)
+        won[team] = 0
+    return MapsWon(won[Team.TEAM1], won[Team.TEAM2])
+
+
+def _read_overtime(fields: Fields) -> Overtime | None:
+    given = fields.read(table.OVERTIME)
+    if given is None:
+        return None
+    return Overtime(
+        enabled=given.read(table.OVERTIME_ENABLED) is not False,
+        max_rounds=given.read(table.OVERTIME_ROUNDS),
+        start_money=given.read(table.OVERTIME_MONEY),
+    )
 
 
 def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:

@@ -57,6 +57,8 @@ class WaitingFor(StrEnum):
     """All players have left; if none returns, it ends."""
     SIDES = "sides"
     """The players choose their sides; then play starts anyway."""
+    START = "start"
+    """The players have to be ready, or an action starts play; otherwise it is canceled."""
     TIME_LIMIT = "time_limit"
     """The end of a deathmatch."""
     FINAL_SCORE = "final_score"
@@ -67,6 +69,7 @@ _ALARMS: Final = {
     Alarm.ALL_LEFT: WaitingFor.PLAYERS_TO_RETURN,
     Alarm.IDLE: WaitingFor.PLAYERS_TO_RETURN,
     Alarm.READY: WaitingFor.SIDES,
+    Alarm.NOT_READY: WaitingFor.START,
     Alarm.TIME_UP: WaitingFor.TIME_LIMIT,
     Alarm.SERIES_OVER: WaitingFor.FINAL_SCORE,
 }

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from matchpod.core.match import series
 from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.played_map import MapStatus, PlayedMap
 from matchpod.core.match.state import MatchState
@@ -54,7 +53,7 @@ def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
     """Return the same as `map_states`, as it was when a map was in this state."""
     known = (*map(_state, match.maps[: current.number - 1]), current)
     is_last = _is_final(match, current)
-    if is_last or series.is_decided(match.settings.series_format, _winners(known)):
+    if is_last or match.reported.rules.is_decided(_winners(known)):
         return known
     later = range(current.number + 1, _length(match.settings) + 1)
     return (*known, *(_state(PlayedMap.upcoming(match.settings, number)) for number in later))
@@ -70,7 +69,7 @@ def series_score_at(match: MatchState, current: MapState) -> SeriesScore | None:
     if _is_final(match, current) or not match.settings.match_type.has_series:
         return series_score_of(match)
     before = map(_state, match.maps[: current.number - 1])
-    return SeriesScore(*series.maps_won(_winners((*before, current))))
+    return SeriesScore(*match.reported.rules.score(_winners((*before, current))))
 
 
 def _is_final(match: MatchState, current: MapState) -> bool:
@@ -103,4 +102,4 @@ def _winners(maps: Iterable[MapState]) -> list[Winner]:
 
 
 def _length(settings: GameSettings) -> int:
-    return settings.series_format.length if settings.match_type.has_series else 1
+    return settings.map_count if settings.match_type.has_series else 1

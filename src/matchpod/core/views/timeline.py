@@ -80,7 +80,7 @@ def _no_item(_timeline: TimelineWriter, _event: ev.MapEnded | ev.CheatSuspected,
 
 def _has_no_next_map(match: Match) -> bool:
     """True if no map follows: the match is over, or waits only for the plugin to report the winner."""
-    return match.phase is MatchPhase.OVER or match.map_number > match.settings.series_format.length
+    return match.phase is MatchPhase.OVER or match.map_number > match.settings.map_count
 
 
 # Each handler accepts its own event type, which a common signature cannot express.

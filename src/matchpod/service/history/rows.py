@@ -41,7 +41,7 @@ def initial_history(row: ServerRow, settings: GameSettings, server_name: str) ->
     has_series, has_teams = settings.match_type.has_series, settings.match_type is not MatchType.DEATHMATCH
     team1, team2 = (sanitize(settings_name(settings, team)) for team in (Team.TEAM1, Team.TEAM2))
     series_id = identifiers.series_id(row.id)
-    length = settings.series_format.length if has_series else 1
+    length = settings.map_count if has_series else 1
     maps = tuple(
         MapRow(
             id=identifiers.map_id(row.game_id, number),
@@ -72,6 +72,8 @@ def initial_history(row: ServerRow, settings: GameSettings, server_name: str) ->
         game_mode=settings.match_type.value,
         team1_name=team1,
         team2_name=team2,
+        team1_maps_won=settings.maps_won.team1,
+        team2_maps_won=settings.maps_won.team2,
         status=MapStatus.UPCOMING,
     )
     return MatchHistory(maps, series)

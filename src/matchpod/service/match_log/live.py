@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,8 +89,8 @@ class LocalMatch:
         self.lacks_post = False
         """True if the newest log post could not be stored; its server sends it again."""
         self._inbox: deque[RawEntry] = deque()
-        self._recent: deque[tuple[int, int]] = deque(maxlen=RECENT)
-        """The numbers of the last applied entries, and when each was received."""
+        self._received_ms = array("q")
+        """When each of the last applied entries was received; numbers of entries have no gaps."""
         self._is_doubtful = False
         """True if another process has stored an entry under a number that was applied."""
         self._seen_seq = seq
@@ -163,17 +164,19 @@ class LocalMatch:
 
     def is_applied(self, entry: RawEntry) -> bool:
         """True if the entry with this number that was applied is this one, as far as that is known."""
-        return dict(self._recent).get(entry.seq, entry.received_ms) == entry.received_ms
+        place = len(self._received_ms) - 1 - (self.seq - entry.seq)
+        is_known = 0 <= place < len(self._received_ms)
+        return not is_known or self._received_ms[place] == entry.received_ms
 
     def begin_reading(self) -> int:
         """The number from which on to read the database: with the last applied entry, to see that it is still there."""
         self._is_doubtful = False
-        return self.seq if self._recent else self.seq + 1
+        return self.seq if self._received_ms else self.seq + 1
 
     @property
     def received_ms(self) -> int | None:
         """When the last applied entry was received; None if none was applied since the match was loaded."""
-        return self._recent[-1][1] if self._recent else None
+        return self._received_ms[-1] if self._received_ms else None
 
     @property
     def is_behind(self) -> bool:
@@ -182,7 +185,8 @@ class LocalMatch:
 
     def applied(self, entry: RawEntry) -> None:
         self.seq = entry.seq
-        self._recent.append((entry.seq, entry.received_ms))
+        self._received_ms.append(entry.received_ms)
+        del self._received_ms[:-RECENT]
         self._state = self._progress = None
 
     def state(self) -> LiveState:

@@ -15,7 +15,7 @@ import msgspec
 from matchpod.core.match import series as series_rules
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.model import Winner
+from matchpod.core.model import SeriesFormat, Winner
 from matchpod.core.requests.history_query import (
     EventsQuery,
     LeaderboardQuery,
@@ -200,7 +200,9 @@ def _no_stats(row: MapRow) -> MapStats:
 
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
-    won = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
+    won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # before the series, for maps that have no row
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
-    return won == (series.team1_maps_won, series.team2_maps_won) and is_open == has_open
+    is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)
+    return is_won and is_open == has_open

@@ -15,6 +15,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.ports import Database
 from matchpod.service.reading.endings import endings_of
 from matchpod.service.reading.match_head import Ending, MatchHead, summarize
+from matchpod.service.reading.stored_progress import decoded_settings
 from matchpod.service.row_views import view_of
 from matchpod.storage import history
 from matchpod.storage.history import MapRow
@@ -59,16 +60,13 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     """The maps that were played or may be played, in order; not those that were no longer needed."""
     played_s: int | None
     """How long its maps took together; None before the first of them has ended."""
+    maps_won: tuple[int, int]
+    """How many maps each team has won, or was given."""
 
     @property
     def missing_count(self) -> int:
         """Listed players who were not there at the end, if the match was canceled because of them."""
         return len(self.absent_players or self.missing_players or ())
-
-    @property
-    def maps_won(self) -> tuple[int, int]:
-        """How many maps each team has won."""
-        return series_rules.maps_won([Winner(one.winner) for one in self.maps if one.winner is not None])
 
 
 class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +98,7 @@ async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[Matc
 def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchItem:
     durations = [one.duration_s for one in maps if one.duration_s is not None]
     first = maps[0] if maps else None
+    won = series_rules.maps_won([Winner(one.winner) for one in maps if one.winner is not None])
     return MatchItem(
         **asdict(summarize(row, ending)),
         game_mode="" if first is None else first.game_mode,
@@ -107,4 +106,5 @@ def _item(row: ServerSummary, ending: Ending, maps: Sequence[MapRow]) -> MatchIt
         team2=None if first is None else first.team2_name,
         maps=tuple(view_of(MatchMap, one) for one in maps if one.is_needed),
         played_s=sum(durations) if durations else None,
+        maps_won=decoded_settings(row.settings).maps_won.plus(*won),
     )

@@ -37,9 +37,11 @@ def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
 def _progress(settings: bytes, phase: PublicPhase, is_pending: bool, until_ms: int | None) -> MatchProgress:
     if not settings:
         return MatchProgress(phase=phase)
+    asked = decoded_settings(settings)
     return MatchProgress(
         phase=phase,
-        map_name=next(iter(decoded_settings(settings).maps), None),
+        map_name=next(iter(asked.maps), None),
+        maps_won=asked.maps_won.plus(0, 0),
         waiting_for=WaitingFor.FREE_SERVER if is_pending else None,
         until_ms=until_ms,
         roster=listed_players(settings),

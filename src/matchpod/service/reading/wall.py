@@ -225,7 +225,7 @@ class Overview:
             **asdict(summarize(row, progress=shown)),
             is_fast=self._is_fast(row.region),
             match_type=settings.match_type,
-            map_count=settings.series_format.length,
+            map_count=settings.map_count,
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
             # When it was last heard would make it differ with every line of the log.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -50,6 +51,8 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     used_slots: UsedSlots = msgspec.field(default_factory=UsedSlots)
+    packing: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while the log of an ended match is packed: that takes 13 MB, and many matches may end at once."""
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""
     spans: MatchSpans = NO_SPANS

@@ -102,9 +102,10 @@ async def release(lease: Lease, deps: Deps) -> None:
     else:
         await lease.write([servers.change(row.id, row.fence, slot=None), slots.free(row.id)])
     await _finalize_history(lease, deps)
-    if await compaction.may_begin(deps.db, deps.clock.now_ms()):
-        await raw_log.compress(deps.db, row.id)
-    await map_events.compact(deps.db, row.id)
+    async with deps.packing:
+        if await compaction.may_begin(deps.db, deps.clock.now_ms()):
+            await raw_log.compress(deps.db, row.id)
+        await map_events.compact(deps.db, row.id)
     await lease.finish(_mark_released(lease, deps))
 
 

@@ -81,12 +81,12 @@ class _Metric:
         raise NotImplementedError
 
     def _key(self, values: Labels, known: Mapping[Labels, object]) -> Labels:
+        if values in known:
+            return values
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, got {len(values)} values")
         # One less than the limit: one series is reserved for `other`.
-        if values in known or len(known) < self.max_series - 1:
-            return values
-        return (OTHER,) * len(values)
+        return values if len(known) < self.max_series - 1 else (OTHER,) * len(values)
 
     def _sample(self, values: Labels, number: float, *, suffix: str = "", bound: str | None = None) -> str:
         pairs = self._label_texts.get(values)

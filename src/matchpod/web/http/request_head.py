@@ -47,11 +47,15 @@ class RequestHead:
     def add_url(self, url: bytes) -> None:
         """Add a part of the target of the request."""
         self.url += url
-        self._count(len(url))
+        self._bytes += len(url)
+        if self._bytes > MAX_HEAD_BYTES:
+            raise HttpError(TOO_LARGE)
 
     def add_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Trailers count toward the size limit but are dropped: they must not pass for headers."""
-        self._count(len(name) + len(value) + 4)
+        self._bytes += len(name) + len(value) + 4
+        if self._bytes > MAX_HEAD_BYTES:
+            raise HttpError(TOO_LARGE)
         if self._is_complete:
             return
         name = name.lower()
@@ -86,11 +90,6 @@ class RequestHead:
         if last == _CHUNKED and _CHUNKED not in others:
             raise HttpError("The only Transfer-Encoding that is supported is chunked.", NOT_IMPLEMENTED)
         raise HttpError("The Transfer-Encoding of a request must be chunked.")
-
-    def _count(self, size: int) -> None:
-        self._bytes += size
-        if self._bytes > MAX_HEAD_BYTES:
-            raise HttpError(TOO_LARGE)
 
 
 def is_encoded(value: bytes) -> bool:

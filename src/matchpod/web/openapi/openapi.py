@@ -27,27 +27,13 @@ _TAGS = {
     Tag.OPERATIONS: "For operators and monitoring.",
 }
 _LINKED = {
-    "getServer": ("getServer", "id", "serverId"),
-    "cancelMatch": ("cancelMatch", "id", "serverId"),
-    "getResult": ("getResult", "id", "serverId"),
-    "getLog": ("getLog", "id", "serverId"),
-    "ruleMatch": ("ruleMatch", "id", "serverId"),
-    "withdrawRuling": ("withdrawRuling", "id", "serverId"),
-    "getMatchByExternalId": ("getMatchByExternalId", "externalMatchId", "externalMatchId"),
-    "listServerSeries": ("listServerSeries", "serverId", "serverId"),
-    "getSeries": ("getSeries", "seriesId", "seriesId"),
-    "getListedSeries": ("getSeries", "seriesId", "items/0/seriesId"),
-    "getListedServer": ("getServer", "id", "items/0/serverId"),
-    "getListedMap": ("getMap", "mapId", "items/0/id"),
-    "getMapOfSeries": ("getMap", "mapId", "maps/0/id"),
-    "getListedCallback": ("getCallback", "id", "items/0/id"),
-    "getCallback": ("getCallback", "id", "id"),
-    "redeliverCallback": ("redeliverCallback", "id", "id"),
-    "getMapEvents": ("getMapEvents", "mapId", "id"),
-    "getMapLeaderboard": ("getMapLeaderboard", "mapId", "id"),
-    "getMapRounds": ("getMapRounds", "mapId", "id"),
+    "getListedCallback": ("getCallback", "items/0/"),
+    "getListedMap": ("getMap", "items/0/"),
+    "getListedSeries": ("getSeries", "items/0/"),
+    "getListedServer": ("getServer", "items/0/"),
+    "getMapOfSeries": ("getMap", "maps/0/"),
 }
-"""Links: the operation, its parameter, and the field of the response to use for it."""
+"""Links to something in the response: the operation, and where that is. Other links have the name of the operation."""
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -106,10 +92,12 @@ def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, ob
     schemas, components = published_schemas(shapes)
     examples = read_examples()
     returned = iter(schemas)
-    operations: dict[str, dict[str, object]] = {}
+    paths: dict[str, dict[str, object]] = {}
+    operations = {endpoint.name: endpoint for endpoint in endpoints}
     for endpoint in endpoints:
         schema: Schema = next(returned) if endpoint.returns is not None else _other_shape(endpoint)
-        operations.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema, examples)
+        operation = _operation(endpoint, schema, examples, operations)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     document: Schema = {
         "openapi": "3.1.0",
         "info": info,
@@ -119,7 +107,7 @@ def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, ob
             for tag, text in _TAGS.items()
             if any(endpoint.tag is tag for endpoint in endpoints)
         ],
-        "paths": operations,
+        "paths": paths,
         **(more or {}),
     }
     keys: Schema = {_SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key."}}
@@ -132,7 +120,7 @@ def _document(endpoints: Sequence[Endpoint], info: Schema, more: Mapping[str, ob
     return document
 
 
-def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
+def _operation(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     operation: Schema = {"operationId": endpoint.name, "tags": [endpoint.tag.value], "summary": endpoint.summary}
     if endpoint.alias_of is not None:
         operation["deprecated"] = True
@@ -150,7 +138,7 @@ def _operation(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema
     elif endpoint.raw_body is not None:
         content = _content(endpoint.raw_body, {}, examples.request(endpoint))
         operation["requestBody"] = {"required": True, **content}
-    operation["responses"] = _responses(endpoint, schema, examples)
+    operation["responses"] = _responses(endpoint, schema, examples, operations)
     return operation
 
 
@@ -175,14 +163,14 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
     }
 
 
-def _responses(endpoint: Endpoint, schema: Schema, examples: Examples) -> Schema:
+def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
     is_repeatable = any(one is IDEMPOTENCY_KEY for one in endpoint.parameters)
     more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
     success["headers"] = {**_headers(()), **more}
     if endpoint.links:
-        success["links"] = {name: _link(name) for name in endpoint.links}
+        success["links"] = {name: _link(name, operations) for name in endpoint.links}
     by_status: dict[int, list[type[MatchpodError]]] = {}
     for error in endpoint.errors:
         by_status.setdefault(error.status, []).append(error)
@@ -216,9 +204,14 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
     return {"X-Request-Id": {"required": True, "schema": {"type": "string", "pattern": "^req_[0-9a-z]{16}$"}}, **shown}
 
 
-def _link(name: str) -> Schema:
-    operation, parameter, field = _LINKED[name]
-    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{field}"}}
+def _link(name: str, operations: Mapping[str, Endpoint]) -> Schema:
+    """Return a link to an operation by the id in its path, which the response has too."""
+    operation, place = _LINKED.get(name, (name, ""))
+    target = operations[operation]
+    parameter = next(parameter.name for parameter in target.parameters if parameter.place == "path")
+    id_field = "serverId" if target.path.startswith("/api/v1/servers/") else "id"
+    field = id_field if parameter in ("id", "mapId") else parameter
+    return {"operationId": operation, "parameters": {parameter: f"$response.body#/{place}{field}"}}
 
 
 def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:

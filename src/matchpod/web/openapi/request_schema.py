@@ -1,8 +1,9 @@
 """The JSON Schemas of request bodies, from the tables of their fields.
 
 A `format` in this schema names a rule that no pattern can express; the description explains it. Some rules cannot be
-expressed at all: a player is in one team only, both teams together list at most 32 players, and `sides` has one entry
-for each map, of which `knife` needs a listed player.
+expressed at all: a player is in one team only, both teams together list at most 32 players, `sides` has one entry
+for each map to play, of which `knife` needs a listed player, `onNoShow` needs listed players in both teams for
+`forfeit`, and `mapsWon` must not decide the series.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def create_match_schemas() -> dict[str, Schema]:
         },
         "ListedTeams": _object(tuple(table.LISTED_TEAMS.values())),
         "ListedTeam": _object(table.TEAM),
+        "Overtime": _object(table.OVERTIME_RULES),
+        "MapsWon": _object(tuple(table.MAPS_GIVEN.values())),
     }
 
 

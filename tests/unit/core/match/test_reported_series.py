@@ -10,10 +10,10 @@ import pytest
 from cs2_protocol.game import RoundEndReason, Side
 from matchpod.core import events as ev
 from matchpod.core.effects import CancelMatch, CancelReason, EndMatch, LoadMap, StartPlay
-from matchpod.core.match import series
 from matchpod.core.match.alarms import SERIES_END_GRACE_MS
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.played_map import MapStatus
+from matchpod.core.match.series import SeriesRules, common_winner
 from matchpod.core.model import MatchType, SeriesFormat, Winner
 from matchpod.core.views.result import build_result
 from matchpod.core.views.result_shapes import Score, SeriesResult
@@ -259,20 +259,20 @@ def test_series_without_lost_lines_requests_its_next_map() -> None:
 
 
 def test_unassigned_wins_exclude_maps_with_a_known_winner() -> None:
-    assert series.unassigned_wins(BO3, (2, 1), [ONE]) == (1, 1)
-    assert series.unassigned_wins(BO3, (2, 0), [TIE, ONE]) == (1, 0)
-    assert series.unassigned_wins(BO3, (0, 2), [ONE]) is None
-    assert series.unassigned_wins(BO3, (2, 0), [TIE, TIE]) is None
+    assert SeriesRules(BO3).unassigned_wins((2, 1), [ONE]) == (1, 1)
+    assert SeriesRules(BO3).unassigned_wins((2, 0), [TIE, ONE]) == (1, 0)
+    assert SeriesRules(BO3).unassigned_wins((0, 2), [ONE]) is None
+    assert SeriesRules(BO3).unassigned_wins((2, 0), [TIE, TIE]) is None
 
 
 def test_maps_have_a_common_winner_only_if_all_have_the_same_result() -> None:
-    assert series.common_winner((2, 0), 2) is ONE
-    assert series.common_winner((0, 1), 1) is TWO
-    assert series.common_winner((0, 0), 1) is TIE
-    assert series.common_winner((1, 1), 2) is None
-    assert series.common_winner((1, 0), 2) is None
-    assert series.common_winner((1, 1), 1) is None
-    assert series.common_winner((0, 0), 0) is None
+    assert common_winner((2, 0), 2) is ONE
+    assert common_winner((0, 1), 1) is TWO
+    assert common_winner((0, 0), 1) is TIE
+    assert common_winner((1, 1), 2) is None
+    assert common_winner((1, 0), 2) is None
+    assert common_winner((1, 1), 1) is None
+    assert common_winner((0, 0), 0) is None
 
 
 def test_timeline_of_a_map_without_a_logged_end_ends_without_a_winner_before_the_next() -> None:

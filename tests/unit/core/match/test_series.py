@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.core.match import series
+from matchpod.core.match.series import SeriesRules
 from matchpod.core.model import SeriesFormat, Winner
 
 ONE, TWO, TIE = Winner.TEAM1, Winner.TEAM2, Winner.TIE
@@ -28,7 +29,7 @@ def test_series_is_decided_by_enough_wins_or_after_all_maps() -> None:
         (BO5, [TWO, ONE, TWO, TWO], TWO),
         (BO5, [TIE] * 5, TIE),
     ]:
-        assert series.is_decided(series_format, winners)
+        assert SeriesRules(series_format).is_decided(winners)
         assert Winner.of(*series.maps_won(winners)) is expected
 
 
@@ -37,13 +38,13 @@ def test_series_is_decided_by_enough_wins_or_after_all_maps() -> None:
     [(BO1, []), (BO3, [ONE]), (BO3, [ONE, TWO]), (BO3, [ONE, TIE]), (BO5, [ONE, ONE]), (BO5, [ONE, ONE, TWO, TWO])],
 )
 def test_unfinished_series_without_enough_wins_is_undecided(series_format: SeriesFormat, winners: list[Winner]) -> None:
-    assert not series.is_decided(series_format, winners)
+    assert not SeriesRules(series_format).is_decided(winners)
 
 
 @given(st.sampled_from(SeriesFormat), st.lists(st.sampled_from(Winner), min_size=5, max_size=5))
 def test_series_ends_within_its_length_and_its_winner_leads(series_format: SeriesFormat, results: list[Winner]) -> None:
     played: list[Winner] = []
-    while not series.is_decided(series_format, played):
+    while not SeriesRules(series_format).is_decided(played):
         played.append(results[len(played)])
     assert len(played) <= series_format.length
     team1, team2 = series.maps_won(played)

@@ -11,7 +11,14 @@ from matchpod.core.model import GameSettings, MatchRequest
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField, Faults
 
-OBJECTS = (table.BODY, table.SETTINGS, tuple(table.LISTED_TEAMS.values()), table.TEAM)
+OBJECTS = (
+    table.BODY,
+    table.SETTINGS,
+    tuple(table.LISTED_TEAMS.values()),
+    table.TEAM,
+    table.OVERTIME_RULES,
+    tuple(table.MAPS_GIVEN.values()),
+)
 
 
 def names(fields: tuple[AnyField, ...]) -> set[str]:
@@ -36,7 +43,7 @@ def test_every_value_of_a_request_has_a_field() -> None:
 
 def test_every_field_of_a_form_has_a_label() -> None:
     without = {field.name for fields in OBJECTS for field in fields if not field.label}
-    assert without == {"gameType", "gameSettings", "team1", "team2"}
+    assert without == {"gameType", "gameSettings", "overtime", "mapsWon", "team1", "team2"}
 
 
 def test_example_satisfies_its_rule() -> None:

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from matchpod.core.errors import InvalidParamsError
 from matchpod.core.faults import Fault, FaultCode
-from matchpod.core.model import CvarSetting, DmSubMode, MatchRequest, MatchType, OnNoShow, SeriesFormat, TeamRoster
+from matchpod.core.model import (
+    CvarSetting,
+    DmSubMode,
+    MapsWon,
+    MatchRequest,
+    MatchType,
+    OnNoShow,
+    Overtime,
+    SeriesFormat,
+    TeamRoster,
+)
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.validation import (
     MAX_NAMED_REGIONS,
@@ -90,6 +100,9 @@ def test_every_field_of_a_series_is_read() -> None:
                 serverPassword="let me in",
                 joinSeconds=90,
                 onNoShow="forfeit",
+                autoStart=False,
+                overtime={"maxRounds": 4, "startMoney": 0},
+                mapsWon={"team2": 1},
                 freezeTime=30.0,
                 maxRounds=16,
                 customCvars="mp_buytime",
@@ -102,7 +115,9 @@ def test_every_field_of_a_series_is_read() -> None:
     assert (request.callback_url, request.callback_auth_token) == ("https://a.example/cb", "Bearer x")
     assert request.external_match_id == "cup-7"
     game = request.game_settings
-    assert game.maps == ("de_nuke", "de_vertigo", "workshop/123")
+    assert game.maps == ("de_nuke", "de_vertigo")
+    assert (game.maps_won, game.map_count) == (MapsWon(0, 1), 2)
+    assert (game.auto_start, game.overtime) == (False, Overtime(enabled=True, max_rounds=4, start_money=0))
     assert game.series_format is SeriesFormat.BO3
     assert game.team1 == TeamRoster("Astralis", tuple(PLAYERS[:2]))
     assert game.team2 == TeamRoster("NaVi", tuple(PLAYERS[2:4]))
@@ -128,7 +143,7 @@ def test_names_and_players_of_teams_are_optional() -> None:
 
 def test_null_for_an_optional_field_counts_as_absent() -> None:
     optional = (
-        "maps seriesFormat teams players joinSeconds onNoShow serverPassword dmSubMode dmRoundMinutes freezeTime "
+        "maps seriesFormat teams players joinSeconds onNoShow autoStart overtime mapsWon serverPassword dmSubMode dmRoundMinutes freezeTime "
         "maxRounds customCvars"
     )
     value = body(**dict.fromkeys(optional.split()))
@@ -278,6 +293,10 @@ def test_invalid_setting_is_reported() -> None:
         ("joinSeconds", 59, "must be at least 60"),
         ("joinSeconds", 3601, "must be at most 3600"),
         ("onNoShow", "win", "must be one of cancel, forfeit"),
+        ("autoStart", "false", "must be true or false"),
+        ("autoStart", 0, "must be true or false"),
+        ("overtime", True, "must be a JSON object"),
+        ("mapsWon", [1, 0], "must be a JSON object"),
         ("freezeTime", -1, "must be at least 0"),
         ("freezeTime", 61, "must be at most 60"),
         ("freezeTime", 1.5, "must be a whole number"),
@@ -308,6 +327,9 @@ def test_invalid_setting_of_a_deathmatch_is_reported() -> None:
         ("dmRoundMinutes", 10**400, "must be at most 1440"),
         ("dmRoundMinutes", False, "must be a number"),
         ("onNoShow", "forfeit", "is only for matchType competitive or wingman, not deathmatch"),
+        ("autoStart", False, "is only for matchType competitive or wingman, not deathmatch"),
+        ("overtime", {}, "is only for matchType competitive or wingman, not deathmatch"),
+        ("mapsWon", {"team1": 1}, "is only for matchType competitive or wingman, not deathmatch"),
         ("seriesFormat", "bo3", "is only for matchType competitive or wingman, not deathmatch"),
         ("sides", ["knife", "x"], "is only for matchType competitive or wingman, not deathmatch"),
         ("teams", {"team1": {}, "team2": {}}, "is only for matchType competitive or wingman, not deathmatch"),
@@ -420,6 +442,43 @@ def test_forfeit_needs_listed_players_in_both_teams(given: dict[str, object]) ->
 def test_forfeit_is_no_fault_beside_an_invalid_roster() -> None:
     paths = [path for path, _ in faults_of(body(onNoShow="forfeit", teams=teams({"players": ["x"]}, {})))]
     assert paths == ["gameSettings.teams.team1.players[0]"]
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "message"),
+    [
+        ({"overtime": {"maxRounds": 5}}, "overtime.maxRounds", "must be an even number: overtime has two halves"),
+        ({"overtime": {"maxRounds": 0}}, "overtime.maxRounds", "must be at least 2"),
+        ({"overtime": {"startMoney": 65_536}}, "overtime.startMoney", "must be at most 65535"),
+        ({"overtime": {"enabled": 1}}, "overtime.enabled", "must be true or false"),
+        ({"overtime": {"rounds": 6}}, "overtime.rounds", "is not a known field; did you mean maxRounds?"),
+        ({"mapsWon": {"team1": 1}}, "mapsWon.team1", "must be less than 1, with which a bo1 is won"),
+        (
+            {"mapsWon": {"team2": 2}, "seriesFormat": "bo3"},
+            "mapsWon.team2",
+            "must be less than 2, with which a bo3 is won",
+        ),
+        ({"mapsWon": {"team1": -1}}, "mapsWon.team1", "must be at least 0"),
+        ({"mapsWon": {"team1": 1.5}, "seriesFormat": "bo5"}, "mapsWon.team1", "must be a whole number"),
+    ],
+)
+def test_invalid_field_of_an_object_is_reported(given: dict[str, object], path: str, message: str) -> None:
+    assert faults_of(body(**given)) == [(f"gameSettings.{path}", message)]
+
+
+def test_given_maps_are_not_checked_beside_an_invalid_format() -> None:
+    assert [path for path, _ in faults_of(body(seriesFormat="bo2", mapsWon={"team1": 1}))] == [
+        "gameSettings.seriesFormat"
+    ]
+
+
+@pytest.mark.parametrize(("team1", "team2", "count"), [(0, 0, 5), (1, 0, 4), (2, 1, 2), (2, 2, 1)])
+def test_one_map_less_is_played_for_each_that_a_team_was_given(team1: int, team2: int, count: int) -> None:
+    given = {"seriesFormat": "bo5", "maps": ["de_mirage"], "mapsWon": {"team1": team1, "team2": team2}}
+    assert len(read(body(**given)).game_settings.maps) == count
+    assert read(body(**given, sides=["team1_t"] * count)).game_settings.sides == ("team1_t",) * count
+    ((path, _),) = faults_of(body(**given, sides=["team1_t"] * (count + 1)))
+    assert path == "gameSettings.sides"
 
 
 def test_deathmatch_has_a_time_to_join() -> None:
