@@ -1,4 +1,4 @@
-"""Write the pages about errors, console variables and metrics, and the table of actions, from the source. Run it after changing what they list."""
+"""Write the pages about errors, console variables and metrics, and the table of actions. Run it after changing them."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ Every error has the same body:
 - `message` is one sentence for people. Programs use the code: the text may change.
 - `details` lists the faults of the request at once: the `path` of the field, and the rule that it breaks. If there are
   more than %d, the others are only counted, in a last item without a path. It is left out if there is nothing to list.
+- `retryAfter` is in how many seconds the same may succeed, also as the header `Retry-After`; only with
+  `ACTION_NOT_POSSIBLE`, if it is known.
 - `requestId` identifies the request in the log of the service. It is also in the header `X-Request-Id`.
 
 | code | status | when | what to do |

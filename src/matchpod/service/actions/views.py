@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.iso_dates import iso_time
@@ -47,18 +47,22 @@ class ActionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     reason: Annotated[str | None, Meta(description="As given, or null.")]
     by: Annotated[str | None, Meta(description="As given, or null.")]
-    round: int | msgspec.UnsetType = msgspec.UNSET
-    text: str | msgspec.UnsetType = msgspec.UNSET
-    steam_id: PlayerId | msgspec.UnsetType = msgspec.UNSET
-    role: RosterRole | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="as")
-    out: PlayerId | msgspec.UnsetType = msgspec.UNSET
-    in_: PlayerId | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="in")
-    seconds: int | msgspec.UnsetType = msgspec.UNSET
-    winner: Team | msgspec.UnsetType = msgspec.UNSET
+    round: Annotated[int | UnsetType, Meta(description="`restore`: the round that is played next.")] = msgspec.UNSET
+    text: Annotated[str | UnsetType, Meta(description="`say`: the text.")] = UNSET
+    steam_id: Annotated[PlayerId | UnsetType, Meta(description="`kick`, `addPlayer`, `removePlayer`: whom.")] = UNSET
+    role: Annotated[RosterRole | UnsetType, Meta(description="`addPlayer`: their role.")] = msgspec.field(
+        default=UNSET, name="as"
+    )
+    out: Annotated[PlayerId | UnsetType, Meta(description="`replacePlayer`: who leaves.")] = UNSET
+    in_: Annotated[PlayerId | UnsetType, Meta(description="`replacePlayer`: who takes the place.")] = msgspec.field(
+        default=UNSET, name="in"
+    )
+    seconds: Annotated[int | UnsetType, Meta(description="`extendJoin`: how much longer.")] = UNSET
+    winner: Annotated[Team | UnsetType, Meta(description="`forfeit`: who wins.")] = UNSET
     restores: Annotated[
-        str | msgspec.UnsetType,
+        str | UnsetType,
         Meta(description='In the answer to a request for a restore: what is restored, such as "5:3, round 9 begins".'),
-    ] = msgspec.UNSET
+    ] = UNSET
 
 
 class PossibleAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -84,8 +88,11 @@ class RestorableRound(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 class MatchActionsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What can be done to a match now, and what was asked for."""
 
-    possible: tuple[PossibleAction, ...]
-    restorable: tuple[RestorableRound, ...]
+    possible: Annotated[tuple[PossibleAction, ...], Meta(description="All actions, and whether each is possible now.")]
+    restorable: Annotated[
+        tuple[RestorableRound, ...],
+        Meta(description="The rounds that can be played again; empty unless a map with teams is live."),
+    ]
     items: Annotated[tuple[ActionView, ...], Meta(description="The actions on this match, newest first.")]
 
 
@@ -95,7 +102,6 @@ def action_view(
     """The view of an action; one of an ended match is not under way, whatever an earlier version has stored."""
     request = _read_request(row.request)
     is_lost = has_ended and not row.state.is_final
-    unset = msgspec.UNSET
     return ActionView(
         action_id=row.id,
         type=request.type,
@@ -106,15 +112,15 @@ def action_view(
         requested_by=row.created_by if shows_actor else None,
         reason=request.reason,
         by=request.by,
-        round=unset if request.round is None else request.round,
-        text=unset if request.text is None else request.text,
-        steam_id=unset if request.steam_id is None else request.steam_id,
-        role=unset if request.role is None else request.role,
-        out=unset if request.out is None else request.out,
-        in_=unset if request.in_ is None else request.in_,
-        seconds=unset if request.seconds is None else request.seconds,
-        winner=unset if request.winner is None else request.winner,
-        restores=unset if restores is None else restores.text,
+        round=UNSET if request.round is None else request.round,
+        text=UNSET if request.text is None else request.text,
+        steam_id=UNSET if request.steam_id is None else request.steam_id,
+        role=UNSET if request.role is None else request.role,
+        out=UNSET if request.out is None else request.out,
+        in_=UNSET if request.in_ is None else request.in_,
+        seconds=UNSET if request.seconds is None else request.seconds,
+        winner=UNSET if request.winner is None else request.winner,
+        restores=UNSET if restores is None else restores.text,
     )
 
 

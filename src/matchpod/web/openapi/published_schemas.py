@@ -15,6 +15,7 @@ import msgspec
 from matchpod.core.model import MatchType
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
+from matchpod.core.views.match_progress import PendingAction
 from matchpod.core.views.organization_event_shapes import OrganizationEvent
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
@@ -54,6 +55,7 @@ _SHAPES: Final = (
     Deadline,
     Sides,
     RosterPlayer,
+    PendingAction,
     SeriesResult,
     DeathmatchResult,
     RoundEntry,
@@ -126,6 +128,7 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("ServerView", "deadline", _any_of(schema_ref("Deadline"), null)),
         ("ServerView", "sides", _any_of(schema_ref("Sides"), null)),
         ("ServerView", "roster", _any_of(_list_of(schema_ref("RosterPlayer")), null)),
+        ("ServerView", "pendingAction", _any_of(schema_ref("PendingAction"), null)),
         ("MatchView", "result", _any_of(schema_ref("MatchResult"), null)),
         ("MapDetail", "players", _list_of(_any_of(schema_ref("MapPlayer"), schema_ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(schema_ref("AntiCheatEntry"))),

@@ -52,7 +52,7 @@ def action_schemas() -> dict[str, Schema]:
     for action_type, rule in ACTIONS.items():
         own = [msgspec.structs.replace(fields[field.name], is_required=True) for field in rule.fields]
         shape = _object((action_request.TYPE, *own, action_request.REASON, action_request.BY))
-        shape["properties"] = {**_properties(shape), "type": {"type": "string", "enum": [action_type.value]}}
+        shape["properties"] = {**_properties(shape), "type": _type_of(action_type)}
         shapes[_action_name(action_type)] = {"description": rule.text, **shape}
     mapping = {action_type.value: schema_ref(_action_name(action_type))["$ref"] for action_type in ACTIONS}
     choice: Schema = {
@@ -61,6 +61,10 @@ def action_schemas() -> dict[str, Schema]:
         "discriminator": {"propertyName": "type", "mapping": mapping},
     }
     return {"ActOnMatch": choice, **shapes}
+
+
+def _type_of(action_type: ActionType) -> Schema:
+    return {"type": "string", "enum": [action_type.value], "description": action_request.TYPE.meaning}
 
 
 def _action_name(action_type: ActionType) -> str:
