@@ -166,7 +166,15 @@ def create_matches(recorder: Recorder) -> tuple[str, str]:
         return server_id
 
     recorder.call("listRegions", "regions")
-    series = {"matchType": "competitive", "map": "de_mirage", "maxRounds": 6, "freezeTime": 5, "teams": TEAMS}
+    labels = {"event": "autumn cup", "round": "quarter final"}
+    series = {
+        "matchType": "competitive",
+        "map": "de_mirage",
+        "maxRounds": 6,
+        "freezeTime": 5,
+        "teams": TEAMS,
+        "labels": labels,
+    }
     played = create("competitive", "cup-17", series)
     flat = {"matchType": "deathmatch", "map": "de_dust2", "dmSubMode": "ffa", "dmRoundMinutes": 2, "players": PLAYERS}
     deathmatch = create("deathmatch", "warmup-3", flat)

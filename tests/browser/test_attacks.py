@@ -68,20 +68,6 @@ def is_logged_in(page: Page, service: ConsoleService) -> bool:
 
 
 @EACH_SITE
-def test_forms_of_other_sites_are_rejected(
-    pages: Pages, service: ConsoleService, attacker: Attacker, host: str
-) -> None:
-    pages.faults.expect("status of 403")
-    attacker.html = f'<form method=post action="{service.url}/console/logout"><button>Win</button></form>'
-    page = pages.open(attacker.url(host))
-    with page.expect_response("**/console/logout") as answered:
-        page.get_by_role("button").click()
-    assert answered.value.status == 403
-    expect(page.get_by_text("This request came from another site")).to_be_visible()
-    assert is_logged_in(page, service)
-
-
-@EACH_SITE
 def test_scripts_of_other_sites_neither_act_nor_read(
     pages: Pages, service: ConsoleService, attacker: Attacker, host: str
 ) -> None:

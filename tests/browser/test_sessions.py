@@ -35,19 +35,6 @@ def test_log_in_by_key_and_log_out(pages: Pages, keys: Mapping[str, str]) -> Non
 
 
 @pytest.mark.soak
-def test_link_logs_in_once(pages: Pages, service: ConsoleService) -> None:
-    pages.faults.expect("401")
-    link = service.new_link()
-    page = pages.open(link, who=None)
-    page.get_by_role("button", name="Open the console").click()
-    page.wait_for_url("**/console")
-    expect(page.locator(".role")).to_contain_text("demo · owner")
-    other = pages.open(link, who=None)
-    other.get_by_role("button", name="Open the console").click()
-    expect(other.get_by_role("alert")).to_contain_text("This link is not valid")
-
-
-@pytest.mark.soak
 def test_members_are_offered_nothing_that_they_may_not_do(pages: Pages) -> None:
     menu = pages.open(who=MEMBER).get_by_role("navigation", name="Pages")
     expect(menu.get_by_role("link", name="Matches")).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Pages
-from tests.browser.console_service import HOSTILE_IDS, ConsoleService
+from tests.browser.console_service import ConsoleService
 from tests.e2e.service.running_service import wait_until
 
 MATCH_MS = 180_000
@@ -106,15 +106,3 @@ def test_search_hides_other_matches_also_those_that_come_later(pages: Pages, ser
     expect(page.locator(f"#card-{server_id}")).to_be_visible()
     assert page.url.endswith("/console")
     service.running.cancel(server_id)
-
-
-@pytest.mark.soak
-def test_wall_can_be_read_without_scripts(pages: Pages, service: ConsoleService) -> None:
-    page = pages.open(java_script_enabled=False)
-    for server_id in service.hostile:
-        expect(page.locator(f"#card-{server_id}")).to_be_visible()
-    expect(page.get_by_role("link", name=HOSTILE_IDS[1])).to_be_visible()
-    expect(page.get_by_role("searchbox")).to_have_count(0)
-    expect(page.get_by_text(NOTICE)).to_be_hidden()
-    page.get_by_role("button", name="Log out").click()
-    expect(page.get_by_text("You are logged out.")).to_be_visible()

@@ -170,18 +170,6 @@ async def test_series_is_found_by_either_id_with_the_scores_of_its_maps(world: W
     assert await world.series(uuid) == await world.series(uuid.upper()) == detail
 
 
-async def test_series_are_listed_newest_first_and_by_page(world: World) -> None:
-    # The first two started at the same time.
-    started = [await create_past_match(world.db, n, at_ms=START_MS + DAY_MS * max(n, 2)) for n in (1, 2, 3, 4)]
-    unstarted = await create_match(world.db, mode_settings(MatchType.COMPETITIVE), 5)
-    order = [identifiers.series_id(row.id) for row in (*started[::-1], unstarted)]
-    whole = await world.series_list()
-    assert [item["seriesId"] for item in whole["items"]] == order
-    pages = [await world.series_list(page=page, page_size=2) for page in (1, 2, 3, 4)]
-    assert [item["seriesId"] for page in pages for item in page["items"]] == order
-    assert {(page["total"], page["pageSize"]) for page in pages} == {(5, 2)}
-
-
 async def test_lists_are_filtered(world: World) -> None:
     old = await create_past_match(world.db, 1, at_ms=START_MS, map_name="de_nuke")
     new = await create_past_match(world.db, 2, at_ms=START_MS + DAY_MS, status=MapStatus.LIVE)
@@ -210,17 +198,6 @@ async def test_lists_contain_nothing_of_another_organization(world: World) -> No
     for query in ({}, {"server_id": row.id}):
         for page in (await world.series_list(OTHER_OWNER, **query), await world.maps(OTHER_OWNER, **query)):
             assert (page["total"], page["items"]) == (0, [])
-
-
-async def test_series_of_a_server_are_listed(world: World) -> None:
-    row = await create_past_match(world.db, 1, at_ms=START_MS)
-    other = await create_match(world.db, DEATHMATCH, 2)
-    page = as_json(await world.history.server_series(READER, row.id, ListQuery(page_size=5)))
-    assert page == await world.series_list(server_id=row.id, page_size=5)
-    assert page["total"] == 1
-    for server_id, query in ((other.id, ListQuery()), (row.id, ListQuery(status=MapStatus.LIVE))):
-        empty = await world.history.server_series(READER, server_id, query)
-        assert (empty.total, empty.items) == (0, ())
 
 
 async def test_series_and_its_maps_are_consistent_if_the_match_ends_while_they_are_read(db: Database) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from matchpod.core.labels import Label
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import ListQuery
 from matchpod.ports import Database, Row, Statement, Value
-from matchpod.storage import history
+from matchpod.storage import history, server_labels
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.history_lists import HistoryMap, list_maps, list_series
@@ -130,6 +131,33 @@ async def test_pages_of_series_are_complete_for_every_filter(db: Database) -> No
     for deep_offset, status, (from_ms, before_ms) in some_of(filters, 50):
         query = ListQuery(status=status, from_ms=from_ms, before_ms=before_ms, page_size=5)
         assert await all_series(db, query, deep_offset) == expected_series(matches, query), query
+
+
+async def test_pages_by_label_have_only_the_maps_and_series_of_labeled_matches(db: Database) -> None:
+    matches = played_matches(6)
+    await store(db, matches)
+    rng, label, labeled = random.Random(6), Label("event", "finals"), []
+    for match in matches:
+        org_id, server_id = match.maps[0].org_id, match.maps[0].server_id
+        if rng.random() < 0.5:
+            await db.write(server_labels.insert(org_id, server_id, rng.randrange(5), {"event": "finals", "table": "1"}))
+            labeled.append(match)
+        else:
+            await db.write(server_labels.insert(org_id, server_id, rng.randrange(5), {"event": "semi"}))
+    filters = itertools.product(STATUSES, NAMES, TIMES, ((label,), (label, Label("table", "1"))), (None, "srv_3"))
+    for status, name, (from_ms, before_ms), labels, server_id_or_all in some_of(filters, 120):
+        query = ListQuery(
+            status=status,
+            map_name=name,
+            from_ms=from_ms,
+            before_ms=before_ms,
+            labels=labels,
+            server_id=server_id_or_all,
+            page_size=7,
+        )
+        assert await all_maps(db, query, NEVER_DEEP) == expected_maps(labeled, query), query
+        query = msgspec.structs.replace(query, map_name=None)
+        assert await all_series(db, query, NEVER_DEEP) == expected_series(labeled, query), query
 
 
 async def test_pages_of_any_size_are_complete(db: Database) -> None:

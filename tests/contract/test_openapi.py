@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType, SeriesFormat, StartSides
+from cs2_protocol.game import Team
+from matchpod.core.model import MAX_LISTED_PLAYERS, MatchType, OnNoShow, SeriesFormat, StartSides
 from matchpod.core.requests import text_rules
 from matchpod.core.views.result_shapes import DeathmatchResult
 from matchpod.ports import Delivery
@@ -49,7 +50,10 @@ WALKS = sized(8, 1_000)
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 TEAMS = {"team1": {"players": ["76561198000000001"]}, "team2": {}}
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=40)
+LABEL_VALUE = TEXT.filter(lambda text: text_rules.label_value_fault(text) is None)
 FORMATS = {
+    "label": st.builds("{}:{}".format, st.from_regex(text_rules.LABEL_NAME, fullmatch=True), LABEL_VALUE),
+    "label-value": LABEL_VALUE,
     "region-code": st.sampled_from(["sandbox", "eu-west"]),
     "http-url": st.from_regex(r"https?://[a-z]{1,20}\.example(:[1-9][0-9]{0,3})?(/[a-z0-9]{0,9})?", fullmatch=True),
     "team-name": TEXT.filter(lambda text: text_rules.team_name_fault(text) is None),
@@ -121,7 +125,7 @@ def follows_unwritten_rules(case: Case[Operation]) -> bool:
     """True if the request follows the rules that a schema cannot express.
 
     A player is in one team only, and the teams list at most 32 players together. `limit` is set to `pageSize`, as both
-    must be equal, and valid `sides` are changed to those of the series.
+    must be equal, valid `sides` are changed to those of the series, and a match is not forfeited without players.
     """
     if {"limit", "pageSize"} <= case.query.keys():
         case.query["limit"] = case.query["pageSize"]
@@ -133,6 +137,8 @@ def follows_unwritten_rules(case: Case[Operation]) -> bool:
     listed = [player for found in players if isinstance(found, list) for player in found]
     if isinstance(game_settings, dict):
         game_settings.update(fitting_sides(game_settings, may_use_knife=bool(listed)))
+        if game_settings.get("onNoShow") == OnNoShow.FORFEIT and not (len(players) == len(Team) and all(players)):
+            game_settings["onNoShow"] = OnNoShow.CANCEL.value
     return len(listed) == len(set(map(str, listed))) <= MAX_LISTED_PLAYERS
 
 

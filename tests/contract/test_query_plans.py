@@ -14,6 +14,7 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from matchpod.adapters.sql_text import number_parameters
+from matchpod.core.labels import Label
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.callback_query import CallbacksQuery, CallbackState
 from matchpod.core.requests.history_query import ListQuery
@@ -40,6 +41,7 @@ from matchpod.storage.history_counts import DAY_MS, add, add_server, end_server
 from matchpod.storage.history_lists import list_maps, list_series
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches, maps_of_listed
+from matchpod.storage.server_labels import COMPARED
 from tests.contract import databases
 from tests.contract.databases import DelegatingDatabase, Harness
 from tests.contract.match_histories import ORG
@@ -49,7 +51,7 @@ PART_ROWS = 2_000
 
 TABLES = (
     "maps", "series", "history_counts", "map_events", "servers", "outcomes", "callbacks", "callback_attempts",
-    "organization_events", "audit_log",
+    "organization_events", "audit_log", "server_labels",
 )  # fmt: skip
 
 
@@ -76,6 +78,8 @@ PAGE = 20
 IDLE_MAPS = 3_000
 """Maps of another organization that never started."""
 LIVE_OF_MATCHES = 100
+RARE = 250
+"""One match in this number has the same table."""
 """One match of this many has not ended."""
 FAILED_OF_MATCHES = 5
 """One match of this many ended without a result."""
@@ -167,6 +171,13 @@ async def fill(db: Database) -> None:
             f" CASE WHEN n % {FAILED_OF_MATCHES} <> 1 THEN NULL WHEN n % 2 = 1 THEN 'server_lost'"
             " ELSE 'canceled_by_user' END,"
             f" CASE WHEN n % {FAILED_OF_MATCHES} = 1 AND n % {UNACKNOWLEDGED_OF_MATCHES} <> 1 THEN n END FROM numbers",
+        ),
+        *numbered(
+            MATCHES,
+            "INSERT INTO server_labels (org_id, name, value, created_at_ms, server_id)"
+            f" SELECT {org_id}, column1, CASE WHEN column1 = 'event' THEN 'league' ELSE CAST(n % {RARE} AS TEXT) END,"
+            f" {sort_ms.format(MATCHES)}, 'srv_' || n FROM numbers"
+            " CROSS JOIN (VALUES ('event'), ('table')) AS chosen",
         ),
         *(
             one.sql.replace("WHERE id = :server_id", f"WHERE {'1 = 1' if number == 0 else ended}")
@@ -277,7 +288,7 @@ class QueryCost:
         for before, step in itertools.pairwise(["", *steps]):
             words = step.lstrip(".").split()
             if words[0] == "SCAN":
-                assert words[1] in ("page", "edge", "wanted") or "CONSTANT" in words, steps
+                assert words[1] in ("page", "edge", "wanted", "labeled", "counted") or "CONSTANT" in words, steps
             if "TEMP B-TREE" in step:
                 # Only the rows of the page may be sorted, not the rows it is selected from, unless these are few.
                 assert not step.startswith(".") or "servers_live" in before, steps
@@ -416,6 +427,21 @@ async def test_servers_with_an_external_id_are_found_by_its_index(cost_of: CostO
     cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
     assert "servers_by_external_id" in cost.indexes
     assert cost.rows <= 2, cost.plans
+
+
+async def test_labeled_matches_are_found_by_the_index_of_their_rarest_label(cost_of: CostOf) -> None:
+    rare, all_of_them = Label("table", "7"), Label("event", "league")
+    listed = MATCHES // RARE
+    for labels, external_id in (((rare,), None), ((all_of_them, rare), None), ((all_of_them,), "match 77")):
+        query = MatchListQuery(labels=labels, external_match_id=external_id, status=ServerStatus.STOPPED)
+        cost = await cost_of(partial(list_matches, org_id=ORG, query=query))
+        assert "server_labels_newest" in cost.indexes or external_id, cost.plans
+        counted = 2 * COMPARED if len(labels) > 1 else 0
+        assert cost.rows <= counted + 6 * listed + 2 * PAGE, (query, cost.rows, cost.plans)
+    for read in (list_maps, list_series):
+        cost = await cost_of(partial(read, org_id=ORG, query=ListQuery(labels=(rare,))))
+        assert "server_labels_newest" in cost.indexes, cost.plans
+        assert cost.rows <= 10 * MAPS_OF_MATCH * listed + 8 * PAGE, (cost.rows, cost.plans)
 
 
 async def test_deep_page_skips_whole_days(cost_of: CostOf) -> None:

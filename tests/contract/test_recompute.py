@@ -277,11 +277,6 @@ async def test_match_whose_result_contradicts_its_log_is_not_changed(db: Databas
     assert await contents(db, HISTORY) == before
 
 
-async def test_match_with_an_empty_log_is_unchanged(db: Database) -> None:
-    await store_match(db, entries=0)
-    assert (await recompute_one(db)).verdict is Verdict.UNCHANGED
-
-
 async def test_log_of_a_replaced_server_does_not_count(db: Database) -> None:
     statements: list[Statement] = []
     for _ in range(3):

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.labels import Label
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.server_status import ServerPhase, ServerStatus, status_of
+from matchpod.core.views.marks import encode_marks, read_marks
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError
 from matchpod.service.end_match import end_match
-from matchpod.storage import servers
+from matchpod.storage import server_labels, servers
 from matchpod.storage.history_counts import DAY_MS
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerRow
@@ -28,6 +30,12 @@ harness = databases.harness
 ORG = "org_1"
 FIRST_MS = 20_000 * DAY_MS
 DAYS = 4
+LABELS: tuple[dict[str, str], ...] = (
+    {},
+    {"event": "finals"},
+    {"event": "finals", "table": "1"},
+    {"event": "semi", "table": "1"},
+)
 RUNNING = (PublicPhase.WAITING_FOR_PLAYERS, PublicPhase.LIVE, PublicPhase.PAUSED)
 
 
@@ -47,6 +55,7 @@ def server(rng: random.Random, number: int, org_id: str = ORG) -> ServerRow:
         settings=b"{}",
         **stored_tokens(f"log {org_id} {number}", f"report {org_id} {number}"),
         plugin_match_id=1,
+        marks=encode_marks(LABELS[number % len(LABELS)], is_simulated=False),
         created_at_ms=FIRST_MS + rng.randrange(6) * DAYS * DAY_MS // 6,  # many at the same time
         next_at_ms=1,
     )
@@ -58,13 +67,18 @@ async def store(db: Database, *, seed: int, count: int) -> list[ServerRow]:
     rows = [server(rng, number) for number in range(count)]
     others = [server(rng, number, "org_2") for number in range(3)]
     for number, row in enumerate([*rows, *others]):
-        await servers.create(db, row, idempotency=None)
+        labels = server_labels.insert(row.org_id, row.id, row.created_at_ms, labels_of(row))
+        await servers.create(db, row, idempotency=None, also=labels)
         if rng.random() < 0.5:
             reason = rng.choice([CancelReason.CANCELED_BY_USER, CancelReason.SERVER_LOST])
             outcome = Outcome(at_ms=FIRST_MS + 1, reason=reason)
             await db.write(end_match(row, outcome, fence=None, callback_id=f"cb_{number}"))
     stored = [await servers.get(db, row.id) for row in rows]
     return [row for row in stored if row is not None]
+
+
+def labels_of(row: ServerRow) -> dict[str, str]:
+    return read_marks(row.marks).labels or {}
 
 
 async def test_dates_before_1970_count_like_no_date(db: Database) -> None:
@@ -86,6 +100,7 @@ def expected(rows: list[ServerRow], query: MatchListQuery) -> list[str]:
         and query.phase in (None, row.match_phase)
         and query.region in (None, row.region)
         and query.external_match_id in (None, row.external_match_id)
+        and all(labels_of(row).get(label.name) == label.value for label in query.labels)
         and (query.from_ms is None or row.created_at_ms >= query.from_ms)
         and (query.before_ms is None or row.created_at_ms < query.before_ms)
     ]
@@ -117,15 +132,26 @@ async def test_pages_of_every_filter_add_up_to_all_matching_servers(db: Database
         (ServerStatus.STOPPED, PublicPhase.LIVE),
     ]
     times = [(None, None), (FIRST_MS + DAY_MS // 2, FIRST_MS + 3 * DAY_MS)]
-    kinds = [(None, None), ("eu", None), ("us", "cup"), (None, "league")]
+    finals, first = Label("event", "finals"), Label("table", "1")
+    kinds: list[tuple[str | None, str | None, tuple[Label, ...]]] = [
+        (None, None, ()),
+        ("eu", None, ()),
+        ("us", "cup", ()),
+        (None, "league", ()),
+        (None, None, (finals,)),
+        ("eu", None, (finals,)),
+        (None, None, (finals, first)),
+        (None, "cup", (first,)),
+    ]
     filters = itertools.product(statuses, times, kinds)
-    for (status, phase), (from_ms, before_ms), (region, external_id) in some_of(filters, 60):
+    for (status, phase), (from_ms, before_ms), (region, external_id, labels) in some_of(filters, 120):
         query = MatchListQuery(
             page_size=7,
             status=status,
             phase=phase,
             region=region,
             external_match_id=external_id,
+            labels=labels,
             from_ms=from_ms,
             before_ms=before_ms,
         )

@@ -52,19 +52,6 @@ def idempotency(**fields: object) -> Idempotency:
     return msgspec.structs.replace(key, **fields)
 
 
-async def test_server_is_stored_unchanged(db: Database) -> None:
-    full = server(
-        "srv_2", external_match_id="null", callback_url="https://x", callback_auth=b"\x00", rcon_password=b"\xff",
-        server_password=b"s", slot="a", ip="10.0.0.1", port=27015, rcon_host="h", rcon_port=27016,
-        allocated_at_ms=1, running_at_ms=2, was_pending=True, lease_owner="me", lease_until_ms=3, fence=4, tries=5,
-        ended_at_ms=6, log_from_seq=7, error="e",
-    )  # fmt: skip
-    await create(db, server(), full)
-    assert await servers.get(db, "srv_1") == server()
-    assert await servers.get(db, "srv_2") == full
-    assert await servers.get(db, "srv_3") is None
-
-
 async def test_due_servers_without_lease_are_claimed_longest_overdue_first(db: Database) -> None:
     await create(
         db,

@@ -125,20 +125,6 @@ def test_key_is_written_to_a_private_file_only_at_the_first_start(tmp_path: Path
         assert not file.exists()
 
 
-def test_first_key_can_be_chosen_in_a_file(tmp_path: Path) -> None:
-    key, file = "mk_live_Qm9-fT2xKq0LrW7vUeYzA1sDdGhJk3NpXcV_bM4n5Oi", tmp_path / "chosen"
-    file.write_text("changeme")
-    with serving(tmp_path, first_key_file=str(file)) as refused:
-        assert refused.wait() == 1
-        assert refused.err.splitlines()[-1].startswith(f"matchpod: The file {file} has no API key: it must contain")
-    file.write_text(key)
-    with serving(tmp_path, first_key_file=str(file)) as service:
-        answer = httpx.get(f"{service.url}/api/v1/servers", headers=authorization(key), timeout=CALL_S)
-        assert answer.status_code == 200
-        assert not (tmp_path / "data" / KEY_FILE).exists()
-        assert key not in service.out + service.err
-
-
 def test_key_is_printed_on_a_terminal_and_not_written(tmp_path: Path) -> None:
     terminal, stdout = pty.openpty()
     with serving(tmp_path, stdout=stdout) as service:

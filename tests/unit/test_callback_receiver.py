@@ -82,12 +82,6 @@ def test_signature_is_not_checked_without_a_secret() -> None:
     assert (received.attempt, received.has_authorization) == (None, False)
 
 
-def test_response_has_the_configured_status() -> None:
-    client = ReceiverClient(status=503)
-    assert client.send(CANCELED).status_code == 503
-    assert len(client.received) == 1
-
-
 @pytest.mark.parametrize(
     "body",
     [b"", b"no json", b"[]", b'{"eventType":1}', b"[" * 100_000, b'{"eventType":"\xff"}', b"\x00" * 10],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tracemalloc
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cs2_protocol.game import Team
-from matchpod.core.match.match import MatchPhase
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, Winner
 from matchpod.replay import MAX_RECORDING_BYTES, ReplayError, open_recording, replay
 from tests.unit.cs2.server_log import MAP, ServerLog, competitive
@@ -33,11 +31,6 @@ def test_log_file_is_replayed(tmp_path: Path) -> None:
     reader = replay([open_recording(write(tmp_path, "a.log", won_map().file()))])
     assert reader.match.winner is Winner.TEAM1
     assert reader.match.settings.series_format is SeriesFormat.BO1
-
-
-def test_file_with_the_line_format_of_posts_is_replayed(tmp_path: Path) -> None:
-    bodies = [json.loads(line)["body"] for line in won_map().posts().splitlines()]
-    assert replay([open_recording(write(tmp_path, "a.log", "".join(bodies)))]).match.winner is Winner.TEAM1
 
 
 def test_recorded_posts_are_replayed(tmp_path: Path) -> None:
@@ -73,12 +66,6 @@ def test_series_format_fits_the_maps_in_several_files(tmp_path: Path) -> None:
     assert (reader.match.winner, len(reader.match.maps)) == (Winner.TEAM1, 3)
 
 
-def test_three_maps_won_by_one_team_are_a_best_of_five(tmp_path: Path) -> None:
-    paths = [write(tmp_path, f"{number}.log", won_map().file()) for number in range(3)]
-    reader = replay([open_recording(path) for path in paths])
-    assert reader.match.settings.series_format is SeriesFormat.BO5
-
-
 def test_series_in_one_file_is_replayed(tmp_path: Path) -> None:
     path = write(tmp_path, "a.log", won_map().file() + won_map().file())
     reader = replay([open_recording(path)])
@@ -99,12 +86,6 @@ def test_map_that_was_restored_after_its_end_is_one_map(tmp_path: Path) -> None:
     reader = replay([open_recording(write(tmp_path, "a.log", log.file()))])
     assert reader.match.settings.series_format is SeriesFormat.BO1
     assert reader.match.winner is Winner.TEAM1  # a match ends once: a live server would have been released by then
-
-
-def test_series_format_can_be_given(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.log", won_map().file())
-    reader = replay([open_recording(path)], series_format=SeriesFormat.BO3)
-    assert reader.match.phase is MatchPhase.BETWEEN_MAPS
 
 
 def test_match_type_is_taken_from_the_game_over_line(tmp_path: Path) -> None:

@@ -64,10 +64,6 @@ def test_count_of_map_loads_is_read_only_from_its_own_line(text: str) -> None:
     assert parse_spawn_count(text) is None
 
 
-def test_status_of_an_empty_server_is_parsed(corpus: Path) -> None:
-    assert parse_status((corpus / "status_1.41.8.1_empty.txt").read_text()) == ()
-
-
 def test_status_of_a_server_with_players_is_parsed(corpus: Path) -> None:
     players = parse_status((corpus / "status_1.41.8.1_two_humans_partial.txt").read_text())
     assert players[0] == StatusPlayer(user_id=0, name="Player One", is_bot=False)
@@ -97,12 +93,6 @@ def test_rows_without_a_channel_are_skipped(corpus: Path) -> None:
 )
 def test_name_is_what_is_between_the_first_and_the_last_quote(row: str, name: str | None) -> None:
     assert names(status_with(row)) == ([] if name is None else [name])
-
-
-def test_unrelated_lines_are_skipped() -> None:
-    row = "   2    00:40    0    0     active 786432 127.0.0.1:65498 'Nick'"
-    text = "\r\n".join([NOISE, row, "hostname : real", NOISE, "---------players--------", NOISE, row, "#end", row])
-    assert names(parse_status(text)) == ["Nick"]
 
 
 @pytest.mark.parametrize("text", ["", "Unknown command 'status'!", NOISE, "map : de_dust2"])
@@ -353,10 +343,6 @@ def test_lines_after_the_end_of_a_real_answer_are_not_read() -> None:
     assert parse_log_listeners("\n" * MAX_LISTENER_LINES + "http://192.0.2.1/") == ()
     assert parse_cvar("\n" * (MAX_CVAR_LINES - 1) + "a = 1", "a") == CvarValue("a", "1")
     assert parse_cvar("\n" * MAX_CVAR_LINES + "a = 1", "a") is None
-
-
-def test_object_after_invalid_json_is_found() -> None:
-    assert parse_status_json('{"a": [1, 2\n{\n}\n{"server": {"map": "de_nuke"}}\n') is not None
 
 
 # --- arbitrary text ---

@@ -189,19 +189,6 @@ def test_arbitrary_posts_never_raise_and_no_byte_is_returned_twice(posts: list[L
 # --- repeats ----------------------------------------------------------------------------------------------------
 
 
-def test_extended_resend_gives_only_new_lines() -> None:
-    cursor = LogCursor()
-    assert cursor.read(post(FIRST + b"one\n", 0)).lines == [FIRST[:-1], b"one"]
-    assert cursor.read(post(FIRST + b"one\ntwo\n", 0)) == NewLines([b"two"])
-    assert cursor.read(post(b"two\nthree\n", len(FIRST) + 4)) == NewLines([b"three"])
-
-
-def test_line_split_between_posts_is_joined() -> None:
-    cursor = LogCursor()
-    assert cursor.read(post(b"half a l", 0)).lines == []
-    assert cursor.read(post(b"ine\nnext", 8)).lines == [b"half a line"]
-
-
 def test_lines_end_at_line_feeds_only() -> None:
     text = "a\u2028b\x0bc\x1cd\r\ne\rf\n\n\r\n".encode()
     assert LogCursor().read(post(text, 0)).lines == ["a\u2028b\x0bc\x1cd".encode(), b"e\rf"]
@@ -211,14 +198,6 @@ def test_posts_without_offsets_are_appended_in_order() -> None:
     cursor = LogCursor()
     results = read_all(cursor, [post(b"one\ntw", token=None), post(b"o\n", token=None), post(b"two\n", token=None)])
     assert all_lines(results) == [b"one", b"two", b"two"]
-
-
-def test_empty_post_has_no_effect() -> None:
-    cursor = LogCursor()
-    cursor.read(post(b"one\n", 0))
-    assert cursor.read(post(b"", 0)) == NewLines([])
-    assert cursor.read(post(b"", 500)) == NewLines([])
-    assert cursor.read(post(b"two\n", 4)) == NewLines([b"two"])
 
 
 def test_body_length_takes_precedence_over_the_end_offset() -> None:
@@ -423,10 +402,6 @@ def test_headers_may_be_missing_or_empty() -> None:
     assert (
         read_post({}, b"x", received_ms=0) == read_post(empty, b"x", received_ms=0) == LogPost(body=b"x", received_ms=0)
     )
-
-
-def test_header_value_is_truncated() -> None:
-    assert len(read_post({"X-Game-Map": "m" * 9_000}, b"", received_ms=0).game_map or "") == 128
 
 
 # --- real data --------------------------------------------------------------------------------------------------

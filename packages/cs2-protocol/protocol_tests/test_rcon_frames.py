@@ -48,12 +48,6 @@ def test_packets_survive_any_chunking(sent: list[Frame], sizes: list[int]) -> No
     assert list(reader.feed(value(7))) == [Frame(7, RESPONSE_VALUE)]
 
 
-def test_packets_received_byte_by_byte_are_read() -> None:
-    sent = [Frame(1, RESPONSE_VALUE), Frame(2, RESPONSE_VALUE, b"two")]
-    stream = b"".join(map(encode_frame, sent))
-    assert read_all(FrameReader(MAX_REQUEST_SIZE), stream, [1] * len(stream)) == sent
-
-
 def test_unconsumed_packets_are_returned_with_the_next_bytes() -> None:
     reader = FrameReader(MAX_REQUEST_SIZE)
     reader.feed(value(1) + value(2))
@@ -67,13 +61,6 @@ def test_invalid_size_ends_the_stream(size: int) -> None:
         list(reader.feed(struct.pack("<i", size)))
     with pytest.raises(RconProtocolError, match=str(size)):
         list(reader.feed(value(1)))
-
-
-def test_packets_before_an_invalid_size_are_read() -> None:
-    received = FrameReader(MAX_REQUEST_SIZE).feed(value(1) + bytes(4))
-    assert next(received).id == 1
-    with pytest.raises(RconProtocolError):
-        next(received)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,6 @@ def _agenda() -> tuple[Agenda, list[str]]:
     return Agenda(START_MS), []
 
 
-def test_tasks_run_in_order_of_their_due_times() -> None:
-    agenda, calls = _agenda()
-    agenda.call_in(2000, lambda: calls.append("late"))
-    agenda.call_in(1000, lambda: calls.append("early"))
-    agenda.run_until(START_MS + 2000)
-    assert calls == ["early", "late"]
-
-
 def test_task_without_wait_runs_later_in_the_same_tick() -> None:
     agenda, calls = _agenda()
 

@@ -147,19 +147,6 @@ def test_post_to_the_first_listener_can_be_lost() -> None:
     assert server.stream.is_acknowledged
 
 
-def test_completed_ticks_are_sent_without_the_current_one() -> None:
-    server = Server(URL)
-    server.log("one", "two")
-    server.stream.write(ConsoleChat("three"))
-    request = server.request()
-    assert summary(request)[2] == ["one", "two"]
-    assert ticks_of(request) == (0, 1)
-    server.stream.handle_response(server.stream.listeners[0], 200)
-    server.pass_tick()
-    request = server.request()
-    assert ticks_of(request) == (2, 2)
-
-
 @pytest.mark.parametrize("status", [None, 201, 204, 301, 400, 500, 503])
 def test_unacknowledged_bytes_are_sent_again_with_newer_ones(status: int | None) -> None:
     server = Server(URL)
@@ -187,16 +174,6 @@ def test_status_410_removes_the_listener() -> None:
     server.log("one")
     server.post(410)
     assert [state.url for state in server.stream.listeners] == [OTHER_URL]
-
-
-def test_each_listener_has_its_pending_request_and_acknowledged_tick() -> None:
-    server = Server(URL, OTHER_URL)
-    server.pass_tick(5)
-    server.log("one")
-    server.post()
-    server.request(OTHER_URL)
-    states = [(state.url, state.requested_to is not None, state.acknowledged_tick) for state in server.stream.listeners]
-    assert states == [(URL, False, FIRST_TICK + 5), (OTHER_URL, True, 0)]
 
 
 def test_listener_added_later_receives_the_whole_map() -> None:

@@ -76,14 +76,6 @@ def test_value_is_parsed_and_clamped_as_in_the_game(variables: Variables, name: 
     assert variables.text(name) == after
 
 
-def test_variables_of_every_kind_can_be_read_as_numbers(variables: Variables) -> None:
-    variables.set("mp_roundtime", "1.92")
-    variables.set("mp_friendlyfire", "1")
-    assert (variables.number("mp_roundtime"), variables.whole("mp_roundtime")) == (1.92, 1)
-    assert (variables.number("mp_friendlyfire"), variables.is_on("mp_friendlyfire")) == (1.0, True)
-    assert (variables.number("hostname"), variables.is_on("mp_halftime")) == (0.0, False)
-
-
 def test_observers_are_called_only_on_changes(variables: Variables) -> None:
     changed_names: list[str] = []
     variables.observers.append(changed_names.append)

@@ -49,7 +49,6 @@ from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.match_log.suspects import Suspects
 from matchpod.service.matches import Matches
 from matchpod.service.operations.disk_space import DiskSpace
-from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import Readiness
 from matchpod.service.reading.history import History
 from matchpod.service.reading.match_records import MatchRecords
@@ -136,7 +135,7 @@ def compose(resources: Resources, *, owner: str, ingest_base: str, begun: BegunE
         console=console,
         supervisor=supervisor,
         dispatcher=dispatcher,
-        upkeep=_compose_upkeep(settings, deps, readiness=readiness, disk=disk, sessions=console.sessions),
+        upkeep=_compose_upkeep(resources, deps, readiness=readiness, disk=disk, sessions=console.sessions),
         sender=sender,
         connection_metrics=ConnectionMetrics(metrics.registry),
         deps=deps,
@@ -404,21 +403,18 @@ def _compose_ingest(deps: Deps, *, quota_bytes: int | None) -> Ingest:
 
 
 def _compose_upkeep(
-    settings: Settings, deps: Deps, *, readiness: Readiness, disk: DiskSpace, sessions: ConsoleSessions
+    resources: Resources, deps: Deps, *, readiness: Readiness, disk: DiskSpace, sessions: ConsoleSessions
 ) -> Upkeep:
+    settings = resources.settings
     give_back = partial(sqlite_space.give_back, settings.database_path) if settings.database_url is None else None
     return Upkeep(
         deps,
         readiness=readiness,
         disk=disk,
-        retention=_retention(settings),
+        retention=resources.retention,
         sessions=sessions,
         give_back=give_back,
     )
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
 
 
 def _compose_access(resources: Resources, audit: Audit, metrics: Metrics) -> Access:

@@ -13,7 +13,6 @@ from matchpod.service.access.key_management import KeyManagement
 from matchpod.service.acknowledgements import Acknowledgements
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.operations.installation import Installation
-from matchpod.service.operations.pruning import Retention
 from matchpod.service.overlays import Overlays
 from matchpod.service.reading.match_details import MatchDetails
 from matchpod.service.reading.wall import Overview
@@ -28,7 +27,7 @@ def compose_console(
 ) -> ConsoleDeps:
     """Build what the pages of the console depend on."""
     db, clock = resources.db, resources.clock
-    audit, settings = services.audit, resources.settings
+    audit = services.audit
     codes = [region.code for region in deps.regions.all()]
     return ConsoleDeps(
         services=services,
@@ -43,7 +42,7 @@ def compose_console(
             db=db,
             clock=clock,
             readiness=services.readiness,
-            retention=Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days),
+            retention=resources.retention,
             regions=RegionSwitch(db=db, audit=audit, codes=codes),
             owner=owner,
         ),

@@ -16,6 +16,7 @@ from matchpod.adapters.private_files import SharedFolderError, is_open_to_others
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault, VaultKeyError
 from matchpod.ports import Clock, Database, DatabaseError, Vault
+from matchpod.service.operations.pruning import Retention
 from matchpod.service.operations.readiness import MAX_DIFFERENCE_MS
 from matchpod.settings import Settings, has_secrets
 from matchpod.storage import organizations
@@ -39,6 +40,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     installation: str
     """The id of this installation, made with its database."""
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(raw_log_days=self.settings.raw_log_days, event_days=self.settings.event_days)
 
 
 async def open_resources(settings: Settings) -> Resources:

@@ -19,10 +19,11 @@ from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import InvalidParamsError, MatchpodError
+from matchpod.core.labels import MAX_LABELS, Label, read_label
 from matchpod.core.requests.callback_query import CallbacksQuery
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.ruling_request import read_ruling_request
-from matchpod.core.requests.text_rules import printable
+from matchpod.core.requests.text_rules import label_fault, printable
 from matchpod.core.rulings import RuledWinner, ruling_words
 from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
@@ -110,13 +111,19 @@ _COLUMNS: Final[Columns[OperatorServer]] = {
 @app.command("list")
 def list_matches(
     status: Annotated[ServerStatus | None, typer.Option(help="Only matches with this status.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:VALUE", help="Only matches with this label; may be repeated for several."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number.")] = 20,
     json: AsJson = False,
 ) -> None:
     """List matches, newest first."""
+    labels = read_label_options(label or ())
 
     async def read(resources: Resources) -> list[OperatorServer]:
-        return await _views(resources.db, await servers.newest(resources.db, status=status, limit=limit))
+        found = await servers.newest(resources.db, status=status, labels=labels, limit=limit)
+        return await _views(resources.db, found)
 
     print_listing(run_with_resources(read), _COLUMNS, as_json=json)
 
@@ -243,6 +250,16 @@ def rule_match(
     typer.echo(escape_unprintable(done))
 
 
+def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
+    """Return the labels of options; exit if one is invalid."""
+    for text in texts:
+        if fault := label_fault(text):
+            fail(f"--label {fault.message}, not {printable(text)!r}.", code=2)
+    if len(texts) > MAX_LABELS:
+        fail(f"Give --label at most {MAX_LABELS} times.", code=2)
+    return tuple(map(read_label, texts))
+
+
 async def _server(db: Database, server_id: str) -> ServerRow | None:
     # An argument that is not UTF-8 has surrogates, which databases reject.
     return await servers.get(db, server_id) if read_server_id(server_id) else None
@@ -274,6 +291,7 @@ def _print_page(page: MatchPage) -> None:
         for name, value in fields.items()
         if value is not None and not isinstance(value, (dict, list))
     ]
+    rows += [("label", f"{name}: {value}") for name, value in fields.get("labels", {}).items()]
     rows.append(("settings", bytes(page.settings).decode()))
     if server.ended_at is not None:
         kind = MATCH_OVER if server.reason is None else f"{MATCH_CANCELED}, {server.reason}"

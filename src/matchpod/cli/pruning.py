@@ -14,15 +14,9 @@ from matchpod.cli.resources import fail, load_process_settings, record_act, run_
 from matchpod.service.access.audit import Action
 from matchpod.service.operations import pruning
 from matchpod.service.operations.pruning import AUDIT_DAYS, STREAM_DAYS, Pruned, Retention
-from matchpod.settings import Settings
 from matchpod.storage import compaction
 
 _MB: Final = 1_000_000
-
-
-def retention_of(settings: Settings) -> Retention:
-    """Return the retention periods that the settings define."""
-    return Retention(raw_log_days=settings.raw_log_days, event_days=settings.event_days)
 
 
 def prune(
@@ -40,7 +34,7 @@ def prune(
     """
 
     async def work(resources: Resources) -> tuple[Retention, Pruned, int]:
-        db, retention, now_ms = resources.db, retention_of(resources.settings), resources.clock.now_ms()
+        db, retention, now_ms = resources.db, resources.retention, resources.clock.now_ms()
         if dry_run:
             return (
                 retention,

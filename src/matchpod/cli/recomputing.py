@@ -15,7 +15,6 @@ import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
-from matchpod.cli.pruning import retention_of
 from matchpod.cli.resources import fail, record_act, run_with_resources
 from matchpod.cli.terminal import NOTHING, print_note, replace_unencodable
 from matchpod.core.requests.history_query import read_server_id
@@ -112,7 +111,7 @@ def _build_recompute(resources: Resources) -> Recompute:
     return Recompute(
         db=resources.db,
         regions={region.code: RecomputeRegion(region.name, region.speed) for region in resources.settings.regions},
-        events_since_ms=retention_of(resources.settings).events_from_ms(resources.clock.now_ms()),
+        events_since_ms=resources.retention.events_from_ms(resources.clock.now_ms()),
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from cs2_protocol.game import Team
 from matchpod.console.roster_text import FORMATS, ListedPlayer, read_roster
 from matchpod.core.faults import Fault, FieldPath
+from matchpod.core.labels import SEPARATOR
 from matchpod.core.model import GAME_TYPE, DmSubMode, MatchType, OnNoShow, SeriesFormat
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.json_fields import AnyField
@@ -107,6 +108,7 @@ def _fields() -> dict[str, FormField]:
         *(_number_field(field, name=_name(table.OVERTIME, field)) for field in table.OVERTIME_RULES[1:]),
         _field(table.CUSTOM_CVARS),
         _field(table.CALLBACK_AUTH_TOKEN),
+        _field(table.LABELS, help_text=f"{table.LABELS.meaning} One per line, as in event: finals."),
     ]
     return {field.name: field for field in found}
 
@@ -141,7 +143,7 @@ def _team_label(team: str) -> str:
 FIELDS: Final = _fields()
 MORE_FIELDS: Final = (
     "joinSeconds", "onNoShow", "autoStart", "mapsWonTeam1", "mapsWonTeam2", "serverPassword", "freezeTime", "maxRounds",
-    "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars", "callbackAuthToken",
+    "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars", "callbackAuthToken", "labels",
 )  # fmt: skip
 """Fields that are folded away while they are empty."""
 
@@ -209,6 +211,7 @@ def _game_settings(values: Mapping[str, str]) -> dict[str, object]:
         **{name: _nested(values, _SETTINGS[name], fields) for name, fields in _NESTED.items()},
         "serverPassword": values["serverPassword"],
         "customCvars": _cvars(values),
+        "labels": _labels(values),
         **{name: _number(values[name].strip()) for name in _NUMBERS},
     }
     return {
@@ -234,6 +237,11 @@ def _team(values: Mapping[str, str], team: Team) -> dict[str, object]:
 
 def _roster(values: Mapping[str, str], team: str) -> list[ListedPlayer]:
     return read_roster(values[f"{team}Players"])
+
+
+def _labels(values: Mapping[str, str]) -> dict[str, str]:
+    lines = [line.partition(SEPARATOR) for line in values["labels"].splitlines() if line.strip()]
+    return {name.strip(): value.strip() for name, _, value in lines}
 
 
 def _nested(values: Mapping[str, str], parent: AnyField, fields: Iterable[AnyField]) -> dict[str, object]:
@@ -291,6 +299,8 @@ def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
             return _more_maps(values)[at], fault.message
         case ("gameSettings", "sides", int(at)):
             return "sides", f"map {at + 1}: {fault.message}"
+        case ("gameSettings", "labels", str(name)):
+            return "labels", f"{name or 'a label'} {fault.message}"
         case ("gameSettings", "customCvars") if values["scenario"] and fault.line == _cvars(values).count("\n") + 1:
             return "scenario", fault.phrase
         case ("gameSettings", str(name)) | (str(name),):

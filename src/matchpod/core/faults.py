@@ -17,6 +17,8 @@ class FaultCode(Enum):
 
     # JSON values
     NOT_AN_OBJECT = "must be a JSON object"
+    NOT_TEXTS = "must be a JSON object whose values are strings"
+    TOO_MANY_ENTRIES = "must have at most {maximum} entries, not {found}"
     NOT_A_STRING = "must be a string"
     NOT_STRINGS = "must be an array of strings"
     NOT_A_BOOLEAN = "must be true or false"
@@ -40,6 +42,10 @@ class FaultCode(Enum):
     NOT_AN_EVENT_ID = "must be the id of an event: 1 to 16 digits"
     NOT_AN_ID_PER_MAP = "must be the id of an event: 1 to 16 digits per map, joined by dots, at most {maximum} maps"
     TOO_MANY_PARTS = "must have at most one part per map of the match, which has {maps}"
+    NOT_A_LABEL = (
+        "must be the name of a label (1 to {maximum} of A-Z a-z 0-9 _ . -), a colon and its value, as in event:finals"
+    )
+    TOO_OFTEN = "must be given at most {maximum} times, not {count}"
     REPEATED = "must be given once, not {count} times"
     EMPTY = "must not be empty"
     DIFFERS_FROM_PAGE_SIZE = "is an alias of pageSize and must not differ from it"
@@ -56,6 +62,7 @@ class FaultCode(Enum):
     FORBIDDEN_TEXT = "must not contain {found}"
     QUOTE_OR_SEMICOLON = "must not contain quotes or semicolons (found {found})"
     NOT_UTF8 = "must be percent-encoded UTF-8"
+    NOT_A_LABEL_NAME = "must have a name of 1 to {maximum} of A-Z a-z 0-9 _ . -"
     NOT_A_PLAYER = "must be a 64-bit player ID: 17 digits starting with 7656119"
     NOT_A_MAP = "must be a map name (1 to 64 of a-z 0-9 _) or workshop/ followed by the item's number"
     PASSWORD_NONE = 'must not be "none": the game treats it as no password'

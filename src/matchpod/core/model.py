@@ -232,3 +232,4 @@ class MatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     callback_url: str | None = None
     callback_auth_token: str | None = None
     external_match_id: str | None = None
+    labels: dict[str, str] = {}

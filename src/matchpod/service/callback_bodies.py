@@ -14,6 +14,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.model import GAME_TYPE
 from matchpod.core.outcome import Outcome
+from matchpod.core.views.marks import read_marks
 from matchpod.storage.servers import ServerSummary
 
 
@@ -26,6 +27,8 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     server_id: str
     session_id: str
     timestamp: str
+    labels: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    simulated: bool | msgspec.UnsetType = msgspec.UNSET
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     forfeit: bool | msgspec.UnsetType = msgspec.UNSET
     reason: CancelReason | msgspec.UnsetType = msgspec.UNSET
@@ -42,6 +45,7 @@ def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) ->
     and `forfeit` for a match that a team forfeited.
     """
     is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
+    marks = read_marks(row.marks)
     body = _Body(
         event_type="match_canceled" if result is None else "match_over",
         game_id=GAME_TYPE,
@@ -49,6 +53,8 @@ def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) ->
         server_id=row.id,
         session_id=row.game_id,
         timestamp=iso_time(outcome.at_ms),
+        labels=marks.labels,
+        simulated=marks.simulated,
         result=msgspec.UNSET if result is None else msgspec.Raw(result),
         forfeit=msgspec.UNSET if outcome.forfeited_to is None else True,
         reason=outcome.reason or msgspec.UNSET,

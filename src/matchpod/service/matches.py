@@ -33,6 +33,7 @@ from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.trace_context import TraceContext, with_context
+from matchpod.core.views.marks import encode_marks
 from matchpod.core.views.match_progress import LiveState
 from matchpod.ports import Clock, Database, DatabaseUnavailableError, DuplicateError, Vault
 from matchpod.service.access.audit import Action, Audit
@@ -69,7 +70,7 @@ from matchpod.service.request_keys import check_key, earlier_use, key_conflict, 
 from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
-from matchpod.storage import history, outbox, servers
+from matchpod.storage import history, outbox, server_labels, servers
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import Idempotency, ServerRow, ServerSummary, TooManyLiveError
@@ -270,6 +271,7 @@ class Matches:
             self._creations.acquire(principal.org_id)
         row = new_row()
         statements = history.insert(initial_history(row, request.game_settings, self._server_name(row)))
+        statements += server_labels.insert(row.org_id, row.id, row.created_at_ms, request.labels)
         statements.append(self._audit.act_of(principal, Action.MATCH_CREATED, target=row.id))
         event = organization_event_lines.match_created(row)
         try:
@@ -338,6 +340,7 @@ class Matches:
             rcon_password=seal(random_bytes(RCON_PASSWORD_BYTES).hex()),
             server_password=None if password is None else seal(password),
             created_by=principal.key_id,
+            marks=encode_marks(request.labels, is_simulated=self._regions.is_sandbox(request.region)),
             **token_columns(new_tokens(random_bytes, self._installation), self._vault),
             plugin_match_id=identifiers.new_plugin_match_id(random_bytes(identifiers.MATCH_NUMBER_BYTES)),
             created_at_ms=now_ms,

@@ -31,7 +31,8 @@ from matchpod.storage.history_counts import (
     total_of_all_days,
 )
 from matchpod.storage.list_positions import PASSING, ListPositions
-from matchpod.storage.rows import from_row, read_all, read_number
+from matchpod.storage.rows import from_row, plain, read_all, read_number
+from matchpod.storage.server_labels import newest_labeled
 from matchpod.storage.servers import EndColumns
 
 DEEP_OFFSET: Final = 2_000
@@ -104,18 +105,16 @@ async def list_maps(
 ) -> tuple[int, list[MapRow]]:
     """Return the number of maps that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
-    if query.server_id is not None:
+    if query.server_id is not None and not query.labels:
         maps = [row for row in await history.maps_of(db, query.server_id) if _is_selected(row, org_id, query)]
         maps.sort(key=lambda row: (-row.sort_ms, row.map_number))
         return len(maps), maps[start : start + query.page_size]
     selection = _selection(
         CountKey(org_id=org_id, kind=CountedKind.MAP, status=query.status, map_name=query.map_name), query
     )
-    total = await total_of(db, selection)
+    total, page, params = await _page(db, selection, query, deep_offset=deep_offset, positions=positions)
     if start >= total:
         return total, []
-    in_list = PageRange.of(query.page, query.page_size, total)
-    page, params = await page_of_ids(db, selection, in_list, deep_offset=deep_offset, positions=positions)
     rest = f"FROM maps JOIN ({page}) AS page ON id = page_id ORDER BY {selection.newest_first}"
     return total, await read_all(db, MapRow, rest, params)
 
@@ -130,18 +129,46 @@ async def list_series(
 ) -> tuple[int, list[ListedSeries]]:
     """Return the number of series that match the query, and those of the requested page."""
     start = (query.page - 1) * query.page_size
-    if query.server_id is not None:
+    if query.server_id is not None and not query.labels:
         page = "SELECT id AS page_id FROM series WHERE server_id = :server_id"
         listed = await _read_series(db, page, {"server_id": query.server_id})
         listed = [one for one in listed if _is_selected(one.series, org_id, query)]
         return len(listed), listed[start:]
     selection = _selection(CountKey(org_id=org_id, kind=CountedKind.SERIES, status=query.status), query)
+    total, page, params = await _page(db, selection, query, deep_offset=deep_offset, positions=positions)
+    return total, [] if start >= total else await _read_series(db, page, params)
+
+
+async def _page(
+    db: Database, selection: Selection, query: ListQuery, *, deep_offset: int, positions: ListPositions | None
+) -> tuple[int, str, dict[str, Value]]:
+    """Return the number of rows of a list, and a query of the ids of the requested page as `page_id`."""
+    if query.labels:
+        return await _labeled_page(db, selection, query)
     total = await total_of(db, selection)
-    if start >= total:
-        return total, []
+    if (query.page - 1) * query.page_size >= total:
+        return total, "", {}
     in_list = PageRange.of(query.page, query.page_size, total)
-    page, params = await page_of_ids(db, selection, in_list, deep_offset=deep_offset, positions=positions)
-    return total, await _read_series(db, page, params)
+    return total, *await page_of_ids(db, selection, in_list, deep_offset=deep_offset, positions=positions)
+
+
+async def _labeled_page(db: Database, selection: Selection, query: ListQuery) -> tuple[int, str, dict[str, Value]]:
+    """Return the same of the newest matches with labels, of which there are so few that all may be read."""
+    labeled, params = await newest_labeled(db, selection.key.org_id, query.labels)
+    given = {"server_id": query.server_id, "status": query.status, "map_name": query.map_name}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    conditions = [f"{selection.table}.server_id = labeled_id", *(f"{name} = :{name}" for name in wanted)]
+    if selection.from_ms > 0:
+        conditions.append("sort_ms >= :from_ms")
+    if selection.before_ms is not None:
+        conditions.append("sort_ms < :before_ms")
+    params |= plain({**wanted, "from_ms": selection.from_ms, "before_ms": selection.before_ms})
+    # CROSS JOIN: SQLite then begins with the labeled matches.
+    selected = f"FROM ({labeled}) AS labeled CROSS JOIN {selection.table} WHERE {' AND '.join(conditions)}"
+    total = await read_number(db, f"SELECT COUNT(*) {selected}", params)
+    params |= {"page_size": query.page_size, "offset": (query.page - 1) * query.page_size}
+    page = f"SELECT id AS page_id {selected} ORDER BY {selection.newest_first} LIMIT :page_size OFFSET :offset"
+    return total, page, params
 
 
 async def _read_series(db: Database, page: str, params: Mapping[str, Value]) -> list[ListedSeries]:

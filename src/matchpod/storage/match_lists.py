@@ -21,6 +21,7 @@ from matchpod.storage.history_counts import CountedKind, CountKey
 from matchpod.storage.history_lists import DEEP_OFFSET, PageRange, Selection, page_of_ids, total_of
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.rows import from_row, parameter_list, plain, read_all, read_number
+from matchpod.storage.server_labels import conditions_of, newest_labeled
 from matchpod.storage.servers import ServerRow, ServerSummary
 
 MAX_LISTED: Final = 10_000
@@ -49,6 +50,7 @@ class ListedMap(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str
     map_number: int
     map_name: str
+    is_needed: bool
     game_mode: str
     status: MapStatus
     team1_score: int
@@ -64,13 +66,13 @@ _MAP_COLUMNS: Final = ", ".join(
 
 
 async def maps_of_listed(db: Database, server_ids: Sequence[str]) -> list[ListedMap]:
-    """Return the maps of servers that were played or may still be played, in order."""
+    """Return the first map of each server, and those that were played or may still be played, in order."""
     listed, params = parameter_list("server_id", server_ids)
     # The servers are listed twice, so that PostgreSQL finds the series by its index too.
     found = await db.read(
         f"SELECT {_MAP_COLUMNS} FROM maps LEFT JOIN series"
         f" ON series.server_id = maps.server_id AND series.server_id IN {listed}"
-        f" WHERE maps.server_id IN {listed} AND is_needed = 1 ORDER BY map_number",
+        f" WHERE maps.server_id IN {listed} AND (is_needed = 1 OR map_number = 1) ORDER BY map_number",
         params,
     )
     return [from_row(ListedMap, row) for row in found]
@@ -89,6 +91,8 @@ async def list_matches(
         return 0, []
     if query.external_match_id is not None:
         return await _list_by_external_id(db, org_id, query)
+    if query.labels:
+        return await _list_by_labels(db, org_id, query)
     selection = _selection(org_id, query)
     is_counted = selection.key.status in _COUNTED
     total = await total_of(db, selection) if is_counted else await _count_open(db, org_id, query)
@@ -139,11 +143,31 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
 
 async def _list_by_external_id(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
     conditions, params = _conditions(org_id, query)
-    counted = f"SELECT 1 FROM servers WHERE {conditions} LIMIT :max_listed"
+    of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
+    selected = f"FROM servers WHERE {' AND '.join([conditions, *of_labels])}"
+    return await _list_few(db, selected, {**params, **label_params}, query)
+
+
+async def _list_by_labels(db: Database, org_id: str, query: MatchListQuery) -> tuple[int, list[ServerSummary]]:
+    others = msgspec.structs.replace(query, from_ms=None, before_ms=None)
+    conditions, params = _conditions(org_id, others)
+    labeled, label_params = await newest_labeled(
+        db, org_id, query.labels, from_ms=query.from_ms, before_ms=query.before_ms
+    )
+    # CROSS JOIN: SQLite then begins with the labeled matches.
+    selected = f"FROM ({labeled}) AS labeled CROSS JOIN servers WHERE servers.id = labeled_id AND {conditions}"
+    return await _list_few(db, selected, {**params, **label_params}, query)
+
+
+async def _list_few(
+    db: Database, selected: str, params: dict[str, Value], query: MatchListQuery
+) -> tuple[int, list[ServerSummary]]:
+    """Count and list the servers that a query selects, of which there are so few that all may be read."""
+    counted = f"SELECT 1 {selected} LIMIT :max_listed"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({counted}) AS page", params | {"max_listed": MAX_LISTED})
     start = (query.page - 1) * query.page_size
     params |= {"page_size": max(0, min(query.page_size, MAX_LISTED - start)), "offset": min(start, MAX_LISTED)}
-    rest = f"FROM servers WHERE {conditions} ORDER BY created_at_ms DESC, id LIMIT :page_size OFFSET :offset"
+    rest = f"{selected} ORDER BY created_at_ms DESC, id LIMIT :page_size OFFSET :offset"
     return total, await read_all(db, ServerSummary, rest, params)
 
 

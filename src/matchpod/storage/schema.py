@@ -440,6 +440,21 @@ _RULINGS = (
     "ALTER TABLE servers ADD COLUMN ruling BLOB",
 )
 
+# The labels of matches, for filters, and in the row what is shown: labels, and whether the match is simulated.
+_LABELS = (
+    "ALTER TABLE servers ADD COLUMN marks BLOB",
+    """
+    CREATE TABLE server_labels (
+        org_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        server_id TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX server_labels_newest ON server_labels (org_id, name, value, created_at_ms DESC, server_id)",
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -470,6 +485,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     history_schema.FEWER_MAP_INDEXES,
     _FEWER_SERVER_INDEXES,
     _RULINGS,
+    _LABELS,
     _MATCH_ACTIONS,
 )
 """The statements at index n migrate from version n to n + 1."""

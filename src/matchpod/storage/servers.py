@@ -14,10 +14,11 @@ import msgspec
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
+from matchpod.core.labels import Label
 from matchpod.core.server_status import OPEN_PHASES, ServerPhase, ServerStatus
 from matchpod.core.views.progress import PublicPhase
 from matchpod.ports import Database, NothingChangedError, Row, Statement, Value
-from matchpod.storage import history_counts, organization_events, rows
+from matchpod.storage import history_counts, organization_events, rows, server_labels
 
 LEASE_MS: Final = 50_000
 """How long a lease in a shared database lasts unless renewed. With heartbeats, other processes do not wait for its end;
@@ -81,6 +82,8 @@ class ServerSummary(EndColumns, frozen=True, kw_only=True):
     """When the match fails if it has no slot by then; None if it never waited for one."""
     created_by: str | None = None
     """The key that created the match, or the session if that was begun with a link; None for earlier versions."""
+    marks: bytes | None = None
+    """JSON of `Marks`; None if there are none, and for earlier versions."""
 
     @property
     def has_ended(self) -> bool:
@@ -250,6 +253,15 @@ def to_summary(columns: Row) -> ServerSummary:
     return rows.from_row(ServerSummary, columns)
 
 
+async def marks_of(db: Database, server_ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the marks (JSON), by server id, of those of these servers that have any."""
+    if not server_ids:
+        return {}
+    listed, params = rows.parameter_list("id", server_ids)
+    found = await db.read(f"SELECT id, marks FROM servers WHERE id IN {listed} AND marks IS NOT NULL", params)
+    return dict(msgspec.convert(found, list[tuple[str, bytes]]))
+
+
 async def callback_terms(db: Database, server_id: str) -> CallbackTerms | None:
     """Return what was stored of a match for its callback; None if it does not exist."""
     return await rows.read_first(db, CallbackTerms, "FROM servers WHERE id = :id", {"id": server_id})
@@ -264,10 +276,21 @@ async def newest_by_external_id(db: Database, org_id: str, external_id: str) -> 
     return await rows.read_first(db, ServerRow, rest, {"org_id": org_id, "external_id": external_id})
 
 
-async def newest(db: Database, *, status: ServerStatus | None, limit: int) -> list[ServerRow]:
-    """Return servers of all organizations with one status or any, newest first: an id begins with its creation time."""
-    where = "" if status is None else " WHERE status = :status"
-    params: dict[str, Value] = {"limit": limit} if status is None else {"limit": limit, "status": status.value}
+async def newest(
+    db: Database, *, status: ServerStatus | None, labels: Sequence[Label] = (), limit: int
+) -> list[ServerRow]:
+    """Return servers of all organizations with one status or any, and all of these labels, newest first.
+
+    An id begins with its creation time.
+    """
+    conditions, params = server_labels.conditions_of(
+        labels, server_id="servers.id", created_at_ms="servers.created_at_ms", org_id="servers.org_id"
+    )
+    params["limit"] = limit
+    if status is not None:
+        conditions.append("status = :status")
+        params["status"] = status.value
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return await rows.read_all(db, ServerRow, f"FROM servers{where} ORDER BY id DESC LIMIT :limit", params)
 
 

@@ -8,8 +8,8 @@ from matchpod.core.errors import InvalidParamsError
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Endpoint
 
-MAX_QUERY_BYTES = 4096
-"""Size limit of a query string: twice what all parameters of an endpoint need at their longest."""
+MAX_QUERY_BYTES = 12 * 1024
+"""Size limit of a query string: what all parameters of an endpoint need at their longest, percent-encoded."""
 
 
 def query_of(call: Call) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from matchpod.core.servers.server_loss import Silence
-from matchpod.service.access.audit import Action, Audit
 from matchpod.storage import resting_slots, servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
@@ -25,11 +24,6 @@ async def show(site: ConsoleSite, path: str, who: str) -> str:
     response = await site.request("GET", path, who=who)
     assert response.status_code == 200, response.text
     return response.text
-
-
-async def newest_act(site: ConsoleSite) -> tuple[str, str, str]:
-    newest = (await Audit(db=site.resources.db, clock=site.resources.clock).page(None))[0]
-    return newest.action, newest.target, newest.detail
 
 
 # --- regions ------------------------------------------------------------------------------------------------------
@@ -56,17 +50,6 @@ async def test_everyone_sees_the_regions_and_operators_switch_them(site: Console
         assert ("2 running servers have no match in this database" in text) == (who == OPERATOR)
         assert ("The server 27100 gets no other match until" in text) == (who == OPERATOR)
         assert ("matchpod regions sweep sandbox --yes" in text) == (who == OPERATOR)
-
-
-async def test_region_is_switched_off_and_on(site: ConsoleSite) -> None:
-    response = await site.request("POST", "/console/regions/sandbox/off", who=OPERATOR, form={})
-    assert response.headers["location"] == "/console/regions"
-    assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "deactivated")
-    assert "switched off" in await show(site, "/console/regions", MEMBER)
-    assert not (await site.service.regions.views())[0].is_active
-    await site.request("POST", "/console/regions/sandbox/on", who=OPERATOR, form={})
-    assert (await site.service.regions.views())[0].is_active
-    assert await newest_act(site) == (Action.REGION_CHANGED, "sandbox", "activated")
 
 
 async def test_unknown_region_is_not_found(site: ConsoleSite) -> None:
@@ -126,18 +109,6 @@ async def test_warnings_are_shown(tmp_path: Path) -> None:
         text = await show(site, "/console/operator", OPERATOR)
         assert "ready, with warnings" in text
         assert "New matches are rejected" in text
-
-
-async def test_organization_is_created(site: ConsoleSite) -> None:
-    form = {"name": HOSTILE}
-    response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form=form)
-    assert response.status_code == 303
-    action, target, detail = await newest_act(site)
-    assert (action, detail) == (Action.ORGANIZATION_CREATED, HOSTILE)
-    assert target in {one.id for one in await site.service.access.organizations()}
-    text = (await site.follow(response, who=OPERATOR)).text
-    assert HOSTILE not in text
-    assert "Create its first key with <code>matchpod keys create</code>." in text
 
 
 @pytest.mark.parametrize(

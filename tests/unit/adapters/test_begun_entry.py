@@ -42,12 +42,6 @@ def test_record_of_a_live_process_is_not_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_file_that_has_just_been_removed_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / f"1{SUFFIX}").symlink_to(tmp_path / "removed")
-    die(tmp_path, "srv_1")
-    assert list(records_of_dead_processes(tmp_path).values()) == [("srv_1", 12)]
-
-
 def test_damaged_record_blames_none(tmp_path: Path) -> None:
     (tmp_path / f"1{SUFFIX}").write_bytes(b"srv_1 \x00\xff")
     (tmp_path / f"2{SUFFIX}").write_bytes(b"")

@@ -15,10 +15,11 @@ from matchpod.cli.matches import app
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.marks import encode_marks
 from matchpod.ports import Database, Delivery, Statement
 from matchpod.service.end_match import end_match
 from matchpod.settings.values import DATABASE_FILE
-from matchpod.storage import outbox, raw_log, servers
+from matchpod.storage import outbox, raw_log, server_labels, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
 from tests.unit.cli.command_runner import CommandRunner
@@ -92,6 +93,31 @@ def test_listing_can_be_filtered_and_limited(busy: CommandRunner) -> None:
     assert [one["serverId"] for one in busy.json_output(app, "list", "--limit", "1")] == ["srv_2"]
     assert busy.invoke(app, "list", "--status", "lost").exit_code == 2
     assert busy.invoke(app, "list", "--limit", "0").exit_code == 2
+
+
+def test_listing_can_be_filtered_by_labels(runner: CommandRunner) -> None:
+    labels = {"srv_1": {"event": "finals", "table": "1"}, "srv_2": {"event": "finals"}, "srv_3": {}}
+
+    async def fill(db: Database) -> None:
+        for name, given in labels.items():
+            row = server(name, marks=encode_marks(given, is_simulated=name == "srv_2"))
+            also = server_labels.insert(row.org_id, row.id, row.created_at_ms, given)
+            await servers.create(db, row, idempotency=None, also=also)
+
+    def listed(*options: str) -> list[object]:
+        given = [part for option in options for part in ("--label", option)]
+        return [one["serverId"] for one in runner.json_output(app, "list", *given)]
+
+    on_database(runner, fill)
+    assert listed("event:finals") == ["srv_2", "srv_1"]
+    assert listed("event:finals", "table:1") == ["srv_1"]
+    assert listed("event:semi") == []
+    shown = json.loads(runner.output(app, "show", "srv_1", "--json"))["server"]
+    assert (shown["labels"], shown.get("simulated")) == (labels["srv_1"], None)
+    assert "label        event: finals\n" in runner.output(app, "show", "srv_1")
+    assert "simulated    True\n" in runner.output(app, "show", "srv_2")
+    message = "--label must be the name of a label (1 to 32 of A-Z a-z 0-9 _ . -), a colon and its value, as in "
+    assert runner.error(app, "list", "--label", "finals") == f"{message}event:finals, not 'finals'."
 
 
 def test_ended_match_is_shown_with_its_outcome_and_callback(busy: CommandRunner) -> None:

@@ -74,7 +74,7 @@ def test_all_fields_reach_the_body() -> None:
     values = sandbox(
         map2=" de_nuke ", map4="de_train", seriesFormat="bo3", freezeTime="5", maxRounds="24", serverPassword="s3cret",
         customCvars="mp_maxmoney 16000\n", scenario="pauses", callbackUrl=" https://example.com/cb",
-        callbackAuthToken="Bearer x",
+        callbackAuthToken="Bearer x", labels=" event : finals\n\nat:12:30\n",
     )  # fmt: skip
     body = read_body(values)
     assert body["callbackUrl"] == "https://example.com/cb"
@@ -84,6 +84,7 @@ def test_all_fields_reach_the_body() -> None:
     assert (settings["freezeTime"], settings["maxRounds"]) == (5, 24)
     assert settings["customCvars"] == "mp_maxmoney 16000\nsim_scenario pauses"
     assert settings["serverPassword"] == "s3cret"
+    assert settings["labels"] == {"event": "finals", "at": "12:30"}
 
 
 def test_fields_of_objects_reach_the_body() -> None:
@@ -137,6 +138,9 @@ def test_zero_is_a_value() -> None:
         ("serverPassword", "none", 'Must not be "none"'),
         ("callbackUrl", "ftp://x", "Must be an absolute http or https URL."),
         ("callbackAuthToken", " x", "Must be visible ASCII"),
+        ("labels", "round 1: x", "Round 1 must have a name of 1 to 32 of"),
+        ("labels", "finals", "Finals must be 1 to 64 characters."),
+        ("labels", "\n".join(f"n{at}: x" for at in range(9)), "Must have at most 8 entries, not 9."),
         ("externalMatchId", "x" * 256, "Must be 1 to 255 characters."),
         ("customCvars", "mp_maxmoney 1\nrcon_password x", "Line 2: rcon_password may not be set by a match."),
         ("team1Players", f"{PLAYER}\n\nfoo", "Line 3: “foo” is not a SteamID."),

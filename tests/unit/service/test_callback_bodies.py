@@ -11,6 +11,7 @@ from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.marks import encode_marks
 from matchpod.service.callback_bodies import callback_body
 from matchpod.storage.servers import ServerSummary
 
@@ -34,6 +35,13 @@ def test_finished_match_contains_its_result_byte_for_byte() -> None:
     result = b'{ "winner" : "team1",\n "duration": 1.50, "name": "\\u00e9" }'
     expected = f'{{"eventType":"match_over",{HEAD},{TIME},"result":'.encode() + result + b"}"
     assert callback_body(SERVER, Outcome(at_ms=AT_MS), result) == expected
+
+
+def test_labels_and_simulation_come_before_the_result() -> None:
+    row = msgspec.structs.replace(SERVER, marks=encode_marks({"event": "finals"}, is_simulated=True))
+    marks = '"labels":{"event":"finals"},"simulated":true'
+    expected = f'{{"eventType":"match_over",{HEAD},{TIME},{marks},"result":{{}}}}'.encode()
+    assert callback_body(row, Outcome(at_ms=AT_MS), b"{}") == expected
 
 
 def test_forfeited_match_says_so() -> None:

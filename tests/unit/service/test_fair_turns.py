@@ -84,17 +84,6 @@ def run(scenario: Callable[[Party], Awaitable[None]], limits: TurnLimits = PATIE
     asyncio.run(main())
 
 
-def test_turn_begins_at_once_if_nothing_is_in_progress() -> None:
-    async def scenario(party: Party) -> None:
-        assert party.turns.start("a")
-        party.turns.finish("a")
-        await iterations()
-        assert party.turns.start("a")
-        assert not party.turns.waiting
-
-    run(scenario)
-
-
 def test_one_turn_begins_per_iteration_of_the_event_loop_while_there_are_others() -> None:
     async def scenario(party: Party) -> None:
         assert party.turns.start("a")
@@ -121,20 +110,6 @@ def test_more_turns_begin_per_iteration_if_their_owner_is_alone() -> None:
     run(scenario, TurnLimits(of_key=40, burst=3, near_s=FOREVER_S, wait_s=FOREVER_S))
 
 
-def test_key_has_a_bounded_number_in_progress_and_others_are_not_held_up() -> None:
-    async def scenario(party: Party) -> None:
-        party.add("flood", 10)
-        assert await party.settle() == ["flood"] * PATIENT.of_key
-        party.add("other")
-        assert await party.settle() == ["other"]
-        party.turns.finish("flood")
-        party.turns.finish("other")
-        assert await party.settle() == ["flood"]
-        assert party.turns.waiting == 10 - PATIENT.of_key - 1
-
-    run(scenario)
-
-
 def test_key_has_fewer_in_progress_while_there_are_others() -> None:
     async def scenario(party: Party) -> None:
         assert party.turns.start("other")
@@ -159,17 +134,6 @@ def test_slow_work_does_not_keep_that_of_the_same_key_from_beginning() -> None:
         assert await party.settle() == ["flood"] * 4
 
     run(scenario, TurnLimits(of_key=4, near_s=FOREVER_S, slow_s=0.0, wait_s=FOREVER_S))
-
-
-def test_all_keys_together_have_a_bounded_number_in_progress() -> None:
-    async def scenario(party: Party) -> None:
-        for key in "abcdef":
-            party.add(key)
-        assert await party.settle() == ["a", "b", "c"]
-        party.turns.finish("b")
-        assert await party.settle() == ["d"]
-
-    run(scenario, TurnLimits(at_once=3, wait_s=FOREVER_S, hold_s=0.0))
 
 
 def test_keys_take_turns_and_each_keeps_its_order() -> None:

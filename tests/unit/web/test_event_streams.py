@@ -69,25 +69,6 @@ def test_stream_of_an_ended_map_equals_polling_and_ends(site: Site) -> None:
         assert f'"items":[{joined}]' in polled.text
 
 
-def test_stream_of_a_server_names_the_map_of_each_item(site: Site) -> None:
-    ended = EndedMatch(site)
-    response = site.get(ended.paths[2])
-    assert ids(response.content) == [str(seq) for seq in range(1, ended.last + 1)]
-    assert response.text.count(f'data: {{"mapId":"{ended.map_id}","mapNumber":1,"type":"') == ended.last
-
-
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_stream_continues_after_the_last_received_event(site: Site, number: int) -> None:
-    path = EndedMatch(site).paths[number]
-    everything = ids(site.get(path).content)
-    assert ids(site.get(f"{path}?lastEventId=2").content) == everything[2:]
-    assert ids(site.request("GET", path, key=site.key, headers={"Last-Event-ID": "3"}).content) == everything[3:]
-    # A browser reconnects to the same URL and sends its position in the header.
-    again = site.request("GET", f"{path}?lastEventId=1", key=site.key, headers={"Last-Event-ID": "3"})
-    assert ids(again.content) == everything[3:]
-    assert ids(site.request("GET", path, key=site.key, headers={"Last-Event-ID": ""}).content) == everything
-
-
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_fully_read_ended_stream_returns_204(site: Site, method: str, number: int) -> None:
@@ -167,17 +148,6 @@ def test_errors_are_checked_in_order_before_the_stream_starts(site: Site) -> Non
         check_error(site.get(path + "?lastEventId=x", site.other_key), 400, "INVALID_PARAMS")
         check_error(site.get(path, site.other_key), 403, "FORBIDDEN")
         assert site.request("POST", path, key=site.key).status_code == 405
-
-
-def test_unavailable_database_and_closed_streams_give_503_with_retry_after(site: Site) -> None:
-    path = EndedMatch(site).paths[0]
-    site.db.failure = unavailable()
-    assert check_error(site.get(path), 503, "SERVICE_UNAVAILABLE")
-    site.db.failure = None
-    site.services.streams.close()
-    response = site.get(path)
-    check_error(response, 503, "SERVICE_UNAVAILABLE")
-    assert int(response.headers["retry-after"]) >= 1
 
 
 # --- an open stream -------------------------------------------------------------------------------------------------

@@ -27,17 +27,3 @@ def test_earlier_matches_go_on(site: Site) -> None:
     token = tokens_of(site.row(created["serverId"])).log
     assert site.request("POST", f"/ingest/logs/{token}", content=b"line\n").status_code == 200
     assert site.cancel(created["serverId"]).status_code == 200
-
-
-def test_process_stays_ready_with_a_warning(site: Site) -> None:
-    site.free_mb = 7
-    response = site.request("GET", "/readyz")
-    assert response.status_code == 200
-    assert response.json() == {
-        "status": "ready",
-        "version": "1.2.3",
-        "warnings": [
-            "New matches are rejected: 7 MiB are free on the disk of the data folder,"
-            " less than MATCHPOD_MIN_FREE_DISK_MB (512)."
-        ],
-    }

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
-from matchpod.service.identity.principals import Role, Scope
 from matchpod.storage import proxy_evidence
 from tests.unit.web import sites
 from tests.unit.web.sites import BODY, Site, check_error, unavailable
@@ -69,12 +68,6 @@ def test_requests_without_a_valid_key_prove_nothing(local: Site, key: str | None
     assert send_proxied(local, key).status_code == 401
     assert local.request("GET", "/api/v1/regions", headers=PROXIED).status_code == 200
     assert create(local).status_code == 201
-
-
-def test_valid_key_proves_it_even_if_it_lacks_the_rights(local: Site) -> None:
-    reader = local.new_key("theirs", role=Role.MEMBER, scopes=[Scope.SERVERS_READ])
-    check_error(create(local, PROXIED, key=reader), 403, "FORBIDDEN")
-    check_error(create(local), 400, "INVALID_PARAMS")
 
 
 def test_poll_that_could_be_answered_at_once_counts_too(local: Site) -> None:

@@ -183,8 +183,8 @@ def test_rulings_are_in_the_stream_and_in_the_audit_log(site: Site) -> None:
     withdraw(site, server_id)
     head = f'{{"type":"ruling","serverId":"{server_id}","externalMatchId":"cup-1","at":'
     assert [event.decode() for event in events(site) if b'"ruling"' in event] == [
-        f'{head}"2026-09-21T14:13:20.123Z","ruling":{ruling.text}}}',
-        f'{head}"2026-09-21T14:13:20.124Z","ruling":null}}',
+        f'{head}"2026-09-21T14:13:20.123Z","simulated":true,"ruling":{ruling.text}}}',
+        f'{head}"2026-09-21T14:13:20.124Z","simulated":true,"ruling":null}}',
     ]
     acts = [one for one in read(site, "audit")["items"] if one["target"] == server_id][:2]
     assert [(one["action"], one["detail"]) for one in reversed(acts)] == [

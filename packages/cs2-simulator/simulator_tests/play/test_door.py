@@ -98,18 +98,6 @@ def test_leaving_bomb_carrier_drops_the_bomb_and_dies(server: VisitedServer) -> 
     assert not player.is_alive
 
 
-def test_leaving_the_server_or_a_side_while_dead_is_not_a_death(server: VisitedServer) -> None:
-    stays, leaves = join(server, 1), join(server, 2)
-    changes = join(server, 3)
-    server.arena.book.open(is_free_for_all=False, has_respawns=False)
-    server.arena.book.round_started(1, [stays, leaves, changes], [])
-    server.door.leave(leaves, BY_USER)
-    server.door.join(changes, "Spectator")
-    server.arena.book.round_decided(1, None)
-    deaths = {tally.player_id: tally.deaths for tally in server.arena.book.tallies()}
-    assert set(deaths.values()) <= {0}
-
-
 def test_kick_is_logged_as_the_reason_of_the_disconnect(server: VisitedServer) -> None:
     server.door.kick(join(server))
     assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" disconnected (reason "NETWORK_DISCONNECT_KICKED")']
@@ -167,14 +155,6 @@ def test_player_who_leaves_alive_dies_and_an_enemy_is_paid(server: VisitedServer
         stays.person.player_id: 0,
         leaves.person.player_id: 1,
     }
-
-
-def test_chat_is_logged_and_passed_to_watchers(server: VisitedServer) -> None:
-    player = join(server)
-    server.door.say(player, "hi")
-    server.door.say(player, "rush b", is_team_only=True)
-    assert server.log.texts[4:] == [f'"alice<1><{ID}><CT>" say "hi"', f'"alice<1><{ID}><CT>" say_team "rush b"']
-    assert server.watcher.events[-2:] == ["chat 1 hi", "chat 1 rush b"]
 
 
 def test_lines_after_a_rename_use_the_new_name(server: VisitedServer) -> None:

@@ -10,7 +10,7 @@ from cs2_protocol.game import RoundEndReason, Side, Team
 from cs2_simulator.outside import FetchResult
 from cs2_simulator.play.flow.standing import GamePhase
 from cs2_simulator.plugin.series import PluginStage
-from simulator_tests.plugin.plugin_harness import EVENTS_URL, MATCH_URL, PluginHarness, id64, match
+from simulator_tests.plugin.plugin_harness import MATCH_URL, PluginHarness, id64, match
 
 THREE_MAPS = ("de_dust2", "de_nuke", "de_train")
 
@@ -36,14 +36,6 @@ def test_match_is_fetched_with_the_given_header(harness: PluginHarness) -> None:
     assert harness.plugin.has_match
 
 
-def test_loading_sends_series_start() -> None:
-    harness = loaded(maps=THREE_MAPS)
-    assert harness.outside.reports == [matchzy.SeriesStart("27", 3, "Team Blue", "Team Red")]
-    url, headers, _ = harness.outside.posts[0]
-    assert url == EVENTS_URL
-    assert headers == {"Content-Type": "application/json; charset=utf-8", "X-Token": "secret"}
-
-
 def test_loading_sets_the_variables_and_stops_the_warmup_timer() -> None:
     harness = loaded()
     assert 'mp_maxrounds "6"' in harness.console.executed
@@ -62,12 +54,6 @@ def test_warmup_overrides_the_variables_of_the_match_until_it_is_live() -> None:
     assert harness.variables.whole("mp_maxrounds") == 24
     live(harness)
     assert harness.variables.whole("mp_maxrounds") == 6
-
-
-def test_different_map_is_loaded() -> None:
-    harness = loaded(maps=("de_nuke",))
-    assert (harness.arena.map_name, harness.arena.map_number) == ("de_nuke", 1)
-    assert harness.variables.is_on("mp_warmup_pausetimer")
 
 
 def test_second_match_is_rejected() -> None:
@@ -152,15 +138,6 @@ def test_any_player_may_join_without_a_match_unless_disabled(harness: PluginHarn
 # --- play ----------------------------------------------------------------------------------------------------------
 
 
-def test_start_command_makes_the_match_live_and_reports_it() -> None:
-    harness = loaded()
-    harness.enter_all()
-    assert harness.rcon("css_start") == ""
-    assert harness.game.phase is GamePhase.LIVE
-    assert harness.last_report() == matchzy.GoingLive("27", 1)
-    assert harness.variables.text("mp_backup_round_file") == "matchzy_27_0"
-
-
 def test_start_without_a_match_does_nothing(harness: PluginHarness) -> None:
     assert harness.rcon("css_start") == ""
     assert harness.game.phase is GamePhase.WARMUP
@@ -191,37 +168,12 @@ def test_round_is_reported_with_score_and_players_by_team() -> None:
     assert counts == {id64(1): (Team.TEAM1, 0, 1, 0), id64(101): (Team.TEAM2, 1, 0, 1)}
 
 
-def test_single_map_sends_map_result_and_then_series_end() -> None:
-    harness = live(loaded())
-    harness.play_map(4, 1)
-    assert harness.outside.events[-2:] == ["round_end", "map_result"]
-    assert harness.last_report() == matchzy.MapResult("27", 1, 4, 1, Team.TEAM1)
-    harness.wait(2)
-    assert harness.last_report() == matchzy.SeriesEnd("27", 1, 0, Team.TEAM1)
-    assert harness.stage() is PluginStage.POST_GAME
-    harness.wait(25)
-    assert not harness.plugin.has_match
-    assert harness.variables.text("mp_teamname_1") == "COUNTER-TERRORISTS"
-
-
 def test_variables_are_restored_when_the_series_ends(harness: PluginHarness) -> None:
     harness.variables.set("mp_maxrounds", "30")
     harness.load(match())
     live(harness)
     harness.play_map(4, 0)
     assert harness.variables.whole("mp_maxrounds") == 30
-
-
-def test_players_stay_between_maps_and_leave_after_the_last() -> None:
-    harness = loaded(maps=THREE_MAPS)
-    assert harness.visitors.crowd.stays_after_map
-    live(harness)
-    harness.play_map(4, 0)
-    assert harness.visitors.crowd.stays_after_map
-    harness.wait(30)
-    live(harness)
-    harness.play_map(4, 0)
-    assert not harness.visitors.crowd.stays_after_map
 
 
 def test_next_map_is_loaded_a_second_before_the_restart_and_waits_for_a_start() -> None:
@@ -252,59 +204,12 @@ def test_restart_delay_includes_the_broadcast_delay() -> None:
     assert harness.variables.whole("mp_match_restart_delay") == 115
 
 
-def test_drawn_last_map_does_not_end_the_series() -> None:
-    harness = live(loaded())
-    harness.play_map(3, 3)
-    harness.wait(60)
-    assert harness.outside.events[-1] == "map_result"
-    assert harness.plugin.has_match
-    assert not harness.visitors.crowd.stays_after_map
-    assert "Index was out of range" in harness.course.last_fault
-
-
-def test_tied_series_ends_without_a_winner() -> None:
-    harness = loaded(maps=("de_dust2", "de_nuke"))
-    for first, second in ((4, 0), (0, 4)):
-        live(harness)
-        harness.play_map(first, second)
-        harness.wait(30)
-    assert harness.last_report() == matchzy.SeriesEnd("27", 1, 1, None)
-
-
 def test_match_without_an_id_is_assigned_one_when_it_starts() -> None:
     harness = live(loaded(matchid=None))
     assert [body["matchid"] for body in harness.outside.bodies] == [-1, 1]
 
 
 # --- knife -------------------------------------------------------------------------------------------------------
-
-
-def test_winners_of_the_knife_round_may_stay() -> None:
-    harness = loaded(map_sides=["knife"])
-    blue, red = harness.enter_all()
-    harness.rcon("css_start")
-    assert (harness.game.phase, harness.stage()) == (GamePhase.KNIFE, PluginStage.KNIFE)
-    harness.play_knife_round(Side.CT)
-    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
-    harness.door.say(red, ".stay")
-    assert harness.stage() is PluginStage.WAITING_FOR_KNIFE_DECISION
-    harness.door.say(blue, ".stay")
-    assert harness.outside.events == ["series_start", "going_live"]
-    assert harness.variables.text("mp_teamname_1") == "Team Blue"
-
-
-def test_winners_of_the_knife_round_may_switch() -> None:
-    harness = loaded(map_sides=["knife"])
-    blue, _ = harness.enter_all()
-    harness.rcon("css_start")
-    harness.play_knife_round(Side.CT)
-    harness.door.say(blue, ".switch")
-    assert blue.team == Side.T
-    assert harness.game.team1_side is Side.T
-    harness.play_round(Side.CT)
-    report = harness.last_report()
-    assert isinstance(report, matchzy.RoundEndReport)
-    assert (report.team1_score, report.team2_score) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cs2_protocol.game import Side, Team
+from cs2_protocol.game import Side
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.plugin.match_file import MatchFile, read_match
 from cs2_simulator.plugin.series import Series, SeriesStanding
@@ -42,14 +42,6 @@ def test_teams_keep_their_sides_before_a_knife_round() -> None:
     assert loaded.needs_knife
     loaded.assign_sides(Side.T)
     assert not loaded.is_team1_first
-
-
-def test_scores_and_sides_are_swapped_if_team2_is_first() -> None:
-    loaded = series(sides=["team1_t"])
-    loaded.assign_sides(Side.CT)
-    assert loaded.by_team((13, 7)) == (7, 13)
-    assert loaded.side_of(Team.TEAM1, Side.CT) is Side.T
-    assert loaded.side_of(Team.TEAM2, Side.T) is Side.T
 
 
 def test_required_team_of_a_listed_player_depends_on_the_sides() -> None:

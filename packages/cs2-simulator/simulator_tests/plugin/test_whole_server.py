@@ -8,7 +8,6 @@ import pytest
 
 from cs2_protocol import matchzy
 from cs2_protocol.console_answers import parse_get5_status
-from cs2_protocol.game import Side
 from cs2_protocol.log_lines.reader import Line
 from cs2_simulator.agenda import Agenda
 from cs2_simulator.console.console import Console
@@ -127,31 +126,6 @@ def test_players_keep_their_team_across_halves_and_maps() -> None:
         for player in server.arena.playing:
             assert player.team == series.required_team(player, server.game.team1_side)
     assert server.outside.events[-1] == "series_end"
-
-
-def test_match_with_an_incomplete_roster_is_started_by_command() -> None:
-    server = Server("incomplete_roster")
-    server.load()
-    server.wait(120)
-    assert server.state() == "warmup"
-    server.rcon("css_start")
-    server.wait(3)
-    assert server.state() == "live"
-    server.wait_for("series_end")
-
-
-def test_unlisted_player_is_kicked_and_not_reported() -> None:
-    server = Server("stranger")
-    server.load()
-    server.wait_for("series_end")
-    listed = {
-        player.player_id
-        for report in server.outside.reports
-        if isinstance(report, matchzy.RoundEndReport)
-        for player in report.players
-    }
-    assert len(listed) == 4
-    assert any("NETWORK_DISCONNECT_KICKED" in text for text in server.log.texts)
 
 
 def test_match_resumes_after_a_restored_round() -> None:
@@ -275,11 +249,3 @@ def test_players_of_an_ended_match_do_not_join_the_next() -> None:
     server.wait_for("series_end")
     assert {player.person.player_id for player in server.arena.players} <= set(ids)
     assert (server.variables.text("mp_teamname_1"), server.variables.text("mp_teamname_2")) == ("C", "D")
-
-
-def test_team_names_of_several_words_are_logged() -> None:
-    server = Server()
-    server.load(map_sides=["team1_t"])
-    server.wait_for("going_live")
-    assert server.game.standing.team_name(Side.CT) == "Team Red"
-    assert 'Team playing "CT": Team Red' in server.log.texts

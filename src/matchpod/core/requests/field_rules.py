@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from matchpod.core.faults import Fault, FaultCode, FieldPath
 from matchpod.core.iso_dates import read_date
 from matchpod.core.requests.json_fields import AnyField, Faults, FieldRule, Fields, Schema
+from matchpod.core.requests.text_rules import printable
 
 DATE_SCHEMA: Final[Schema] = {
     "type": "string",
@@ -63,6 +64,36 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
         return tuple([(place, found) for place, found in items if found is not None])
 
     return FieldRule({"type": "array", "items": item.schema, **schema}, read)
+
+
+def texts_by_name(
+    check_name: TextCheck, item: FieldRule[str], *, names: str, maximum: int
+) -> FieldRule[dict[str, str]]:
+    """An object with strings under names that pass a check, which have the pattern `names`."""
+
+    def read(value: object, path: FieldPath, faults: Faults) -> dict[str, str] | None:
+        if not isinstance(value, dict):
+            faults.add(Fault(FaultCode.NOT_TEXTS, path=path))
+            return None
+        if len(value) > maximum:
+            faults.add(Fault(FaultCode.TOO_MANY_ENTRIES, {"maximum": maximum, "found": len(value)}, path))
+            return None
+        found: dict[str, str] = {}
+        for name, element in value.items():
+            place = path / printable(str(name))
+            if fault := check_name(str(name)):
+                faults.add(fault.at(place))
+            elif (text := item.read(element, place, faults)) is not None:
+                found[str(name)] = text
+        return found
+
+    schema: Schema = {
+        "type": "object",
+        "propertyNames": {"pattern": f"^{names}$"},
+        "additionalProperties": item.schema,
+        "maxProperties": maximum,
+    }
+    return FieldRule(schema, read)
 
 
 def choice(values: type[E]) -> FieldRule[E]:

@@ -14,9 +14,10 @@ from typing import Final
 import msgspec
 
 from matchpod.core.faults import Fault, FaultCode
+from matchpod.core.labels import MAX_LABELS, Label, read_label
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.query_fields import QueryFields
-from matchpod.core.requests.text_rules import filter_fault
+from matchpod.core.requests.text_rules import filter_fault, label_fault
 from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
 
@@ -44,9 +45,12 @@ _SERVER_ID: Final = re.compile(SERVER_ID)
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SERIES_ID: Final = re.compile(r"ser_[0-9A-Za-z_-]{1,60}")
 
-_SERIES_NAMES: Final = ("page", "pageSize", "status", "serverId", "dateFrom", "dateTo")
+LABEL: Final = "label"
+"""The parameter that selects by labels; it may be repeated."""
+
+_SERIES_NAMES: Final = ("page", "pageSize", "status", "serverId", LABEL, "dateFrom", "dateTo")
 _SERVER_SERIES_NAMES: Final = ("page", "pageSize", "status", "dateFrom", "dateTo")
-_MAPS_NAMES: Final = ("page", "pageSize", "limit", "map", "status", "serverId", "dateFrom", "dateTo")
+_MAPS_NAMES: Final = ("page", "pageSize", "limit", "map", "status", "serverId", LABEL, "dateFrom", "dateTo")
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +64,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     status: MapStatus | None = None
     server_id: str | None = None
     map_name: str | None = None
+    labels: tuple[Label, ...] = ()
+    """Only those of matches with all of these."""
     from_ms: int | None = None
     before_ms: int | None = None
 
@@ -79,7 +85,7 @@ class LeaderboardQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
-    return _read_list(QueryFields(pairs, _SERIES_NAMES))
+    return _read_list(QueryFields(pairs, _SERIES_NAMES, repeatable=(LABEL,)))
 
 
 def read_server_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
@@ -89,7 +95,7 @@ def read_server_series_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
 
 def read_maps_query(pairs: Sequence[tuple[str, str]]) -> ListQuery:
     """Parse the query of the maps list, where `limit` is an alias of `pageSize`."""
-    return _read_list(QueryFields(pairs, _MAPS_NAMES))
+    return _read_list(QueryFields(pairs, _MAPS_NAMES, repeatable=(LABEL,)))
 
 
 def read_events_query(pairs: Sequence[tuple[str, str]]) -> EventsQuery:
@@ -107,6 +113,11 @@ def read_leaderboard_query(pairs: Sequence[tuple[str, str]]) -> LeaderboardQuery
     limit = fields.integer("limit", at_least=1, at_most=leaderboard.MAX_LIMIT) or leaderboard.DEFAULT_LIMIT
     fields.check()
     return LeaderboardQuery(sort_by=sort_by, limit=limit)
+
+
+def read_labels(fields: QueryFields) -> tuple[Label, ...]:
+    """Read the labels that a list is filtered by."""
+    return tuple(map(read_label, fields.texts(LABEL, label_fault, at_most=MAX_LABELS)))
 
 
 def read_map_id(text: str) -> str | None:
@@ -136,6 +147,7 @@ def _read_list(fields: QueryFields) -> ListQuery:
     status = fields.choice("status", MapStatus)
     server_id = fields.text("serverId", server_id_fault)
     map_name = fields.text("map", partial(filter_fault, max_length=MAX_MAP_NAME))
+    labels = read_labels(fields)
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
     return ListQuery(
@@ -144,6 +156,7 @@ def _read_list(fields: QueryFields) -> ListQuery:
         status=status,
         server_id=server_id,
         map_name=map_name,
+        labels=labels,
         from_ms=None if date_from is None else date_from.from_ms,
         before_ms=None if date_to is None else date_to.before_ms,
     )

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, MAX_PAGE, MAX_PAGE_SIZE
+from matchpod.core.labels import Label
+from matchpod.core.requests.history_query import DEFAULT_PAGE_SIZE, LABEL, MAX_PAGE, MAX_PAGE_SIZE, read_labels
 from matchpod.core.requests.query_fields import QueryFields
 from matchpod.core.requests.text_rules import external_id_fault, filter_fault
 from matchpod.core.server_status import ServerStatus
@@ -17,7 +18,7 @@ from matchpod.core.views.progress import PublicPhase
 MAX_REGION: Final = 64
 """Most characters of a region in a filter: more than any code has."""
 
-_NAMES: Final = ("page", "pageSize", "status", "phase", "region", "externalMatchId", "dateFrom", "dateTo")
+_NAMES: Final = ("page", "pageSize", "status", "phase", "region", "externalMatchId", LABEL, "dateFrom", "dateTo")
 
 _RUNNING: Final = frozenset(PublicPhase) - {PublicPhase.ALLOCATING, PublicPhase.ENDED}
 _PHASES: Final = {
@@ -39,6 +40,8 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
     phase: PublicPhase | None = None
     region: str | None = None
     external_match_id: str | None = None
+    labels: tuple[Label, ...] = ()
+    """Only those with all of these."""
     from_ms: int | None = None
     before_ms: int | None = None
 
@@ -55,12 +58,13 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_match_list_query(pairs: Sequence[tuple[str, str]]) -> MatchListQuery:
     """Parse the query; raise InvalidParamsError with all faults."""
-    fields = QueryFields(pairs, _NAMES)
+    fields = QueryFields(pairs, _NAMES, repeatable=(LABEL,))
     page = fields.integer("page", at_least=1, at_most=MAX_PAGE)
     page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)
     status, phase = fields.choice("status", ServerStatus), fields.choice("phase", PublicPhase)
     region = fields.text("region", partial(filter_fault, max_length=MAX_REGION))
     external_match_id = fields.text("externalMatchId", external_id_fault)
+    labels = read_labels(fields)
     date_from, date_to = fields.date("dateFrom"), fields.date("dateTo")
     fields.check()
     return MatchListQuery(
@@ -70,6 +74,7 @@ def read_match_list_query(pairs: Sequence[tuple[str, str]]) -> MatchListQuery:
         phase=phase,
         region=region,
         external_match_id=external_match_id,
+        labels=labels,
         from_ms=None if date_from is None else date_from.from_ms,
         before_ms=None if date_to is None else date_to.before_ms,
     )

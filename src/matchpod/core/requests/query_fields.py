@@ -1,7 +1,8 @@
 """Read the parameters of a query string and report all faults at once.
 
 A read method returns None for a parameter that is absent or invalid; faults are collected, and `check` raises them.
-A repeated parameter is a fault because it is ambiguous; an empty one because it is probably a bug in the client.
+A repeated parameter is a fault because it is ambiguous, unless it is `repeatable`; an empty one because it is probably
+a bug in the client.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ E = TypeVar("E", bound=StrEnum)
 class QueryFields:
     """The decoded parameters of one query string, and the names that are allowed."""
 
-    def __init__(self, pairs: Sequence[tuple[str, str]], known: tuple[str, ...]) -> None:
-        self._known = known
+    def __init__(
+        self, pairs: Sequence[tuple[str, str]], known: tuple[str, ...], *, repeatable: tuple[str, ...] = ()
+    ) -> None:
+        self._known, self._repeatable = known, repeatable
         self._faults = Faults()
         self._values: dict[str, str] = {}
-        counts: dict[str, int] = {}
+        self._given: dict[str, list[str]] = {}
         for name, value in pairs:
-            counts[name] = counts.get(name, 0) + 1
+            self._given.setdefault(name, []).append(value)
             self._values[name] = value
-        for name, count in counts.items():
-            self._check_given(name, count)
+        for name, values in self._given.items():
+            self._check_given(name, values)
 
     def fault(self, name: str, code: FaultCode, /, **parameters: FaultParameter) -> None:
         self._faults.add(Fault(code, parameters, FieldPath((name,))))
@@ -76,6 +79,17 @@ class QueryFields:
             return None
         return text
 
+    def texts(self, name: str, rule: Callable[[str], Fault | None], *, at_most: int) -> list[str]:
+        """Read the different texts of a parameter that may be repeated."""
+        found = list(dict.fromkeys(self._given[name])) if name in self._values else []
+        if len(found) > at_most:
+            self.fault(name, FaultCode.TOO_OFTEN, maximum=at_most, count=len(found))
+            return []
+        for text in found:
+            if fault := rule(text):
+                self._faults.add(fault.at(FieldPath((name,))))
+        return found
+
     def date(self, name: str) -> DateRange | None:
         """Read the time range of a date or date-time."""
         text = self._values.get(name)
@@ -84,14 +98,15 @@ class QueryFields:
             self.fault(name, FaultCode.NOT_A_DATE)
         return span
 
-    def _check_given(self, name: str, count: int) -> None:
-        """Add a fault and drop the value, unless the parameter is known, given once and not empty."""
-        if name in self._known and count == 1 and self._values[name]:
+    def _check_given(self, name: str, values: Sequence[str]) -> None:
+        """Add a fault and drop the value, unless the parameter is known, given as often as it may be, and not empty."""
+        is_often = len(values) > 1 and name not in self._repeatable
+        if name in self._known and not is_often and all(values):
             return
         if name not in self._known:
             self._reject_unknown(name)
-        elif count > 1:
-            self.fault(name, FaultCode.REPEATED, count=count)
+        elif is_often:
+            self.fault(name, FaultCode.REPEATED, count=len(values))
         else:
             self.fault(name, FaultCode.EMPTY)
         del self._values[name]

@@ -11,6 +11,7 @@ from typing import Final
 
 from cs2_protocol.game import Team
 from matchpod.core.faults import Fault, FaultCode
+from matchpod.core.labels import MAX_LABELS
 from matchpod.core.model import GAME_TYPE, MAX_LISTED_PLAYERS, DmSubMode, MatchType, OnNoShow, SeriesFormat, StartSides
 from matchpod.core.requests import field_rules as rules
 from matchpod.core.requests import text_rules
@@ -253,6 +254,19 @@ CUSTOM_CVARS: Final = RequestField(
     meaning=f"Console variables, one `name value` per line, at most {MAX_CVAR_LINES} lines; // starts a comment. "
     "Unknown names are rejected with line and reason.",
 )
+LABELS: Final = RequestField(
+    name="labels",
+    label="Labels",
+    rule=rules.texts_by_name(
+        text_rules.label_name_fault,
+        rules.text(text_rules.label_value_fault, longest=text_rules.MAX_LABEL_VALUE, format="label-value"),
+        names=text_rules.LABEL_NAME,
+        maximum=MAX_LABELS,
+    ),
+    meaning="Your own labels, such as an event, a round or a table, to find and group matches by: at most "
+    f"{MAX_LABELS}. Names have A-Z a-z 0-9 _ . -. Values have no whitespace at their ends, and no control, format and "
+    "line-separator characters.",
+)
 SETTINGS: Final[tuple[AnyField, ...]] = (
     MATCH_TYPE,
     MAP,
@@ -273,6 +287,7 @@ SETTINGS: Final[tuple[AnyField, ...]] = (
     MAX_ROUNDS,
     OVERTIME,
     CUSTOM_CVARS,
+    LABELS,
 )
 
 # --- the body -----------------------------------------------------------------------------------------------------

@@ -39,6 +39,12 @@ MAX_REASON = 500
 MAX_PERSON = 100
 """Most characters of the name of a person at the caller's platform."""
 
+MAX_LABEL_NAME = 32
+"""Most characters of the name of a label."""
+
+MAX_LABEL_VALUE = 64
+"""Most characters of the value of a label: the name of an event, or a UUID. It is shown on cards."""
+
 MAX_QUOTED = 64
 """Most characters of a caller's text that an error message quotes, enough to identify it."""
 
@@ -50,6 +56,9 @@ PLAYER_ID = "7656119[0-9]{10}"
 
 MAP = "[a-z0-9_]{1,64}|workshop/[0-9]{1,20}"
 """Pattern of a map name."""
+
+LABEL_NAME = f"[A-Za-z0-9_.-]{{1,{MAX_LABEL_NAME}}}"
+"""Pattern of the name of a label: without a colon, which ends it in a filter."""
 
 HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
 """Pattern of a header value. No whitespace at either end: receivers strip it, and the token would differ."""
@@ -68,6 +77,7 @@ _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
 
 _PLAYER_ID = re.compile(PLAYER_ID)
 _MAP = re.compile(MAP)
+_LABEL_NAME = re.compile(LABEL_NAME)
 _HEADER_VALUE = re.compile(HEADER_VALUE)
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _URL = re.compile(r"(?i:https?)://(?P<authority>[^/?#]*)(?:[/?#].*)?")
@@ -130,6 +140,24 @@ def reason_fault(text: str) -> Fault | None:
 def person_fault(text: str) -> Fault | None:
     """Check the name of a person at the caller's platform, by the same rules."""
     return _trimmed_fault(text, MAX_PERSON)
+
+
+def label_name_fault(text: str) -> Fault | None:
+    """Check the name of a label."""
+    return None if _LABEL_NAME.fullmatch(text) else Fault(FaultCode.NOT_A_LABEL_NAME, {"maximum": MAX_LABEL_NAME})
+
+
+def label_value_fault(text: str) -> Fault | None:
+    """Check the value of a label: no whitespace at the ends, no invisible characters that could disguise it."""
+    return _trimmed_fault(text, MAX_LABEL_VALUE)
+
+
+def label_fault(text: str) -> Fault | None:
+    """Check a label in a filter: its name, a colon and its value, of which further colons are a part."""
+    name, colon, value = text.partition(":")
+    if not colon or label_name_fault(name):
+        return Fault(FaultCode.NOT_A_LABEL, {"maximum": MAX_LABEL_NAME})
+    return label_value_fault(value)
 
 
 def player_id_fault(text: str) -> Fault | None:

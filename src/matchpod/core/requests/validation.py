@@ -102,7 +102,9 @@ def read_match_request(
     external_match_id = fields.read(table.EXTERNAL_MATCH_ID)
     # With an unknown region, allow simulator variables: the fault of the region is enough.
     allow_simulator = region is None or regions[region].is_simulated
-    game_settings = _read_settings(fields, read_cvars, allow_simulator=allow_simulator)
+    settings = fields.read(table.GAME_SETTINGS)
+    labels = None if settings is None else settings.read(table.LABELS)
+    game_settings = None if settings is None else _read_settings(settings, read_cvars, allow_simulator=allow_simulator)
     if faults or region is None or game_type is None or game_settings is None:
         raise faults.error()
     return MatchRequest(
@@ -112,6 +114,7 @@ def read_match_request(
         callback_url=callback_url,
         callback_auth_token=callback_auth_token,
         external_match_id=external_match_id,
+        labels=labels or {},
     )
 
 
@@ -121,10 +124,7 @@ def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]
     return tuple(islice(cycle(order), length))
 
 
-def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: bool) -> GameSettings | None:
-    fields = body.read(table.GAME_SETTINGS)
-    if fields is None:
-        return None
+def _read_settings(fields: Fields, read_cvars: CvarReader, *, allow_simulator: bool) -> GameSettings | None:
     match_type = fields.read(table.MATCH_TYPE)
     _reject_fields_of_other_modes(fields, match_type)
     first_map = fields.read(table.MAP)
@@ -141,7 +141,7 @@ def _read_settings(body: Fields, read_cvars: CvarReader, *, allow_simulator: boo
     as_given = {name: fields.read(field) for name, field in _AS_GIVEN.items()}
     overtime = _read_overtime(fields)
     custom_cvars = _read_custom_cvars(fields, read_cvars, allow_simulator=allow_simulator)
-    if body.faults or match_type is None or first_map is None:
+    if fields.faults or match_type is None or first_map is None:
         return None
     return GameSettings(
         match_type=match_type,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -12,7 +12,6 @@ from msgspec import Meta
 from cs2_protocol.game import PlayerId, Team, is_human
 from matchpod.core.stats.derived import accuracy
 from matchpod.core.stats.player_line import PlayerLine
-from matchpod.core.stored.stored_json import StoredReader
 from matchpod.core.views import result_shapes as shapes
 
 DEFAULT_LIMIT = 10
@@ -74,39 +73,16 @@ class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     top_weapon: Annotated[TopWeapon | None, Meta(description="The weapon with the most kills; null without kills.")]
 
 
-class StoredUtility(msgspec.Struct, frozen=True):
-    """Grenades in a stored row."""
-
-    total: int = 0
-
-
-class StoredRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a stored row of any version is ranked by; a number that a version did not store ranks last."""
-
-    name: str = ""
-    steam_id: str = ""
-    kills: int = 0
-    headshots: int = 0
-    damage_dealt: int = 0
-    accuracy_percent: float | None = None
-    bomb_plants: int = 0
-    bomb_defuses: int = 0
-    utility: StoredUtility = StoredUtility()
-
-
-# A player without a measured accuracy ranks below every player who has one, even one of 0.
-_KEYS: dict[LeaderboardSort, Callable[[StoredRow], float]] = {
-    LeaderboardSort.KILLS: lambda player: player.kills,
-    LeaderboardSort.DAMAGE: lambda player: player.damage_dealt,
-    LeaderboardSort.HEADSHOTS: lambda player: player.headshots,
-    LeaderboardSort.ACCURACY: lambda player: -1.0 if player.accuracy_percent is None else player.accuracy_percent,
-    LeaderboardSort.UTILITY: lambda player: player.utility.total,
-    LeaderboardSort.PLANTS: lambda player: player.bomb_plants,
-    LeaderboardSort.DEFUSES: lambda player: player.bomb_defuses,
+_FIELDS: Final = {
+    LeaderboardSort.KILLS: "kills",
+    LeaderboardSort.DAMAGE: "damageDealt",
+    LeaderboardSort.HEADSHOTS: "headshots",
+    LeaderboardSort.ACCURACY: "accuracyPercent",
+    LeaderboardSort.UTILITY: "utility",
+    LeaderboardSort.PLANTS: "bombPlants",
+    LeaderboardSort.DEFUSES: "bombDefuses",
 }
-
-
-_STORED: Final = StoredReader[StoredRow](StoredRow)
+"""What a row is ranked by. All of `utility` together."""
 
 
 def player_rows(
@@ -125,15 +101,22 @@ def rank(
     stored: bytes, *, sort_by: LeaderboardSort = LeaderboardSort.KILLS, limit: int = DEFAULT_LIMIT
 ) -> list[msgspec.Raw]:
     """Return the top rows of a stored leaderboard, unchanged; ties are broken by kills, then damage, name and id."""
-    rows = [(_STORED.read(raw), raw) for raw in msgspec.json.decode(stored, type=list[msgspec.Raw])]
-    key = _KEYS[sort_by]
+    rows = [(msgspec.json.decode(raw), raw) for raw in msgspec.json.decode(stored, type=list[msgspec.Raw])]
+    fields = (_FIELDS[sort_by], "kills", "damageDealt")
 
-    def order(pair: tuple[StoredRow, msgspec.Raw]) -> tuple[float, int, int, str, str]:
+    def order(pair: tuple[Mapping[str, object], msgspec.Raw]) -> tuple[object, ...]:
         row, _ = pair
         # The id comes last, so that the order of two players with the same name is stable.
-        return -key(row), -row.kills, -row.damage_dealt, row.name, row.steam_id
+        return *(-_number(row.get(field)) for field in fields), str(row.get("name")), str(row.get("steamId"))
 
     return [raw for _, raw in sorted(rows, key=order)[: max(0, min(limit, MAX_LIMIT))]]
+
+
+def _number(value: object) -> float:
+    """Return a number of a stored row; one that was not measured, or that its version did not store, ranks last."""
+    if isinstance(value, dict):
+        value = value.get("total")
+    return value if isinstance(value, int | float) else -1.0
 
 
 def _row(line: PlayerLine, name: str, team: Team | None) -> LeaderboardPlayer:

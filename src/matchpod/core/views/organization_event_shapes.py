@@ -15,6 +15,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.model import Winner
 from matchpod.core.rulings import Ruling
+from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo
 from matchpod.core.views.result_shapes import Forfeited, MapName, MapStates, Score, SeriesScore
 
 MapId = Annotated[str, Meta(description="The `id` of the map.")]
@@ -38,6 +39,8 @@ class MatchEventBase(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
             "that of the service: events are ordered by their `id`."
         ),
     ]
+    labels: LabelsIfAny = UNSET
+    simulated: SimulatedIfSo = UNSET
 
 
 class MatchCreatedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_created"):
@@ -122,18 +125,6 @@ class GapEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fi
     first_id: Annotated[int, Meta(description="The `id` of the first deleted event after your position.")]
     last_id: Annotated[int, Meta(description="The `id` of the last deleted event.")]
 
-
-MatchEvent = (
-    MatchCreatedEvent
-    | ServerRunningEvent
-    | MapWentLiveEvent
-    | ScoreChangedEvent
-    | MapFinishedEvent
-    | ActionChangedEvent
-    | MatchEndedEvent
-    | MatchRuledEvent
-)
-"""The events that are stored."""
 
 OrganizationEvent = (
     MatchCreatedEvent

@@ -28,6 +28,7 @@ from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.leaderboard import rank
+from matchpod.core.views.marks import NO_MARKS, Marks, read_marks
 from matchpod.ports import Database
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.history import rows
@@ -71,7 +72,8 @@ class History:
     async def _series_page(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
         total, listed = await history_lists.list_series(self._db, principal.org_id, query, positions=self._positions)
         endings = await endings_of(self._db, [(one.series.server_id, one.end) for one in listed])
-        return views.series_page(query, total, list(zip(listed, endings, strict=True)))
+        marks = await self._marks([one.series.server_id for one in listed])
+        return views.series_page(query, total, list(zip(listed, endings, strict=True)), marks)
 
     @unavailable_on_outage
     async def series(self, principal: Principal, series_id: str) -> views.SeriesDetail:
@@ -83,7 +85,9 @@ class History:
         maps = await history.maps_of(self._db, row.server_id)
         if not _agree(row, maps):  # a map or the series ended between the two reads
             row, end = await history.get_series(self._db, row.id) or (row, end)
-        return views.series_detail(row, maps, await ending_of(self._db, row.server_id, end))
+        marks = await self._marks([row.server_id])
+        ending = await ending_of(self._db, row.server_id, end)
+        return views.series_detail(row, maps, ending, marks.get(row.server_id, NO_MARKS))
 
     # --- matches --------------------------------------------------------------------------------------------------
 
@@ -98,12 +102,14 @@ class History:
     async def maps(self, principal: Principal, query: ListQuery) -> views.MapsPage:
         """The organization's maps, newest first."""
         total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
-        return views.maps_page(query, total, listed, await self._rulings(listed))
+        marks = await self._marks([row.server_id for row in listed])
+        return views.maps_page(query, total, listed, rulings=await self._rulings(listed), marks=marks)
 
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:
         row, stats = await self._statistics(await self.own_map(principal, map_id))
-        return views.map_detail(row, stats, await self._ruling(row))
+        marks = await self._marks([row.server_id])
+        return views.map_detail(row, stats, await self._ruling(row), marks.get(row.server_id, NO_MARKS))
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
@@ -145,6 +151,11 @@ class History:
     async def _own_server(self, principal: Principal, server_id: str) -> ServerSummary:
         key = read_server_id(server_id)
         return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
+
+    async def _marks(self, server_ids: Sequence[str]) -> dict[str, Marks]:
+        """The marks of matches, by server id; without those that have none."""
+        found = await servers.marks_of(self._db, server_ids)
+        return {server_id: read_marks(stored) for server_id, stored in found.items()}
 
     async def _rulings(self, maps: Sequence[MapRow]) -> dict[str, Ruling]:
         """The rulings that count on the matches of these maps, by server id."""

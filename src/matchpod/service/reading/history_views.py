@@ -12,6 +12,7 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery, ListQuery
 from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.views.leaderboard import LeaderboardPlayer
+from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo
 from matchpod.core.views.result_shapes import (
     DETECTIONS,
     MOST_KILLS_FIRST,
@@ -133,6 +134,8 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class SeriesItem(SeriesSummary, frozen=True, kw_only=True, rename="camel"):
@@ -180,6 +183,8 @@ class MapSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     duration: Duration
     player_count: PlayerCount
     ruling: RulingOfMatch
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class MapDetail(MapSummary, frozen=True, kw_only=True, rename="camel"):
@@ -247,13 +252,16 @@ class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
 
-def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]]) -> SeriesPage:
-    """A page of series, each with its maps and how its match ended."""
+def series_page(
+    query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, Ending]], marks: Mapping[str, Marks]
+) -> SeriesPage:
+    """A page of series, each with its maps and how its match ended; `marks` are those of matches, by server id."""
     items = tuple(
         view_of(
             SeriesItem,
             listed.series,
             ending,
+            marks.get(listed.series.server_id, NO_MARKS),
             duration=listed.series.duration_s,
             maps=tuple(view_of(SeriesMap, row, needed=row.is_needed) for row in listed.maps),
         )
@@ -262,9 +270,10 @@ def series_page(query: ListQuery, total: int, found: Sequence[tuple[ListedSeries
     return SeriesPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending) -> SeriesDetail:
+def series_detail(series: SeriesRow, maps: Sequence[MapRow], ending: Ending, marks: Marks) -> SeriesDetail:
     """The view of a series with the scores of its maps, and how its match ended."""
-    return view_of(SeriesDetail, series, ending, duration=series.duration_s, maps=tuple(map_view(row) for row in maps))
+    shown = tuple(map_view(row) for row in maps)
+    return view_of(SeriesDetail, series, ending, marks, duration=series.duration_s, maps=shown)
 
 
 def map_view(row: MapRow) -> SeriesDetailMap:
@@ -272,20 +281,30 @@ def map_view(row: MapRow) -> SeriesDetailMap:
     return view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
 
 
-def maps_page(query: ListQuery, total: int, rows: Sequence[MapRow], rulings: Mapping[str, Ruling]) -> MapsPage:
-    """A page of maps; `rulings` are those on their matches, by server id."""
+def maps_page(
+    query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
+) -> MapsPage:
+    """A page of maps; `rulings` and `marks` are those of their matches, by server id."""
     items = tuple(
-        view_of(MapSummary, row, map=row.map_name, duration=row.duration_s, ruling=rulings.get(row.server_id))
+        view_of(
+            MapSummary,
+            row,
+            marks.get(row.server_id, NO_MARKS),
+            map=row.map_name,
+            duration=row.duration_s,
+            ruling=rulings.get(row.server_id),
+        )
         for row in rows
     )
     return MapsPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
 
-def map_detail(row: MapRow, stats: MapStats, ruling: Ruling | None) -> MapDetail:
+def map_detail(row: MapRow, stats: MapStats, ruling: Ruling | None, marks: Marks) -> MapDetail:
     """A map with its players; the stored statistics are included unchanged."""
     return view_of(
         MapDetail,
         row,
+        marks,
         map=row.map_name,
         duration=row.duration_s,
         players=msgspec.Raw(stats.players),

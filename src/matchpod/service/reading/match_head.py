@@ -8,7 +8,7 @@ were decrypted are passed in.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,7 @@ from matchpod.core.model import GAME_TYPE
 from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.secrets import mask_url
 from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.views.marks import NO_MARKS, LabelsIfAny, Marks, SimulatedIfSo, read_marks
 from matchpod.core.views.match_progress import LiveState, MatchProgress
 from matchpod.core.views.progress import PlayerState, PublicPhase
 from matchpod.core.views.result_shapes import IsoTime, MapState, MapStates, SeriesScore, SeriesScoreOrNull
@@ -139,6 +140,7 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     callback_url: str | None = None
     created_at_ms: int
     running_at_ms: int | None = None
+    marks: Marks = NO_MARKS
 
     @property
     def created_at(self) -> str:
@@ -219,6 +221,8 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ] = msgspec.UNSET
     created_by: CreatedBy | msgspec.UnsetType = msgspec.UNSET
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -243,6 +247,8 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             description="Null while in progress and if canceled; otherwise the `result` of the `match_over` callback."
         ),
     ]
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,6 +292,8 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ruling: RulingOrNull
     created_by: CreatedBy
     created_by_name: CreatedByName
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
@@ -309,11 +317,13 @@ def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: Mat
         phase=row.public_phase if progress is None else progress.phase,
         ip=row.ip if was_running else None,
         port=row.port if was_running else None,
+        marks=read_marks(row.marks),
     )
 
 
 def created_view(row: ServerSummary, *, rcon_password: str | None, ending: Ending = IN_PROGRESS) -> ServerView:
-    return view_of(ServerView, summarize(row, ending), game_type=GAME_TYPE, rcon_password=rcon_password)
+    head = summarize(row, ending)
+    return view_of(ServerView, head, head.marks, game_type=GAME_TYPE, rcon_password=rcon_password)
 
 
 def server_view(
@@ -347,16 +357,35 @@ def server_view(
         log_complete=found.log_complete,
         error=found.error,
         ruling=found.ruling,
-        match=msgspec.Raw(state.match),
-        deadline=msgspec.Raw(state.deadline),
-        round=state.round,
-        sides=msgspec.Raw(state.sides),
-        roster=msgspec.Raw(final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
-        last_heard_at=state.last_heard_at,
-        pending_action=msgspec.Raw(state.pending_action),
+        **_live_fields(state, final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
         connect=connect,
         created_by=row.created_by,
+        labels=found.marks.labels,
+        simulated=found.marks.simulated,
     )
+
+
+class _LiveFields(TypedDict):
+    match: msgspec.Raw
+    deadline: msgspec.Raw
+    round: int | None
+    sides: msgspec.Raw
+    roster: msgspec.Raw
+    last_heard_at: str | None
+    pending_action: msgspec.Raw
+
+
+def _live_fields(state: LiveState, roster: bytes) -> _LiveFields:
+    raw = msgspec.Raw
+    return {
+        "match": raw(state.match),
+        "deadline": raw(state.deadline),
+        "round": state.round,
+        "sides": raw(state.sides),
+        "roster": raw(roster),
+        "last_heard_at": state.last_heard_at,
+        "pending_action": raw(state.pending_action),
+    }
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:
@@ -384,14 +413,17 @@ def final_roster(settings: bytes, ending: Ending) -> bytes:
 
 def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
     """The view of a match with its stored result (JSON)."""
-    return view_of(MatchView, summarize(row, ending), result=None if result is None else msgspec.Raw(result))
+    head = summarize(row, ending)
+    return view_of(MatchView, head, head.marks, result=None if result is None else msgspec.Raw(result))
 
 
 def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps, *, created_by_name: str | None) -> ServerItem:
     """The view of a server in a list."""
+    head = summarize(row, ending)
     return view_of(
         ServerItem,
-        summarize(row, ending),
+        head,
+        head.marks,
         maps,
         game_type=GAME_TYPE,
         created_by=row.created_by,

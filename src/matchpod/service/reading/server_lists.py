@@ -50,7 +50,7 @@ async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[Ser
 
 
 def _maps_of(found: Sequence[ListedMap]) -> StoredMaps:
-    states = tuple(_state(one) for one in found)
+    states = tuple(_state(one) for one in found if one.is_needed)
     won = found[0].team1_maps_won, found[0].team2_maps_won
     return StoredMaps(
         map_number=loaded_number(states),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.validation import RegionRules
@@ -33,6 +33,11 @@ class Region(msgspec.Struct, frozen=True, kw_only=True):
     allows_simulator: bool = False
     pending_ms: int | None = None
     fleet: Fleet
+
+    @property
+    def is_sandbox(self) -> bool:
+        """True if its servers are simulated or play faster than real time."""
+        return self.allows_simulator or self.speed != 1.0
 
 
 UNAVAILABLE = "Its game servers cannot be used at present. New matches wait for them."
@@ -75,6 +80,13 @@ class RegionView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             " people; null if there is nothing."
         ),
     ]
+    simulated: Annotated[
+        bool | UnsetType,
+        Meta(
+            description="Whether this is a sandbox, so that its games are simulated or faster than real time; left out "
+            "if not."
+        ),
+    ] = UNSET
 
     @property
     def condition(self) -> RegionCondition:
@@ -111,6 +123,11 @@ class Regions:
     def get(self, code: str) -> Region | None:
         return self._regions.get(code)
 
+    def is_sandbox(self, code: str) -> bool:
+        """True if the region is known, and a sandbox."""
+        region = self._regions.get(code)
+        return region is not None and region.is_sandbox
+
     def all(self) -> Sequence[Region]:
         """All regions, in the order of the settings."""
         return tuple(self._regions.values())
@@ -122,6 +139,7 @@ class Regions:
             view_of(
                 RegionView,
                 region,
+                simulated=region.is_sandbox or UNSET,
                 is_active=flags.get(region.code, True) and region.fleet.fault is None,
                 ready=counted and counted.ready,
                 allocated=counted and counted.allocated,
@@ -141,7 +159,7 @@ class Regions:
         return [
             RegionState(
                 view=view,
-                is_sandbox=region.allows_simulator or region.speed != 1,
+                is_sandbox=region.is_sandbox,
                 is_switched_on=flags.get(region.code, True),
                 fault=region.fleet.fault,
                 withheld=len(withheld.get(region.code, ())),

@@ -14,6 +14,7 @@ from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
 from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerStatus
+from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo, read_marks
 from matchpod.core.views.organization_event_shapes import (
     ActionChangedEvent,
     GapEvent,
@@ -44,6 +45,8 @@ class _Head(TypedDict):
     server_id: str
     external_match_id: str | None
     at: str
+    labels: LabelsIfAny
+    simulated: SimulatedIfSo
 
 
 class _MapHead(_Head):
@@ -146,7 +149,14 @@ def _maps(match: Match, current: MapState) -> _Maps:
 
 
 def _head(row: ServerRow, at: str) -> _Head:
-    return {"server_id": row.id, "external_match_id": row.external_match_id, "at": at}
+    marks = read_marks(row.marks)
+    return {
+        "server_id": row.id,
+        "external_match_id": row.external_match_id,
+        "at": at,
+        "labels": marks.labels,
+        "simulated": marks.simulated,
+    }
 
 
 def _map_head(row: ServerRow, item: MapItem) -> _MapHead:

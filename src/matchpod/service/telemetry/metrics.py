@@ -17,7 +17,6 @@ IN_DATABASE: Final = {"scope": "database"}
 IN_FLEET: Final = {"scope": "fleet"}
 
 OUTCOMES: Final = ("match_over", *CancelReason)
-SLOT_STATES: Final = ("all", "taken", "free")
 LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
     *("entry", "drive", "history", "callbacks", "gauges", "clocks", "streams"),

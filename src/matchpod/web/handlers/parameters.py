@@ -6,11 +6,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from matchpod.core.labels import MAX_LABELED, MAX_LABELS
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests import action_request, audit_query, callback_query, history_query, match_list_query
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.field_rules import DATE_SCHEMA
-from matchpod.core.requests.text_rules import MAX_EXTERNAL_ID, NO_CONTROL
+from matchpod.core.requests.text_rules import LABEL_NAME, MAX_EXTERNAL_ID, NO_CONTROL
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
@@ -160,7 +161,22 @@ DATE_TO: Final = _query(
     "Only those that started at this time or before, as for `dateFrom`. A date includes its whole day.",
     DATE_SCHEMA,
 )
-SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+LABEL: Final = _query(
+    history_query.LABEL,
+    "Only those with this label: its name, a colon and its value, as in `event:finals`. Give it several times for "
+    f"matches with all of these labels. Of the matches with a label, the newest {MAX_LABELED:,} are listed.",
+    {
+        "type": "array",
+        "items": {
+            "type": "string",
+            "pattern": f"^{LABEL_NAME}:",
+            "format": "label",
+            "example": "event:finals",
+        },
+        "maxItems": MAX_LABELS,
+    },
+)
+SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, OF_SERVER, LABEL, DATE_FROM, DATE_TO)
 SERVER_SERIES_LIST: Final = (PAGE, PAGE_SIZE, STATUS, DATE_FROM, DATE_TO)
 CREATED_FROM: Final = _query("dateFrom", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)
 CREATED_TO: Final = _query(
@@ -179,10 +195,11 @@ SERVERS_LIST: Final = (
         {"type": "string", "minLength": 1, "maxLength": match_list_query.MAX_REGION, "pattern": NO_CONTROL},
     ),
     replace(EXTERNAL_MATCH_ID, place="query", text="Only those created with this id.", is_required=False),
+    LABEL,
     CREATED_FROM,
     CREATED_TO,
 )
-MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, DATE_FROM, DATE_TO)
+MAPS_LIST: Final = (PAGE, PAGE_SIZE, PAGE_SIZE_ALIAS, MAP_NAME, STATUS, OF_SERVER, LABEL, DATE_FROM, DATE_TO)
 
 CALLBACK_STATE: Final = _query("state", "Only those in this state.", {"type": "string", "enum": [*CallbackState]})
 SINCE: Final = _query("since", f"Only those created at this time or later. {_DATE_FORMS}", DATE_SCHEMA)

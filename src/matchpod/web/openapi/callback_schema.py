@@ -107,4 +107,12 @@ def _body(event: str, extra: Mapping[str, Schema], *, required: tuple[str, ...])
             "description": "When the match ended: ISO 8601 in UTC, with milliseconds.",
         },
     }
-    return {"type": "object", "properties": {**common, **extra}, "required": [*common, *required]}
+    marks: dict[str, Schema] = {
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "The `labels` given at creation; left out if there are none.",
+        },
+        "simulated": {"type": "boolean", "description": "Whether the match is in a sandbox; left out if not."},
+    }
+    return {"type": "object", "properties": {**common, **marks, **extra}, "required": [*common, *required]}

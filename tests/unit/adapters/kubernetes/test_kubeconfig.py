@@ -45,10 +45,6 @@ def test_current_context_gives_server_namespace_and_token(tmp_path: Path) -> Non
     assert not cluster.skips_verification
 
 
-def test_named_context_wins_and_has_the_default_namespace(tmp_path: Path) -> None:
-    assert read_kubeconfig(write(tmp_path), "plain").namespace == "default"
-
-
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     user = {"client-certificate": "me.crt", "client-key": "/etc/me.key", "tokenFile": "token"}
     cluster = read_kubeconfig(write(tmp_path, user, {"certificate-authority": "ca.crt"}))
@@ -64,11 +60,6 @@ def test_inline_data_wins_over_a_file(tmp_path: Path) -> None:
         write(tmp_path, None, {"certificate-authority": "ca.crt", "certificate-authority-data": encoded})
     )
     assert cluster.authority == PemSource(text="-----BEGIN CERTIFICATE-----\n" * 5)
-
-
-def test_token_wins_over_a_token_file(tmp_path: Path) -> None:
-    account = read_kubeconfig(write(tmp_path, {"token": "secret", "tokenFile": "token"})).account
-    assert (account.token, account.token_file) == ("secret", None)
 
 
 def test_options_of_the_connection_are_read(tmp_path: Path) -> None:

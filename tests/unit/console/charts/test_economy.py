@@ -19,13 +19,6 @@ def test_both_teams_have_a_bar_with_value_and_buy_type() -> None:
     assert texts(tree, ".//tbody/tr") == ["121,000full buy9,000eco"]
 
 
-def test_missing_value_is_a_dash_and_never_a_bar() -> None:
-    tree = check(economy([make_round(1, team2=UNKNOWN)], "Red", "Blue"))
-    assert [bar.get("class") for bar in tree.findall(".//svg:rect", SVG)] == ["bar team1"]
-    assert "–Round 1, Blue (T): equipment value unknown" in texts(tree, ".//svg:text")
-    assert texts(tree, ".//tbody/tr/*") == ["1", "21,000", "full buy", "–", "–"]
-
-
 def test_zero_is_not_missing() -> None:
     poor = make_team(Side.T, value=0, buy=BuyType.ECO)
     tree = check(economy([make_round(1, team2=poor)], "Red", "Blue"))

@@ -12,14 +12,6 @@ def parts_of(rounds: tuple[StoredRound, ...]) -> list[tuple[str, int, int]]:
     return [(name, part[0].number, len(part)) for name, part in split_rounds(rounds)]
 
 
-def test_no_rounds_have_no_parts() -> None:
-    assert split_rounds(()) == []
-
-
-def test_first_half_has_no_name_before_the_sides_change() -> None:
-    assert parts_of(make_map(12)) == [("", 1, 12)]
-
-
 def test_halves_of_any_length() -> None:
     assert parts_of(make_map(24)) == [("1st half", 1, 12), ("2nd half", 13, 12)]
     assert parts_of(make_map(10, half=8)) == [("1st half", 1, 8), ("2nd half", 9, 2)]
@@ -36,16 +28,6 @@ def test_other_rules_have_gaps_without_names() -> None:
     assert parts_of(rounds) == [("", 1, 1), ("", 2, 1), ("", 3, 1), ("", 4, 1)]
 
 
-def test_nothing_is_named_if_the_log_began_later() -> None:
-    assert parts_of(make_map(29)[19:]) == [("", 20, 8), ("", 28, 2)]
-
-
 def test_nothing_is_named_if_the_change_of_sides_is_missing() -> None:
     rounds = make_map(20)
     assert parts_of(rounds[:10] + rounds[14:]) == [("", 1, 10), ("", 15, 6)]
-
-
-def test_unknown_sides_change_nothing() -> None:
-    rounds = list(make_map(24))
-    rounds[5] = make_round(6, side=None)
-    assert parts_of(tuple(rounds))[0] == ("1st half", 1, 12)

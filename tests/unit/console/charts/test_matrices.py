@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matchpod.console.charts.matrices import HEAT_STEPS, counted_kills, damage_pairs, heat, kill_matrix
+from matchpod.console.charts.matrices import counted_kills, damage_pairs, kill_matrix
 from matchpod.console.charts.parts import MAX_PLAYERS
 from matchpod.core.views.timeline_items import MapLiveItem, Person, RoundRestoredItem
 from tests.unit.console.charts.chart_input import (
@@ -48,13 +48,6 @@ def test_bots_and_unlisted_players_have_a_row() -> None:
     assert [row[0] for row in rows_of((BOT, ANN), (UNLISTED, ANN))] == ["Ann", "Kao (bot)", "unlisted players"]
 
 
-def test_free_for_all_has_no_teams() -> None:
-    ann, ben = (Person(steam_id=one.steam_id, name=one.name, team=None) for one in (ANN, BEN))
-    tree = check(kill_matrix([kill(ann, ben), kill(ben, ann)], None, None))
-    assert len(tree.findall(".//thead/tr")) == 1
-    assert texts(tree, ".//tbody/tr[1]/*") == ["Ann", "", "1", "1"]
-
-
 def test_kills_of_dropped_rounds_do_not_count() -> None:
     restored = RoundRestoredItem(seq=1, timestamp=START, round_number=1, rounds_kept=1, score=None)
     kills = [kill(ANN, BEN, round_number=number) for number in (1, 2, 2)]
@@ -65,22 +58,12 @@ def test_kills_before_a_restart_do_not_count() -> None:
     assert counted_kills([LIVE, kill(ANN, BEN), LIVE]) == []
 
 
-def test_later_name_is_shown() -> None:
-    renamed = Person(steam_id=ANN.steam_id, name="Anna", team=ANN.team)
-    assert [row[0] for row in rows_of((ANN, BEN), (renamed, BEN))] == ["Anna", "Ben"]
-
-
 def test_table_of_a_crowd_is_limited() -> None:
     crowd = [Person(steam_id=str(number), name=f"P{number}", team=None) for number in range(MAX_PLAYERS + 2)]
     tree = check(kill_matrix([kill(one, crowd[0]) for one in crowd[1:]], None, None))
     assert len(tree.findall(".//tbody/tr")) == MAX_PLAYERS
     assert texts(tree, "p") == ["2 players with fewer fights not shown or counted."]
     assert texts(tree, ".//tfoot/tr/td")[-1] == str(MAX_PLAYERS - 1)
-
-
-def test_shades_follow_the_highest_number() -> None:
-    assert [heat(value, 10) for value in (0, 1, 2, 3, 5, 9, 10)] == [0, 1, 1, 2, 3, 5, HEAT_STEPS]
-    assert heat(1, 1) == HEAT_STEPS
 
 
 def test_damage_is_summed_over_rounds() -> None:
@@ -98,10 +81,6 @@ def test_bots_and_unlisted_players_share_a_column() -> None:
     tree = check(damage_pairs([make_round(players=PLAYERS, damage_pairs=((A, None, 50),))], "Red", "Blue"))
     assert texts(tree, ".//thead/tr[2]/th") == ["Attacker", "Ann", "Ben", "bots, unlisted", "Dealt"]
     assert texts(tree, ".//tbody[1]/tr[1]/*") == ["Ann", "", "0", "50", "50"]
-
-
-def test_player_without_a_name_has_their_id() -> None:
-    assert texts(check(damage_pairs([make_round(damage_pairs=((A, B, 5),))], "Red", "Blue")), ".//tbody//bdi") == [A, B]
 
 
 def test_damage_of_a_crowd_is_limited() -> None:

@@ -6,9 +6,7 @@ from matchpod.console.charts.opening_duels import opening_duels
 from tests.unit.console.charts.chart_input import (
     ANN,
     BEN,
-    BOT,
     CID,
-    UNLISTED,
     check,
     make_player,
     make_round,
@@ -33,8 +31,3 @@ def test_fights_are_counted_for_both_players() -> None:
 def test_player_without_a_first_fight_is_listed() -> None:
     tree = check(opening_duels([make_round(first_kill=(ANN, BEN), players=(make_player(CID),))], "Red", "Blue"))
     assert texts(tree, ".//tbody/tr[2]/*") == ["Cid", "Red", "0", "0"]
-
-
-def test_bots_and_unlisted_players_are_listed() -> None:
-    tree = check(opening_duels([make_round(first_kill=(BOT, UNLISTED))], "Red", "Blue"))
-    assert texts(tree, ".//tbody/tr/th") == ["Kao (bot)", "unlisted players"]

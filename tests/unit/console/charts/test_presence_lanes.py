@@ -6,7 +6,7 @@ import pytest
 
 from cs2_protocol.game import Team
 from matchpod.console.charts.presence_lanes import presence_lanes
-from matchpod.console.charts.stays import TimeRange, find_lanes, find_pauses
+from matchpod.console.charts.stays import TimeRange, find_lanes
 from matchpod.core.views.progress import PlayerState, RosterPlayer
 from matchpod.core.views.timeline_items import (
     PausedItem,
@@ -62,10 +62,6 @@ def test_lane_is_between_joining_and_leaving() -> None:
     assert minutes_of(joins(1), leaves(10), joins(12)) == [(1, 10), (12, 40)]
 
 
-def test_repeated_reports_change_nothing() -> None:
-    assert minutes_of(joins(1), joins(2), leaves(3), leaves(4)) == [(1, 3)]
-
-
 def test_player_who_only_left_was_here_from_the_start() -> None:
     assert minutes_of(leaves(10)) == [(0, 10)]
 
@@ -75,15 +71,6 @@ def test_player_who_stayed_since_an_earlier_map_is_here() -> None:
     assert minutes_of(player=listed(state=PlayerState.CONNECTED, since=before)) == [(0, 40)]
     assert minutes_of(player=listed(state=PlayerState.CONNECTED)) == [(0, 40)]
     assert minutes_of(player=listed(state=PlayerState.LEFT, since=before)) == []
-
-
-def test_times_outside_of_the_chart_are_cut() -> None:
-    assert minutes_of(joins(30), leaves(50)) == [(30, 40)]
-    assert minutes_of(joins(50)) == []
-
-
-def test_pauses_may_last() -> None:
-    assert minutes(find_pauses([pauses(5), resumes(7), pauses(30)], WINDOW)) == [(5, 7), (30, 40)]
 
 
 def test_chart_names_those_who_never_joined() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cs2_protocol.game import RoundEndReason, Side, Team
+from cs2_protocol.game import RoundEndReason, Team
 from matchpod.console.charts.parts import MAX_ROUNDS
 from matchpod.console.charts.round_strip import REASONS, round_strip
 from tests.unit.console.charts.chart_input import (
@@ -102,15 +102,6 @@ def test_halves_and_overtimes_have_names_and_gaps() -> None:
     assert gaps == [13, 25, 28, 31]
 
 
-def test_one_half_has_no_names() -> None:
-    assert len(check(round_strip(make_map(5), "Red", "Blue")).findall(".//thead/tr")) == 1
-
-
 def test_only_the_last_rounds_of_an_endless_map_are_drawn() -> None:
     tree = check(round_strip(make_map(MAX_ROUNDS + 50), "Red", "Blue"))
     assert len(tree.findall(CELLS.format(1))) == MAX_ROUNDS
-
-
-def test_side_of_the_winner_is_the_one_of_the_round() -> None:
-    tree = check(round_strip([make_round(1, Team.TEAM2, side=Side.T)], "Red", "Blue"))
-    assert tree.findall(CELLS.format(2))[0].get("class") == "won ct"

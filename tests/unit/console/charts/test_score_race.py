@@ -14,11 +14,6 @@ ROUNDS = (
 )
 
 
-def test_numbers_are_also_a_table() -> None:
-    tree = check(score_race(ROUNDS, "Red", "Blue"))
-    assert texts(tree, ".//tbody/tr") == ["11:0Red ahead by 1", "21:1tied", "31:2Blue ahead by 1", "4––"]
-
-
 def test_bars_go_up_for_the_first_team_and_down_for_the_second() -> None:
     up, down = check(score_race(ROUNDS, "Red", "Blue")).findall(".//svg:rect", SVG)
     assert (up.get("class"), down.get("class")) == ("bar team1", "bar team2")

@@ -260,18 +260,6 @@ def test_durations_are_in_game_time_at_any_speed() -> None:
     assert [one.duration_s for one in fold.match.maps] == [one.duration_s for one in recorded().reader.match.maps]
 
 
-def test_due_time_is_none_without_a_deadline() -> None:
-    fold = new_fold()
-    assert fold.due_ms() == START_MS + JOIN_MS
-    fold.advance(START_MS + JOIN_MS)
-    assert fold.due_ms() is None
-    assert fold.advance(START_MS + JOIN_MS * 9).effects == []
-
-
-def test_finish_has_no_effect_on_an_open_match() -> None:
-    assert new_fold().finish() == []
-
-
 def test_all_detections_of_an_entry_are_applied() -> None:
     fold = new_fold()
     for one in recorded().entries[: len(recorded().entries) // 2]:

@@ -8,6 +8,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.requests.history_query import EventsQuery
 from matchpod.core.rulings import RuledWinner, Ruling
+from matchpod.core.views.marks import NO_MARKS
 from matchpod.service.reading import history_views as views
 from matchpod.service.reading.match_head import Ending
 from matchpod.storage.history import MapRow, MapStats, SeriesRow
@@ -90,7 +91,7 @@ def as_json(view: msgspec.Struct) -> dict[str, object]:
 
 
 def test_map_contains_its_stored_statistics_unchanged() -> None:
-    view = views.map_detail(MAP, STATS, RULING)
+    view = views.map_detail(MAP, STATS, RULING, NO_MARKS)
     assert bytes(view.players) == STATS.players
     assert as_json(view) == {
         **SUMMARY,
@@ -118,7 +119,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
         server_name="Europe 1",
         status=MapStatus.UPCOMING,
     )
-    shown = as_json(views.map_detail(unplayed, STATS, None))
+    shown = as_json(views.map_detail(unplayed, STATS, None, NO_MARKS))
     absent = ("team1Name", "team2Name", "startedAt", "finishedAt", "duration", "winner", "seriesId", "complete",
               "team1StartSide", "sidesBy")  # fmt: skip
     assert [shown[name] for name in absent] == [None] * len(absent)
@@ -126,7 +127,7 @@ def test_unknown_fields_of_an_upcoming_map_are_null() -> None:
 
 
 def test_map_that_ended_before_missing_rounds_were_recorded_may_be_complete_or_not() -> None:
-    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None))
+    shown = as_json(views.map_detail(msgspec.structs.replace(MAP, missing_rounds=None), STATS, None, NO_MARKS))
     assert (shown["complete"], shown["missingRounds"]) == (None, [])
 
 

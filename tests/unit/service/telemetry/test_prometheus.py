@@ -42,14 +42,6 @@ def test_labels_of_a_histogram_precede_the_bound() -> None:
     assert 'wait_seconds_count{region="eu"} 1\n' in metrics.text()
 
 
-def test_metrics_without_labels_start_at_zero_and_those_with_labels_empty() -> None:
-    metrics = Registry()
-    metrics.counter("a_total", "x")
-    metrics.counter("b_total", "x", ("region",))
-    samples = [line for line in metrics.text().splitlines() if not line.startswith("#")]
-    assert samples == ["a_total 0"]
-
-
 def test_series_of_known_label_values_are_preset_to_zero() -> None:
     metrics = Registry()
     counter = metrics.counter("a_total", "x", ("region", "outcome"))
@@ -142,11 +134,6 @@ def test_invalid_metrics_and_values_are_rejected() -> None:
         metrics.histogram("c", "x", buckets=(2, 1))
     with pytest.raises(ValueError, match="NaN"):
         metrics.histogram("d", "x").observe(math.nan)
-
-
-def test_registries_are_independent() -> None:
-    Registry().counter("a_total", "x").inc()
-    assert Registry().text() == ""
 
 
 def test_text_is_rendered_at_most_once_per_second() -> None:

@@ -27,11 +27,6 @@ def stored(site: Site, server_id: str) -> list[raw_log.RawEntry]:
     return site.run(raw_log.read_after(site.db, server_id, 0, limit=10))
 
 
-@pytest.mark.parametrize("token", ["unknown", "%00", "a%2Fb", "%F0%9F%8E%AE"])
-def test_log_post_with_an_unknown_token_returns_410(site: Site, token: str) -> None:
-    check_error(site.request("POST", f"/ingest/logs/{token}", content=b"line\n"), 410, "GONE")
-
-
 def test_body_is_not_read_for_an_unknown_token(site: Site) -> None:
     async def body() -> AsyncIterator[bytes]:
         raise AssertionError("the body was read")

@@ -13,6 +13,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.errors import ErrorCode
 from matchpod.core.model import MatchType
 from matchpod.core.outcome import Outcome
+from matchpod.core.views.marks import encode_marks
 from matchpod.service.callback_bodies import callback_body
 from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.storage import region_flags
@@ -32,10 +33,6 @@ site = sites.site
 def test_process_is_alive_even_without_its_database(site: Site) -> None:
     site.db.failure = unavailable()
     assert site.request("GET", "/healthz").json() == {"status": "ok", "version": "1.2.3"}
-
-
-def test_working_process_is_ready(site: Site) -> None:
-    assert site.request("GET", "/readyz").json() == {"status": "ready", "version": "1.2.3"}
 
 
 def test_process_without_its_database_is_not_ready_and_gives_the_reason(site: Site) -> None:
@@ -64,7 +61,7 @@ def test_regions_are_listed_without_a_key(site: Site) -> None:
     response = site.request("GET", "/api/v1/regions")
     assert response.status_code == 200
     assert response.json() == [
-        {"code": "sandbox", "name": "Sandbox", "location": "Here", "isActive": True, **NO_SERVERS},
+        {"code": "sandbox", "name": "Sandbox", "location": "Here", "isActive": True, **NO_SERVERS, "simulated": True},
         {"code": "eu-west", "name": "Europe West", "location": "Paris", "isActive": False, **NO_SERVERS},
     ]
 
@@ -227,14 +224,15 @@ def test_every_value_of_a_discriminator_leads_to_a_shape_that_has_it(site: Site,
         assert shape["type"] == "string"
 
 
+LABELED = msgspec.structs.replace(SERVER, marks=encode_marks({"event": "finals"}, is_simulated=True))
 INCOMPLETE = Outcome(at_ms=0, reason=CancelReason.INCOMPLETE_ROSTER, missing_players=("1",), is_log_complete=False)
 
 
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("MatchOver", callback_body(SERVER, Outcome(at_ms=0, forfeited_to=Team.TEAM1), b"{}")),
-        ("MatchCanceled", callback_body(SERVER, INCOMPLETE, None)),
+        ("MatchOver", callback_body(LABELED, Outcome(at_ms=0, forfeited_to=Team.TEAM1), b"{}")),
+        ("MatchCanceled", callback_body(LABELED, INCOMPLETE, None)),
     ],
 )
 def test_callbacks_have_the_documented_fields(site: Site, name: str, body: bytes) -> None:

@@ -35,17 +35,6 @@ def test_duel_ends_with_the_victims_death(seed: int, gun: str) -> None:
     assert ("headshot" in kill.modifiers) == (lethal[0].hitgroup == "head")
 
 
-@pytest.mark.parametrize("is_quick", [False, True])
-def test_gun_hits_at_most_once_per_tick(is_quick: bool) -> None:
-    for seed in range(8):
-        field = armed_field()
-        script = duel(Battle(field.arena, Random(seed)), field.cts[0], field.ts[0], is_quick=is_quick)
-        for _ in script:
-            mine = [line for line in field.log.lines_of(Attacked) if line.player is field.cts[0].token]
-            assert len(mine) <= 1
-            field.log.lines.clear()
-
-
 @pytest.mark.parametrize(("gun", "cycle_ms"), [("awp", 1455), ("ssg08", 1250), ("ak47", 100)])
 def test_gun_needs_its_cycle_time_before_the_next_victim(gun: str, cycle_ms: int) -> None:
     for seed in range(10):
@@ -114,12 +103,3 @@ def test_spray_on_teammates_without_friendly_fire_deals_no_damage() -> None:
     field.run(spray(Battle(field.arena, Random(1)), field.cts[0], field.cts[1], hits=2))
     assert [line.damage for line in field.log.lines_of(Attacked)] == [0, 0]
     assert field.cts[1].health == 100
-
-
-def test_spray_ends_when_the_victim_leaves() -> None:
-    field = armed_field()
-    script = spray(Battle(field.arena, Random(1)), field.cts[0], field.ts[0], hits=3)
-    next(script)
-    field.leave(field.ts[0])
-    assert list(script) == []
-    assert len(field.log.lines_of(Attacked)) == 1

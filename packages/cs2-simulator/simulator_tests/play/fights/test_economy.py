@@ -70,26 +70,6 @@ def test_returned_grenade_is_logged_as_money_only(field: Battlefield) -> None:
     assert (player.money, player.grenades) == (700, [])
 
 
-def test_all_players_buy_within_the_window(field: Battlefield) -> None:
-    for player in field.arena.players:
-        player.money = 9000
-    before_ms = field.arena.clock_ms
-    field.run(field.economy.buy(field.arena, Random(1), 15_000))
-    assert field.arena.clock_ms - before_ms <= 15_016
-    assert all(player.primary and player.armor for player in field.arena.players)
-
-
-def test_log_settings_do_not_change_purchases() -> None:
-    logged = Battlefield().spawn_all()
-    unlogged = Battlefield(settings={"mp_logdetail": "0", "mp_logmoney": "0", "mp_logdetail_items": "0"}).spawn_all()
-    for field in (logged, unlogged):
-        field.run(field.economy.buy(field.arena, Random(1), 15_000))
-    assert unlogged.log.lines == []
-    assert [(p.money, p.pistol, p.grenades, p.armor) for p in logged.arena.players] == [
-        (p.money, p.pistol, p.grenades, p.armor) for p in unlogged.arena.players
-    ]
-
-
 def test_player_who_left_buys_nothing(field: Battlefield) -> None:
     for player in field.arena.players:
         player.money = 9000
@@ -158,11 +138,3 @@ def test_player_who_left_gets_the_money_of_the_team_with_a_pending_id() -> None:
     field.economy.pay(field.arena, RoundEnd(Side.CT, "CTs_Win"))
     assert player.money == 2700
     assert '"player 1<2><STEAM_ID_PENDING><TERRORIST>" money change 800+1900 = $2700 (tracked)' in field.log.texts
-
-
-def test_player_who_died_by_leaving_is_paid_for_once() -> None:
-    field = Battlefield(cts=1, ts=2, settings={"cash_team_per_dead_enemy": "50"}).spawn_all()
-    absent_t(field).died_leaving = True
-    field.economy.pay_for_dead(field.arena)
-    field.economy.pay_for_dead(field.arena)
-    assert field.cts[0].money == 850

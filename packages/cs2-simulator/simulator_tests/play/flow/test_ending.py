@@ -51,23 +51,6 @@ def test_server_restarts_the_map_with_all_players_unassigned() -> None:
     assert server.world_texts()[-1] == 'World triggered "Warmup_Start"'
 
 
-def test_unassigned_players_rejoin_their_sides_in_warmup() -> None:
-    server = finished_map({"mp_match_end_restart": "1"})
-    sides = {player: player.team for player in server.arena.players}
-    server.door.leave(server.arena.players[0], BY_USER)
-    server.wait(20.5)
-    assert {player.team for player in server.arena.players} == {"Unassigned"}
-    server.door.join(server.arena.players[0], "Spectator")
-    server.mark_log()
-    server.game.start_warmup()
-    server.wait(5)
-    assert [player.team for player in server.arena.players[1:]] == [
-        sides[player] for player in server.arena.players[1:]
-    ]
-    assert server.arena.players[0].team == "Spectator"
-    assert server.world_texts().count('World triggered "Game_Commencing"') == 1
-
-
 def test_server_reloads_the_map_if_restart_is_disabled() -> None:
     server = finished_map({"mp_match_end_restart": "0"})
     server.wait(20.1)

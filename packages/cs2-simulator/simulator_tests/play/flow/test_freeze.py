@@ -53,18 +53,6 @@ def test_first_freeze_time_has_the_line_order_of_a_real_log(server: PlayedServer
     assert kinds(without_rows(server.log_texts())) == FIRST_FREEZE
 
 
-def test_later_freeze_time_has_no_match_start(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("end 1")
-    server.wait(0.1)
-    server.mark_log()
-    server.run_until("freeze 2")
-    texts = without_rows(server.log_texts())
-    texts = texts[texts.index("Starting Freeze period") :]
-    expected = [kind for kind in FIRST_FREEZE if kind not in ("Match_Start", "Team playing")]
-    assert [kind for kind in kinds(texts) if kind != "picked up"] == [kind for kind in expected if kind != "picked up"]
-
-
 def test_statistics_block_has_the_next_round_number_and_the_current_score(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")

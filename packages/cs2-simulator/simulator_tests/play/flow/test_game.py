@@ -103,16 +103,6 @@ def test_first_player_on_a_side_commences_the_game(server: PlayedServer) -> None
     assert [player.is_alive for player in server.arena.players] == [True, True]
 
 
-def test_end_of_warmup_starts_the_match(server: PlayedServer) -> None:
-    server.fill()
-    server.wait(3)
-    server.mark_log()
-    server.game.end_warmup()
-    assert server.world_texts() == ['World triggered "Warmup_End"', *MATCH_START]
-    assert server.watcher.events[-2:] == ["live", "freeze 1"]
-    assert (server.game.phase, server.game.rounds.number) == (GamePhase.LIVE, 1)
-
-
 def test_restart_is_announced_and_restarts_the_match(server: PlayedServer) -> None:
     server.go_live()
     server.run_until("freeze 2")
@@ -130,18 +120,6 @@ def test_restart_is_announced_and_restarts_the_match(server: PlayedServer) -> No
     assert server.world_texts()[-8:] == MATCH_START
     assert (server.game.score, server.game.standing.rounds_played) == ((0, 0), 0)
     assert server.arena.book.rounds_played() == 0
-
-
-def test_warmup_can_be_started_during_a_match(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("round 2")
-    server.mark_log()
-    server.game.start_warmup()
-    assert server.world_texts() == WARMUP
-    server.set({"mp_warmup_pausetimer": "1"})
-    server.wait(300)
-    assert server.is_in(GamePhase.WARMUP)
-    assert not server.arena.book.is_open
 
 
 def test_match_can_be_aborted_without_game_over(server: PlayedServer) -> None:

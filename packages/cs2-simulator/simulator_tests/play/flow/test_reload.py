@@ -39,18 +39,6 @@ def test_restore_logs_its_lines_in_the_order_of_a_real_log() -> None:
     assert server.watcher.events[-2:] == ["restored 1", "freeze 2"]
 
 
-def test_match_continues_from_the_backup() -> None:
-    server = played_until("freeze 2")
-    score = server.game.score
-    server.run_until("end 3")
-    assert server.game.restore("b_round01.txt")
-    assert (server.game.score, server.game.standing.rounds_played, server.game.rounds.number) == (score, 1, 2)
-    assert server.arena.book.rounds_played() == 1
-    server.run_until("over")
-    assert sum(server.game.score) == 4
-    assert server.arena.book.rounds_played() == 4
-
-
 def test_players_get_their_money_and_equipment_back() -> None:
     server = played_until("freeze 2")
     before = {

@@ -17,28 +17,7 @@ def decisions(server: PlayedServer) -> list[RoundEndNotice]:
     return [line for _, line in server.log.lines if isinstance(line, RoundEndNotice)]
 
 
-def round_texts(server: PlayedServer, number: int) -> list[str]:
-    """Return the lines of a round as last played, from its freeze time on, without times."""
-    texts = server.log_texts()
-    begins = [index for index, text in enumerate(texts) if text == "Starting Freeze period"]
-    wanted = [
-        begin for begin, end in zip(begins, [*begins[1:], len(texts)], strict=True)
-        if f'"round_number" : "{number}",' in texts[begin:end]
-    ]  # fmt: skip
-    begin = wanted[-1]
-    end = next((index for index in begins if index > begin), len(texts))
-    return texts[begin:end]
-
-
 # --- sequence ------------------------------------------------------------------------------------------------------
-
-
-def test_rounds_are_played_in_order_until_the_map_is_over(server: PlayedServer) -> None:
-    server.go_live({"mp_match_can_clinch": "0"})
-    server.run_until("over")
-    events = server.watcher.events[server.watcher.events.index("live") :]
-    rounds = [[f"freeze {n}", f"round {n}", f"end {n}"] for n in range(1, 5)]
-    assert events == ["live", *rounds[0], *rounds[1], *rounds[2], *rounds[3], "over"]
 
 
 def test_freeze_time_and_round_delay_follow_the_variables(server: PlayedServer) -> None:
@@ -50,15 +29,6 @@ def test_freeze_time_and_round_delay_follow_the_variables(server: PlayedServer) 
     ended = server.agenda.now_ms
     server.run_until("freeze 2")
     assert server.agenda.now_ms - ended == 6_000
-
-
-def test_round_is_counted_in_its_notice_and_in_the_scores(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("freeze 2")
-    (notice,) = decisions(server)
-    assert notice.ct + notice.t == 1
-    assert (server.game.standing.side_score(Side.CT), server.game.standing.side_score(Side.T)) == (notice.ct, notice.t)
-    assert server.arena.book.rounds_played() == 1
 
 
 def test_halftime_changes_sides_before_the_freeze_time_and_logs_the_old_names(server: PlayedServer) -> None:
@@ -136,15 +106,6 @@ def test_quiet_rounds_have_a_stretch_without_a_line(server: PlayedServer) -> Non
         times = [at for at, _ in server.log.lines[begin:]]
         assert 10_000 <= max(after - before for before, after in pairwise(times)) <= 60_000
         assert times[-1] - times[0] < 120_000
-
-
-def test_player_who_joins_during_a_round_spawns_in_the_next(server: PlayedServer) -> None:
-    server.go_live()
-    server.run_until("round 1")
-    late = server.join(300, Side.CT)
-    assert not late.is_alive
-    server.run_until("freeze 2")
-    assert late.is_alive
 
 
 def test_game_without_players_is_idle_and_resumes_with_the_first_player(server: PlayedServer) -> None:
@@ -240,17 +201,6 @@ def test_same_seed_plays_the_same_match_regardless_of_earlier_events() -> None:
     other.game.restart(1)
     other.run_until("freeze 1")
     assert match_lines(other) == match_lines(plain)
-
-
-def test_restored_round_is_played_differently(server: PlayedServer) -> None:
-    server.go_live({"mp_backup_round_file": "b"})
-    server.run_until("freeze 2")
-    first = round_texts(server, 1)
-    assert server.game.restore("b_round00.txt")
-    server.run_until("freeze 2")
-    assert [line for line in round_texts(server, 1) if " attacked " in line] != [
-        line for line in first if " attacked " in line
-    ]
 
 
 def test_match_after_a_map_reload_is_the_same_unless_a_match_was_finished_before() -> None:

@@ -28,16 +28,6 @@ def texts(log: RecordingLog) -> list[str]:
     return [line.text() for _, line in log.lines]
 
 
-def test_win_counts_for_the_team_on_the_winning_side() -> None:
-    standing, _ = make_standing()
-    standing.count_round(Side.CT)
-    standing.change_sides()
-    standing.count_round(Side.CT)
-    standing.count_round(Side.T)
-    assert (standing.score, standing.rounds_played) == ((2, 1), 3)
-    assert (standing.side_score(Side.CT), standing.side_score(Side.T)) == (1, 2)
-
-
 def test_round_end_is_logged_in_the_order_of_the_game() -> None:
     standing, log = make_standing()
     standing.count_round(Side.T)

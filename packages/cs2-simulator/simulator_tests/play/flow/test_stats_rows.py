@@ -137,14 +137,6 @@ def test_source_tv_has_the_first_row_with_start_money() -> None:
     assert block_of(arena)[-2].startswith('"player_1" : "                   5,')
 
 
-def test_counts_of_an_undecided_round_are_shown_as_zeros() -> None:
-    arena, ann, eve = two_players()
-    arena.book.open(is_free_for_all=True, has_respawns=True)
-    arena.book.round_started(1, [ann], [eve])
-    arena.book.kill(ann, eve, "ak47", is_headshot=False, at_ms=1)
-    assert all(row.endswith(ZEROS) for row in rows_of(arena))
-
-
 def test_block_can_be_disabled() -> None:
     arena = make_arena(make_player("Ann", 5))
     arena.variables.set("sv_log_roundstats", "0")

@@ -149,13 +149,6 @@ def test_players_listed_in_sim_players_connect(server: VisitedServer) -> None:
     assert sorted(player.person.account for player in server.arena.players_on(Side.CT)) == [501, 502]
 
 
-def test_roster_replaces_random_players(server: VisitedServer) -> None:
-    server.visitors.expect_anyone()
-    server.wait(10)
-    server.fill()
-    assert sorted(server.accounts) == ALL_ACCOUNTS
-
-
 def test_random_players_do_not_replace_a_roster(server: VisitedServer) -> None:
     server.visitors.expect(TEAM1, TEAM2)
     server.visitors.expect_anyone()
@@ -164,14 +157,6 @@ def test_random_players_do_not_replace_a_roster(server: VisitedServer) -> None:
 
 
 # --- the end of a match --------------------------------------------------------------------------------------------
-
-
-def test_no_player_comes_after_the_roster_is_forgotten(server: VisitedServer) -> None:
-    server.visitors.expect(TEAM1, TEAM2)
-    server.wait(10)
-    server.visitors.forget_roster()
-    server.wait(100)
-    assert server.connections() == []
 
 
 def test_players_leave_10_to_60_seconds_after_the_end(filled: VisitedServer) -> None:
@@ -192,14 +177,6 @@ def test_players_stay_between_two_maps_of_a_series(filled: VisitedServer) -> Non
     filled.visitors.map_ended()
     filled.wait(100)
     assert len(filled.arena.players) == 10
-
-
-def test_players_return_for_the_next_match(filled: VisitedServer) -> None:
-    filled.visitors.map_ended()
-    filled.wait(61)
-    filled.visitors.forget_roster()
-    filled.fill()
-    assert sorted(filled.accounts) == ALL_ACCOUNTS
 
 
 # --- scenarios -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""What marks a match wherever it is shown: its labels, and whether it is simulated; both are left out if not.
+
+They never change, and are stored as shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+LabelsIfAny = Annotated[
+    dict[str, str] | UnsetType, Meta(description="The `labels` given at creation; left out if there are none.")
+]
+SimulatedIfSo = Annotated[
+    bool | UnsetType,
+    Meta(
+        description="Whether the match is in a sandbox, so that its game is simulated or faster than real time; left "
+        "out if not."
+    ),
+]
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """The marks of a match."""
+
+    labels: LabelsIfAny = UNSET
+    simulated: SimulatedIfSo = UNSET
+
+
+NO_MARKS: Final = Marks()
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Marks).decode
+
+
+def encode_marks(labels: Mapping[str, str], *, is_simulated: bool) -> bytes | None:
+    """Return what is stored; None if there is nothing to store."""
+    if not labels and not is_simulated:
+        return None
+    return _encode(Marks(labels=dict(labels) or UNSET, simulated=is_simulated or UNSET))
+
+
+def read_marks(stored: bytes | None) -> Marks:
+    """Return the stored marks; those of a form that this version does not know are left out."""
+    if stored is None:
+        return NO_MARKS
+    try:
+        return _decode(stored)
+    except msgspec.DecodeError:
+        return NO_MARKS

@@ -1,0 +1,76 @@
+"""Store the labels of matches for filters; those that are shown are in the row of the server.
+
+A list by label reads the newest matches with the label from an index, and then applies the other filters to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from matchpod.core.labels import MAX_LABELED, Label
+from matchpod.ports import Database, Statement, Value
+from matchpod.storage import rows
+
+COMPARED: Final = 1_000
+"""Matches that are counted of each of several labels, to begin with the rarest."""
+
+
+def insert(org_id: str, server_id: str, created_at_ms: int, labels: Mapping[str, str]) -> list[Statement]:
+    """Store the labels of a new match."""
+    if not labels:
+        return []
+    places = range(len(labels))
+    values = ", ".join(f"(:org_id, :name_{at}, :value_{at}, :created_at_ms, :server_id)" for at in places)
+    params: dict[str, Value] = {"org_id": org_id, "server_id": server_id, "created_at_ms": created_at_ms}
+    for at, (name, value) in enumerate(labels.items()):
+        params |= {f"name_{at}": name, f"value_{at}": value}
+    sql = f"INSERT INTO server_labels (org_id, name, value, created_at_ms, server_id) VALUES {values}"
+    return [Statement(sql, params)]
+
+
+async def newest_labeled(
+    db: Database, org_id: str, labels: Sequence[Label], *, from_ms: int | None = None, before_ms: int | None = None
+) -> tuple[str, dict[str, Value]]:
+    """Return a query of the newest matches with all labels, as `labeled_id`, created in a range of time."""
+    first, *others = await _rarest_first(db, org_id, labels)
+    conditions, params = conditions_of(others, server_id="one.server_id", created_at_ms="one.created_at_ms")
+    params |= {"org_id": org_id, "name": first.name, "value": first.value, "max_labeled": MAX_LABELED}
+    if from_ms is not None:
+        conditions.append("created_at_ms >= :labeled_from_ms")
+        params["labeled_from_ms"] = from_ms
+    if before_ms is not None:
+        conditions.append("created_at_ms < :labeled_before_ms")
+        params["labeled_before_ms"] = before_ms
+    where = " AND ".join(["org_id = :org_id AND name = :name AND value = :value", *conditions])
+    sql = (
+        f"SELECT server_id AS labeled_id FROM server_labels AS one WHERE {where}"
+        " ORDER BY created_at_ms DESC, server_id LIMIT :max_labeled"
+    )
+    return sql, params
+
+
+def conditions_of(
+    labels: Sequence[Label], *, server_id: str, created_at_ms: str, org_id: str = ":org_id"
+) -> tuple[list[str], dict[str, Value]]:
+    """Return the conditions that the match with these columns has all of these labels."""
+    conditions, params = [], dict[str, Value]()
+    for at, label in enumerate(labels):
+        conditions.append(
+            f"EXISTS (SELECT 1 FROM server_labels AS more WHERE more.org_id = {org_id}"
+            f" AND more.name = :label_{at} AND more.value = :labeled_{at}"
+            f" AND more.created_at_ms = {created_at_ms} AND more.server_id = {server_id})"
+        )
+        params |= {f"label_{at}": label.name, f"labeled_{at}": label.value}
+    return conditions, params
+
+
+async def _rarest_first(db: Database, org_id: str, labels: Sequence[Label]) -> Sequence[Label]:
+    if len(labels) == 1:
+        return labels
+    counted = []
+    for label in labels:
+        found = "SELECT 1 FROM server_labels WHERE org_id = :org_id AND name = :name AND value = :value LIMIT :compared"
+        params: dict[str, Value] = {"org_id": org_id, "name": label.name, "value": label.value, "compared": COMPARED}
+        counted.append((await rows.read_number(db, f"SELECT COUNT(*) FROM ({found}) AS counted", params), label))
+    return [label for _, label in sorted(counted, key=lambda one: one[0])]
