@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 SAMPLE_S = 10.0
-"""The service counts a server as lost after this long without a sign of life."""
+"""How long a sample takes."""
 
 _STAT = Path("/proc/stat")
 _STEAL = 7

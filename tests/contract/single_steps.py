@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 
+from cs2_protocol.console_commands import LOG_LISTENERS
 from matchpod.core.failures import Failure
 from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
@@ -48,6 +49,8 @@ class FakeLine:
         self.faulty = faulty
         self.map_name = map_name
         self.unanswered = unanswered
+        self.listeners = ""
+        """The answer that lists the log addresses."""
         self.players: dict[str, str] = {}
         """The names of the connected players, by id; their user ids begin at 2."""
         self.commands: list[str] = []
@@ -76,6 +79,8 @@ class FakeLine:
             raise ConsoleFaultError("packet size 8388618 is not between 10 and 65546")
         if self.unanswered is not None and command.startswith(self.unanswered):
             raise ConsoleLostError("the connection was reset")
+        if command == LOG_LISTENERS:
+            return self.listeners
         if command == "status_json":
             clients = [{"steamid64": player_id, "name": name} for player_id, name in self.players.items()]
             return json.dumps({"server": {"map": self.map_name, "clients": clients}})

@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
+from cs2_protocol.console_commands import LOG_LISTENERS
 from matchpod.core.failures import Failure
 from matchpod.core.servers.server_loss import (
     NO_POSTS_MS,
@@ -60,6 +61,16 @@ async def test_server_without_log_posts_gets_the_log_address_again_and_is_then_l
         assert not await raw_log.has_kind(db, "srv_1", EntryKind.PRESENCE, after_seq=0)
 
 
+async def test_quiet_server_is_asked_one_question_at_a_time(db: Database) -> None:
+    """A real server logs each of them."""
+    async with open_step(db, answers=[FleetReport.ALIVE] * 5 + [FleetReport.GONE]) as step:
+        url = step.deps.ingest.logs(step.deps.tokens_of(step.lease.row).log)
+        step.line.listeners = f"{url}\n\thas pending request\n"
+        step.each_probe(5_000)
+        await step.probe_to_end()
+        assert step.line.commands == [LOG_LISTENERS] * 5
+
+
 async def test_server_is_lost_at_once_if_its_fleet_reports_that_it_is_gone(db: Database) -> None:
     answers = [FleetReport.ALIVE, FleetReport.UNKNOWN, FleetReport.GONE, FleetReport.ALIVE]
     async with open_step(db, answers=answers) as step:
@@ -69,7 +80,7 @@ async def test_server_is_lost_at_once_if_its_fleet_reports_that_it_is_gone(db: D
 
 @pytest.mark.parametrize("is_doubtful", [True, False], ids=["to list players", "as a sign of life"])
 async def test_server_whose_console_lies_when_it_is_asked_fails(db: Database, is_doubtful: bool) -> None:
-    async with open_step(db, FakeLine(faulty="status_json")) as step:
+    async with open_step(db, FakeLine(faulty="status_json" if is_doubtful else LOG_LISTENERS)) as step:
         probe = step.probe()
         if is_doubtful:
             step.match.presence.mark_doubtful(step.clock.at_ms)
@@ -109,7 +120,7 @@ async def test_a_delay_or_a_set_clock_is_not_taken_for_a_log_that_does_not_arriv
         step.fleet.on_probe = stall
         await step.probe_to_end()
         assert step.lost == [GONE]
-        assert "status_json" in step.line.commands
+        assert LOG_LISTENERS in step.line.commands
         assert step.line.count("logaddress_del_http") == 0
 
 

@@ -9,6 +9,7 @@ from itertools import accumulate, cycle, islice
 import pytest
 from msgspec.structs import replace
 
+from cs2_protocol.console_commands import LOG_LISTENERS
 from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.attention import attention_of
 from matchpod.core.views.progress import PublicPhase
@@ -91,7 +92,7 @@ async def test_server_that_waits_for_players_raises_no_alarm(db: Database) -> No
         walls = Walls(step, is_live=False)
         assert walls.phase is PublicPhase.WAITING_FOR_PLAYERS
         assert await walls.follow(MINUTES * 60, nothing) == ([], [])
-        assert "status_json" in step.line.commands, "its log alone says nothing"
+        assert LOG_LISTENERS in step.line.commands, "its log alone says nothing"
         assert step.lost == []
 
 

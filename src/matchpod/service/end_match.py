@@ -51,7 +51,9 @@ def end_match(
         callback_body=body if result is None else b"",
     )
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
-    statements = outbox.end_statements(stored, callback, status=status, failure=outcome.failure, fence=fence)
+    statements = outbox.end_statements(
+        stored, callback, status=status, failure=outcome.failure, forfeited_to=outcome.forfeited_to, fence=fence
+    )
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)

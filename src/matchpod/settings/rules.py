@@ -240,23 +240,16 @@ def address() -> Rule[str]:
 
 
 def names() -> Rule[tuple[str, ...]]:
-    """Names of console variables: a list in the file, separated by commas in the environment."""
-
-    def read(value: object) -> tuple[str, ...]:
-        if isinstance(value, str):
-            value = [name.strip() for name in value.split(",")]
-        return tuple(_matching(_VARIABLE, name)[0] for name in _sequence(value))
-
-    return Rule("names of console variables, separated by commas", read)
+    """Names of console variables."""
+    allowed = "names of console variables, separated by commas"
+    return Rule(allowed, lambda value: tuple(_matching(_VARIABLE, name)[0] for name in _parts(value)))
 
 
 def origins() -> Rule[tuple[str, ...]]:
-    """Origins of web pages, without default ports: a list in the file, separated by commas in the environment."""
+    """Origins of web pages, without default ports."""
 
     def read(value: object) -> tuple[str, ...]:
-        if isinstance(value, str):
-            value = [origin.strip() for origin in value.split(",")]
-        return tuple(_without_default_port(_matching(_ORIGIN, origin)[0]) for origin in _sequence(value))
+        return tuple(_without_default_port(_matching(_ORIGIN, origin)[0]) for origin in _parts(value))
 
     return Rule("* or origins such as https://cup.example, separated by commas", read)
 
@@ -277,11 +270,8 @@ def command() -> Rule[tuple[str, ...]]:
 
 def steam_tokens() -> Rule[tuple[Secret, ...]]:
     """Login tokens of game servers."""
-
-    def read(value: object) -> tuple[Secret, ...]:
-        return tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value))
-
-    return Rule("a list of tokens of 8 to 64 letters and digits", read)
+    allowed = "a list of tokens of 8 to 64 letters and digits"
+    return Rule(allowed, lambda value: tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value)))
 
 
 def user() -> Rule[str]:
@@ -314,9 +304,7 @@ def address_types() -> Rule[tuple[str, ...]]:
     """Types of the addresses of a node, the preferred one first."""
 
     def read(value: object) -> tuple[str, ...]:
-        if isinstance(value, str):
-            value = [part.strip() for part in value.split(",")]
-        found = tuple(str(part) for part in _sequence(value))
+        found = tuple(map(str, _parts(value)))
         if not set(found) <= set(_ADDRESS_TYPES):
             raise ValueError
         return found
@@ -356,6 +344,11 @@ def _sequence(value: object) -> Sequence[object]:
     if not isinstance(value, list):
         raise ValueError
     return value
+
+
+def _parts(value: object) -> Sequence[object]:
+    """Return a list, which is text with commas in the environment."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else _sequence(value)
 
 
 def _without_default_port(origin: str) -> str:

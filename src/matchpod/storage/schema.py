@@ -455,6 +455,9 @@ _LABELS = (
     "CREATE INDEX server_labels_newest ON server_labels (org_id, name, value, created_at_ms DESC, server_id)",
 )
 
+# The team to which a match was forfeited; in earlier versions, none was.
+_FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -486,6 +489,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FEWER_SERVER_INDEXES,
     _RULINGS,
     _LABELS,
+    _FORFEITS,
     _MATCH_ACTIONS,
 )
 """The statements at index n migrate from version n to n + 1."""

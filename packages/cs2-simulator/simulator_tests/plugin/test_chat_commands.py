@@ -42,6 +42,17 @@ def test_timeout_is_for_the_side_of_the_player() -> None:
     assert harness.console.executed == ["timeout_ct_start", "timeout_terrorist_start"]
 
 
+def test_wish_to_unpause_ends_with_the_pause() -> None:
+    harness = playing()
+    blue, red = harness.arena.players
+    harness.door.say(blue, ".pause")
+    harness.door.say(blue, ".unpause")
+    harness.rcon("css_forceunpause")
+    harness.door.say(red, ".pause")
+    harness.door.say(red, ".unpause")
+    assert harness.console.executed[-1] == "mp_pause_match"
+
+
 def test_timeout_cannot_be_called_while_the_match_is_paused() -> None:
     harness = playing()
     blue, red = harness.arena.players

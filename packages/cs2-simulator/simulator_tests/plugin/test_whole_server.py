@@ -187,6 +187,101 @@ def watchers(server: Server) -> list[int]:
     return sorted(player.person.account for player in server.arena.players if player.team == "Spectator")
 
 
+def test_admins_wait_for_the_end_of_halftime() -> None:
+    server = Server()
+    server.load(cvars=CVARS | ALL_ROUNDS)
+    commands = ("css_forcepause", "css_restore 1", f"matchzy_addplayer {id64(3)} team1", "matchzy_removeplayer 0")
+    server.wait_for("round_end", 2)
+    assert all("during halftime" in server.rcon(command) for command in commands)
+    server.wait(15)
+    assert all("during halftime" in server.rcon(command) for command in commands)
+    server.wait(6)
+    assert all("halftime" not in server.rcon(command) for command in commands)
+
+
+def test_border_of_overtime_is_a_halftime() -> None:
+    server = Server("overtime")
+    server.load(cvars=CVARS)
+    server.wait_for("round_end", 4)
+    assert "during halftime" in server.rcon("css_forcepause")
+    server.wait(10)
+    assert "has paused" in server.rcon("css_forcepause")
+
+
+def test_timeout_is_in_the_way_of_admins_only_while_it_runs() -> None:
+    server = Server()
+    server.load(cvars=CVARS | ALL_ROUNDS | {"mp_maxrounds": "12"})
+    server.wait_for("round_end")
+    server.wait(5 + 2 + 1)
+    server.rcon(f"sim_say {id64(1)} .tac")
+    assert "has paused" in server.rcon("css_forcepause")
+    server.rcon("css_forceunpause")
+    server.wait_for("round_end", 2)
+    server.wait(6)
+    timeout = "tactical timeout is active"
+    assert [timeout in server.rcon(command) for command in ("css_forcepause", "css_restore 0")] == [True, True]
+    server.wait(30)
+    assert timeout not in server.rcon("css_forcepause")
+
+
+def test_restore_ends_a_timeout_that_was_called_in_the_round() -> None:
+    server = Server()
+    server.load(cvars=CVARS | ALL_ROUNDS | {"mp_maxrounds": "12"})
+    server.wait_for("round_end")
+    server.wait(5 + 2 + 1)
+    server.rcon(f"sim_say {id64(1)} .tac")
+    server.rcon("css_restore 1")
+    server.wait(1)
+    server.rcon("css_forceunpause")
+    assert not server.game.is_paused
+    server.wait(3)
+    assert server.log.texts.count('World triggered "Round_Start"') == 3
+
+
+def test_overtime_is_played_by_the_rules_of_the_match_file() -> None:
+    server = Server("overtime")
+    rules = {"mp_overtime_enable": "1", "mp_overtime_maxrounds": "4", "mp_overtime_startmoney": "12500"}
+    server.load(cvars=CVARS | rules | {"mp_logmoney": "1"})
+    server.wait_for("map_result", within_s=8000)
+    rounds = [report for report in server.outside.reports if isinstance(report, matchzy.RoundEndReport)]
+    scores = [(report.team1_score, report.team2_score) for report in rounds]
+    assert scores[3] == (2, 2)
+    assert max(scores[-1]) in (5, 7)
+    assert any("money change 12500-" in text for text in server.log.texts)
+
+
+def test_series_with_everything_that_admins_do_is_played_to_its_end() -> None:
+    people = {"sim_substitutes": id64(4), "sim_casters": id64(8)}
+    listed = {id64(number): "" for number in (1, 2, 3)}
+    server = Server()
+    server.load(
+        maps=("de_nuke", "de_train", "de_mirage"),
+        cvars=CVARS | ALL_ROUNDS | people | {"mp_maxrounds": "7", "mp_overtime_enable": "0"},
+        team1={"name": "Blue", "players": listed, "coaches": {id64(3): ""}},
+        spectators={"players": {id64(8): ""}},
+    )
+    server.wait_for("round_end", 2)
+    assert "has paused" in server.rcon("css_forcepause")
+    server.wait(90)
+    assert "unpaused" in server.rcon("css_forceunpause")
+    server.wait_for("going_live", 2)
+    server.wait_for("round_end", server.outside.events.count("round_end") + 2)
+    server.rcon(f"matchzy_removeplayer {id64(2)}")
+    server.rcon(f"matchzy_addplayer {id64(4)} team1")
+    server.wait_for("round_end", server.outside.events.count("round_end") + 2)
+    assert {1, 3, 4} <= {player.person.account for player in server.arena.playing}
+    assert server.rcon("css_restore 1") == ""
+    server.wait(2)
+    # The lists are those of before the substitution.
+    assert server.rcon(f"matchzy_removeplayer {id64(2)}").startswith("Successfully")
+    assert "added to team1" in server.rcon(f"matchzy_addplayer {id64(4)} team1")
+    server.wait_for("series_end", within_s=20_000)
+    assert server.outside.events.count("map_result") in (2, 3)
+    last = next(report for report in reversed(server.outside.reports) if isinstance(report, matchzy.RoundEndReport))
+    assert {player.player_id for player in last.players} == {id64(number) for number in (1, 3, 4, 101, 102)}
+    assert watchers(server) == [8]
+
+
 def test_absent_and_unready_players_keep_the_match_from_starting() -> None:
     for cvars in ({"sim_absent": id64(102)}, {"sim_unready": f"{id64(1)},{id64(2)}"}):
         server = Server()

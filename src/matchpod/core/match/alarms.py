@@ -50,8 +50,9 @@ class MatchAlarms(MatchState, kw_only=True):
     def _awaits_start(self) -> bool:
         """True if the players or an action must start play, and all players are there; some if none are listed."""
         presence = self.presence
-        is_here = bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
-        return is_here and not self.settings.auto_start and not presence.is_map_over and self._is_before_a_map()
+        if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
+            return False
+        return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
         """Return when the time to start play ends; who has just come back has time to be ready even after it."""
@@ -73,8 +74,7 @@ class MatchAlarms(MatchState, kw_only=True):
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
         join_ms = self.join_deadline_ms()
-        is_unknown_who_is_there = self.presence.awaits_list and self._first_join_ms() is None
-        if join_ms is not None and not is_unknown_who_is_there:
+        if join_ms is not None and not (self.presence.awaits_list and self._first_join_ms() is None):
             yield join_ms, Alarm.JOIN
         if self.presence.empty_since_ms is not None:
             yield self._empty_alarm(self.presence.empty_since_ms)
@@ -97,8 +97,10 @@ class MatchAlarms(MatchState, kw_only=True):
     def _joining_since_ms(self) -> int | None:
         """Return when the time to join began; None if it does not run."""
         first_ms = self._first_join_ms()
-        if first_ms is not None:
-            return first_ms - to_ms(self.timers.join_s)
+        return self._returning_since_ms() if first_ms is None else first_ms - to_ms(self.timers.join_s)
+
+    def _returning_since_ms(self) -> int | None:
+        """Return since when players who left, or who are still loading, are awaited; None if none are."""
         if self.roster_broken_ms is not None or not self._awaits_roster():
             return self.roster_broken_ms
         return self.presence.loading_since_ms()
@@ -125,7 +127,7 @@ class MatchAlarms(MatchState, kw_only=True):
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
-        presence, since_ms = self.presence, self._joining_since_ms()
+        presence, since_ms = self.presence, self._returning_since_ms()
         if since_ms is None:
             return None
         end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)

@@ -131,12 +131,15 @@ class Stays(msgspec.Struct):
     """When the listed players of a match came and went, in the time of our clock."""
 
     by_player: dict[PlayerId, Stay] = msgspec.field(default_factory=dict)
+    are_all_here: bool = False
+    """True if all listed players are connected: until one leaves or is added, an update changes nothing."""
 
     def update(self, match: Match, now_ms: int, *, match_ms: int) -> None:
         """Record who has come and gone; `match_ms` is the time of the match's timeouts."""
         presence = match.presence
         changed_ms = presence.map_change_at_ms
         is_loading = changed_ms is not None and match_ms - changed_ms < to_ms(match.timers.map_change_grace_s)
+        self.are_all_here = True
         for player_id in presence.roster.players:
             stay, connection = self.by_player.get(player_id), presence.connected.get(player_id)
             if connection is not None:
@@ -144,7 +147,9 @@ class Stays(msgspec.Struct):
                     stay = self.by_player[player_id] = Stay(connection.name or (stay.name if stay else ""), now_ms)
                 stay.missed_ms = None
                 stay.name = connection.name or stay.name
-            elif stay is None:
+                continue
+            self.are_all_here = False
+            if stay is None:
                 if player_id in presence.ever_connected:
                     self.by_player[player_id] = Stay("", now_ms, has_left=True)
             elif not stay.has_left:

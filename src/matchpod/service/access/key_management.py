@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from matchpod.core.errors import InvalidParamsError, NotFoundError, UnavailableError
-from matchpod.core.faults import stated_fault
+from matchpod.core.errors import NotFoundError, UnavailableError
 from matchpod.service.access.organizations import Access, AccessError
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.principals import KeyState, KeyView, NewKey, OrganizationView, Role, Scope
@@ -38,22 +37,16 @@ class KeyManagement:
         expires_in_s: int | None,
         actor: str,
     ) -> NewKey:
-        """Create a key; InvalidParamsError if its name, scopes or lifetime cannot be used."""
-        try:
-            return await self._access.create_key(
-                org_name, name=name, role=role, scopes=scopes, expires_in_s=expires_in_s, actor=actor
-            )
-        except AccessError as exc:
-            raise _invalid(exc) from exc
+        """Create a key; AccessError if its name, scopes or lifetime cannot be used."""
+        return await self._access.create_key(
+            org_name, name=name, role=role, scopes=scopes, expires_in_s=expires_in_s, actor=actor
+        )
 
     @unavailable_on_outage
     async def rotate(self, org_name: str, key_id: str, *, overlap_s: int, actor: str) -> NewKey:
         """Replace a key by a new one; the old one expires after `overlap_s` at the latest."""
         await self._require(org_name, key_id)
-        try:
-            return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
-        except AccessError as exc:
-            raise _invalid(exc) from exc
+        return await self._access.rotate_key(key_id, overlap_s=overlap_s, actor=actor)
 
     @unavailable_on_outage
     async def revoke(self, org_name: str, key_id: str, *, actor: str) -> bool:
@@ -76,16 +69,9 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def create_organization(self, name: str, *, actor: str) -> OrganizationView:
-        """Create an organization without keys; InvalidParamsError if its name is taken or cannot be used."""
-        try:
-            return await self._access.create_organization(name, actor=actor)
-        except AccessError as exc:
-            raise _invalid(exc) from exc
+        """Create an organization without keys; AccessError if its name is taken or cannot be used."""
+        return await self._access.create_organization(name, actor=actor)
 
     async def _require(self, org_name: str, key_id: str) -> None:
         if key_id not in {key.id for key in await self._access.keys(org_name)}:
             raise NotFoundError("There is no key with this id.")
-
-
-def _invalid(error: AccessError) -> InvalidParamsError:
-    return InvalidParamsError(str(error), (stated_fault(error.field, str(error)),) if error.field else ())

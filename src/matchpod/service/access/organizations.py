@@ -17,7 +17,8 @@ from typing import Final
 import msgspec
 
 from cs2_protocol.text import unprintable_in
-from matchpod.core.errors import UnauthorizedError
+from matchpod.core.errors import InvalidParamsError, UnauthorizedError
+from matchpod.core.faults import stated_fault
 from matchpod.core.requests.text_rules import printable
 from matchpod.ports import Clock, Database, DatabaseError, DuplicateError, Statement, Vault
 from matchpod.service.access import webhook_signature
@@ -81,15 +82,14 @@ _KEY_TEXT: Final = re.compile(r"mk_live_[A-Za-z0-9_-]{43}")
 _log = logging.getLogger(__name__)
 
 
-class AccessError(Exception):
+class AccessError(InvalidParamsError):
     """An organization or key cannot be created, found or changed; the message is a sentence for the operator.
 
     `field` is what has to be changed: `name`, `scopes` or `lifetime`; empty if it is none of these.
     """
 
     def __init__(self, message: str, *, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
+        super().__init__(message, (stated_fault(field, message),) if field else ())
 
 
 class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ import msgspec
 
 from cs2_protocol.log_batches import read_post
 from matchpod.core.effects import CancelReason, Effect
+from matchpod.core.events import COMBAT_EVENTS
 from matchpod.core.match.actions import ActionAnswer, ActionRequest
 from matchpod.core.match.match import Match
 from matchpod.core.match.phases import MatchPhase
@@ -85,6 +86,11 @@ def settings_of(row: ServerRow, server_password: str | None = None) -> GameSetti
 def _sets_speed(settings: GameSettings) -> bool:
     """True if the match changes how fast a simulated server plays."""
     return any(cvar.name.lower() in _SPEED_CVARS for cvar in settings.custom_cvars)
+
+
+def _is_only_combat(entry: RawEntry, reading: ReadResult) -> bool:
+    """True if nobody came or left: nearly all log posts."""
+    return entry.kind == EntryKind.LOG and COMBAT_EVENTS.issuperset(map(type, reading.events))
 
 
 def _content(seq: int, item: bytes, *, is_timed: bool) -> bytes:
@@ -175,7 +181,8 @@ class Fold(msgspec.Struct):
             self.heard_ms = entry.received_ms
         reading = self._apply(entry)
         try:
-            self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
+            if not (self.stays.are_all_here and _is_only_combat(entry, reading)):
+                self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
             self.signals.update(reading.events, entry.received_ms)
         except Exception:  # noqa: BLE001 - only views use them; the match needs the entry
             _log.exception("signs of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})

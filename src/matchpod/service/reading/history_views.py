@@ -17,6 +17,7 @@ from matchpod.core.views.result_shapes import (
     DETECTIONS,
     MOST_KILLS_FIRST,
     Duration,
+    Forfeited,
     MapName,
     MapNumber,
     MissingRounds,
@@ -134,6 +135,7 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    forfeit: Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
 

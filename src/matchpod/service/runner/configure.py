@@ -83,7 +83,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
         log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
         await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
         await _mark(lease, deps, EntryKind.CONFIGURING)
-        await register_log(line, url)
+        if url not in listeners:
+            await add_log_address(line, url)
         await _remove_others(line, listeners, url)
     if match_commands.uses_plugin_match(settings):
         # Mark before the plugin gets its match, which has our settings and starts as soon as all players are ready.
@@ -167,23 +168,16 @@ async def current_map(line: ConsoleLine) -> str | None:
     return status.map if status else None
 
 
-async def register_log(line: ConsoleLine, url: str) -> bool:
-    """Register our log address; True if it was not registered before."""
-    if await _is_registered(line, url):
-        return False
-    await _add_log_address(line, url)
-    return True
-
-
 async def redirect_log(line: ConsoleLine, url: str) -> None:
     """Register our log address, and remove those of this match that point to other processes."""
     listeners = await _log_listeners(line)
     if url not in listeners:
-        await _add_log_address(line, url)
+        await add_log_address(line, url)
     await _remove_others(line, listeners, url)
 
 
-async def _add_log_address(line: ConsoleLine, url: str) -> None:
+async def add_log_address(line: ConsoleLine, url: str) -> None:
+    """Switch the log on and register our log address; ConfigurationError if the server rejects it."""
     # The server may have been restarted. Its next post says so, but only if its log is on.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 
-from cs2_protocol.console_answers import parse_status_json
-from cs2_protocol.console_commands import STATUS_JSON, remove_log_address_command
+from cs2_protocol.console_answers import parse_log_listeners, parse_status_json
+from cs2_protocol.console_commands import LOG_LISTENERS, STATUS_JSON, remove_log_address_command
 from matchpod.core.failures import Failure
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.servers.server_loss import (
@@ -141,9 +141,9 @@ class LivenessProbe:
             self._asked_ms = self._clock.now_ms() if self._asked_ms is None else self._asked_ms
             warning = asyncio.get_running_loop().call_later(WARN_S, self._report_silence)
             try:
-                await self._ask()
+                listeners = parse_log_listeners(await self._ask(LOG_LISTENERS))
                 warning.cancel()
-                await self._renew_address()
+                await self._renew_address(listeners)
             except ConsoleFaultError:
                 raise
             except (ConsoleError, TimeoutError) as exc:
@@ -184,7 +184,7 @@ class LivenessProbe:
         """Append the console's list of players, so that the match can correct its own: log lines may be missing."""
         deps, row = self._deps, self._lease.row
         try:
-            answer = await self._ask()
+            answer = await self._ask(STATUS_JSON)
         except ConsoleFaultError:
             raise
         except (ConsoleError, TimeoutError) as exc:
@@ -200,27 +200,29 @@ class LivenessProbe:
     def _is_posting(self) -> bool:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms
 
-    async def _ask(self) -> str:
-        """Ask the console for its players; the answer shows that the server is alive."""
+    async def _ask(self, command: str) -> str:
+        """Ask the console; the answer shows that the server is alive."""
         with self._excusing_delay(self._intervals.ask_s):
             async with asyncio.timeout(self._intervals.ask_s):
-                answer = await self._line.run(STATUS_JSON, timeout_s=self._intervals.ask_s)
+                answer = await self._line.run(command, timeout_s=self._intervals.ask_s)
         self._seen_alive(self._clock.now_ms())
         return answer
 
-    async def _renew_address(self) -> None:
+    async def _renew_address(self, listeners: Sequence[str]) -> None:
         """Register our log address if it is missing, or if the server answers but posts nothing."""
+        is_unused = self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS
+        if self._log_url in listeners and not is_unused:
+            return
         try:
             with self._excusing_delay(self._intervals.ask_s):
                 async with asyncio.timeout(self._intervals.ask_s):
-                    if self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS:
+                    if is_unused:
                         await self._remove_address()
-                    is_missing = await configure.register_log(self._line, self._log_url)
+                    await configure.add_log_address(self._line, self._log_url)
         except configure.ConfigurationError as exc:
             _log.warning("log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)})
         else:
-            if is_missing:
-                _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
+            _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
         """Remove our log address so it is registered again: the server may have silently stopped using it."""

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from cs2_protocol.log_clock import ZONE_STEP_MS
+from cs2_simulator.scenarios import Scenario
 from matchpod.core.effects import Effect, EndMatch, StartPlay
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import SILENCE_MS
 from matchpod.core.views.progress import Stays
 from matchpod.core.views.result import build_result, live_match
@@ -23,8 +23,8 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import MAX_STEP_MS, Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
+from tests.server_rows import server_row
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
-from tests.vaults import stored_tokens
 
 PLAYERS = tuple(str(76561198000000001 + number) for number in range(4))
 JOIN_MS = round(Timers().join_s * 1000)
@@ -33,8 +33,8 @@ JOIN_MS = round(Timers().join_s * 1000)
 class RecordedMatch(PlayedMatch):
     """Records what the server sends as the entries that the service would store."""
 
-    def __init__(self, settings: GameSettings) -> None:
-        super().__init__(settings, seed=4)
+    def __init__(self, settings: GameSettings, scenario: Scenario = Scenario.FULL_MATCH) -> None:
+        super().__init__(settings, seed=4, scenario=scenario)
         self.entries: list[RawEntry] = []
 
     def send_report(self, url: str, headers: object, body: bytes) -> None:
@@ -74,21 +74,8 @@ def recorded() -> RecordedMatch:
 
 
 def row_of(settings: GameSettings, **fields: object) -> ServerRow:
-    row = ServerRow(
-        id="srv_1",
-        game_id="game",
-        org_id="org_1",
-        region="eu",
-        phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING,
-        settings=msgspec.json.encode(settings),
-        **stored_tokens("l", "r"),
-        plugin_match_id=27,
-        created_at_ms=START_MS,
-        allocated_at_ms=START_MS,
-        next_at_ms=START_MS,
-    )
-    return msgspec.structs.replace(row, **fields)
+    times = {"created_at_ms": START_MS, "allocated_at_ms": START_MS, "next_at_ms": START_MS}
+    return server_row("srv_1", **({"settings": msgspec.json.encode(settings)} | times | fields))
 
 
 def entry(kind: str, at_ms: int, body: bytes = b"") -> RawEntry:
@@ -129,6 +116,19 @@ def test_match_waits_for_the_report_of_its_last_round_and_for_nothing_after_it()
     assert (complete.awaits_reports, short.awaits_reports) == (False, True)
     fold_all(short, [entries[last_report - 1]])
     assert not short.awaits_reports
+
+
+@pytest.mark.parametrize("scenario", [Scenario.RAGE_QUIT_REJOIN, Scenario.LEAVER, Scenario.LOADING_CRASH])
+def test_who_came_and_left_is_known_after_every_entry(scenario: Scenario) -> None:
+    played = RecordedMatch(recorded().settings, scenario)
+    played.play()
+    fold, expected, left = new_fold(), Stays(), set[str]()
+    for entry in played.entries:
+        fold.apply(entry)
+        expected.update(fold.match, entry.received_ms, match_ms=fold.reader.match_ms(entry.received_ms))
+        assert fold.stays == expected
+        left.update(player for player, stay in expected.by_player.items() if stay.has_left)
+    assert left
 
 
 def test_snapshot_after_every_entry_changes_nothing() -> None:

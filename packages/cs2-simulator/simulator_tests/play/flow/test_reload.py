@@ -19,9 +19,13 @@ def test_restore_logs_its_lines_in_the_order_of_a_real_log() -> None:
     server.mark_log()
     assert server.game.restore("b_round01.txt")
     texts = server.log_texts()
-    assert [line.rpartition(" committed ")[2] for line in texts[:8:2]] == ['suicide with "world"'] * 4
-    assert [line.rpartition(" to ")[2] for line in texts[1:8:2]] == ["<Spectator>"] * 4
-    assert [line.partition(" switched ")[2] for line in texts[8:12]] == [
+    dropped = next(number for number, line in enumerate(texts) if line.endswith('triggered "Dropped_The_Bomb"'))
+    assert ' with "c4" (damage "1")' in texts[dropped - 1]
+    del texts[dropped]
+    assert all(' attacked "' in line and line.endswith('(hitgroup "generic")') for line in texts[:12:3])
+    assert [line.rpartition(" committed ")[2] for line in texts[1:12:3]] == ['suicide with "world"'] * 4
+    assert [line.rpartition(" to ")[2] for line in texts[2:12:3]] == ["<Spectator>"] * 4
+    assert [line.partition(" switched ")[2] for line in texts[12:16]] == [
         "from team <Spectator> to <CT>",
         "from team <Spectator> to <TERRORIST>",
     ] * 2

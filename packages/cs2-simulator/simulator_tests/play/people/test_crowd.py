@@ -8,6 +8,7 @@ import pytest
 
 from cs2_protocol.game import Side
 from cs2_protocol.log_lines.player_lines import Connected, Disconnected, Entered, SwitchedTeam, Validated
+from cs2_protocol.steam_id import from_account as id64
 from cs2_simulator.play.people.crowd import STRANGER_VISITS
 from cs2_simulator.play.player import Player
 from cs2_simulator.scenarios import Scenario
@@ -132,6 +133,53 @@ def test_kicked_player_returns_with_the_others_after_a_map_change(filled: Visite
     filled.change_map()
     filled.wait(60)
     assert sorted(filled.accounts) == sorted(listed_accounts())
+
+
+# --- people who wait to be let in --------------------------------------------------------------------------------------
+
+
+def test_substitute_and_caster_try_until_they_are_not_kicked(server: VisitedServer) -> None:
+    server.set(sim_substitutes="3001", sim_casters="3002")
+    server.watcher.kicked_on_enter[:] = [3001, 3002]
+    server.visitors.expect(TEAM1, TEAM2)
+    server.wait(180)
+    tries = [player_id for _, player_id in server.connections()].count(id64(3001))
+    assert tries > 3
+    assert id64(3002) not in [player_id for _, player_id in server.connections()]
+    server.wait(180)
+    assert id64(3002) in [player_id for _, player_id in server.connections()]
+    server.door.leave(find(server, 2003), "NETWORK_DISCONNECT_DISCONNECT_BY_USER")
+    server.watcher.kicked_on_enter.clear()
+    server.wait(60)
+    assert find(server, 3001).side is Side.T
+    assert find(server, 3002).team == "Spectator"
+
+
+def test_substitute_who_is_listed_by_a_name_has_it_from_the_next_connection_on(server: VisitedServer) -> None:
+    server.set(sim_substitutes="3001")
+    server.watcher.kicked_on_enter.append(3001)
+    server.fill()
+    while 3001 not in server.accounts:
+        server.wait(1)
+    server.visitors.expect_one(3001, "Sub", 2)
+    assert find(server, 3001).person.name != "Sub"
+    server.wait(30)
+    server.watcher.kicked_on_enter.clear()
+    server.wait(30)
+    assert find(server, 3001).person.name == "Sub"
+    assert find(server, 3001).side is Side.T
+
+
+def test_substitute_comes_back_on_the_next_map_of_a_series(server: VisitedServer) -> None:
+    server.set(sim_substitutes="3001")
+    server.watcher.kicked_on_enter.append(3001)
+    server.visitors.crowd.stays_after_map = True
+    server.fill()
+    server.visitors.map_ended()
+    server.change_map()
+    server.watcher.kicked_on_enter.clear()
+    server.wait(60)
+    assert find(server, 3001).side is not None
 
 
 # --- the stranger ------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class Economy:
             player.has_kit = True
 
     def assign_bomb(self, arena: Arena, rng: Random) -> None:
-        carriers = arena.alive_on(Side.T)
+        carriers = [player for player in arena.everyone_on(Side.T) if player.is_alive]
         for player in arena.players:
             player.has_bomb = False
         if carriers:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cs2_protocol.game import Side
-from cs2_protocol.log_lines.player_lines import Suicide, SwitchedTeam
+from cs2_protocol.log_lines.player_lines import Attacked, Suicide, SwitchedTeam, Triggered
 from cs2_protocol.log_lines.world_lines import WorldTriggered
+from cs2_protocol.weapons import base_name
 from cs2_simulator.play.arena import Arena
 from cs2_simulator.play.fights.economy import Economy
 from cs2_simulator.play.flow.standing import GamePhase, Standing
@@ -67,7 +68,7 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
     sides = {player: _side_in_backup(standing, backup, player) for player in players}
     for player in players:
         if player.is_alive:
-            arena.log.write(Suicide(player.token, player.position, "world"))
+            _log_death(arena, player)
         arena.log.write(SwitchedTeam(player.teamless_token, player.team, SPECTATOR))
     for player in players:
         arena.log.write(SwitchedTeam(player.teamless_token, SPECTATOR, sides[player]))
@@ -87,6 +88,18 @@ def reload_match(arena: Arena, standing: Standing, economy: Economy, backup: Bac
         player_backup = backup.players.get(player.person.player_id)
         if player_backup is not None:
             _restore_player(player, player_backup)
+
+
+def _log_death(arena: Arena, player: Player) -> None:
+    """Log what CS2 logs of a player whom a restore kills: a hit with the weapon in their hands, then a suicide."""
+    token, place = player.token, player.position
+    weapon = "c4" if player.has_bomb else base_name(player.primary or player.pistol or "knife")
+    arena.log.write(
+        Attacked(token, place, token, place, weapon, damage=1, damage_armor=0, health=0, armor=0, hitgroup="generic")
+    )
+    if player.has_bomb:
+        arena.log.write(Triggered(token, "Dropped_The_Bomb"))
+    arena.log.write(Suicide(token, place, "world"))
 
 
 def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
