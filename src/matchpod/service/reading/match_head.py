@@ -8,6 +8,7 @@ were decrypted are passed in.
 from __future__ import annotations
 
 import re
+from itertools import starmap
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -18,6 +19,7 @@ from cs2_protocol.console_commands import quoted
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.iso_dates import iso_time
+from matchpod.core.labels import Label
 from matchpod.core.model import GAME_TYPE
 from matchpod.core.rulings import Ruling, RulingOrNull
 from matchpod.core.secrets import mask_url
@@ -152,6 +154,10 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     def created_at(self) -> str:
         return iso_time(self.created_at_ms)
 
+    @property
+    def shown_labels(self) -> tuple[Label, ...]:
+        return tuple(starmap(Label, (self.marks.labels or {}).items()))
+
 
 class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A server; `match` and the fields after it are omitted from the response to a creation."""
@@ -248,6 +254,8 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    labels: LabelsIfAny = msgspec.UNSET
+    simulated: SimulatedIfSo = msgspec.UNSET
     result: Annotated[
         msgspec.Raw | None,
         Meta(
@@ -255,8 +263,6 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ),
     ]
     forfeit: Forfeited = msgspec.UNSET
-    labels: LabelsIfAny = msgspec.UNSET
-    simulated: SimulatedIfSo = msgspec.UNSET
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
