@@ -17,6 +17,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
+    ACTION_NOT_POSSIBLE = "ACTION_NOT_POSSIBLE"
     MATCH_NOT_ENDED = "MATCH_NOT_ENDED"
     RULING_TOO_LATE = "RULING_TOO_LATE"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
@@ -92,6 +93,14 @@ class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, st
 
 class ServerNotRunningError(MatchpodError, code=ErrorCode.SERVER_NOT_RUNNING, status=409):
     """The match on this server has already ended in a way that conflicts with the request."""
+
+
+class ActionNotPossibleError(MatchpodError, code=ErrorCode.ACTION_NOT_POSSIBLE, status=409):
+    """The match is in a state that does not allow the action; `retry_after_s` if it is known when it will."""
+
+    def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class MatchNotEndedError(MatchpodError, code=ErrorCode.MATCH_NOT_ENDED, status=409):

@@ -58,6 +58,11 @@ _HELP: Final = (
         advice="Nothing is left to cancel. Get the match to see how it ended.",
     ),
     ErrorHelp(
+        error=errors.ActionNotPossibleError,
+        meaning="The state of the match does not allow the action; `message` says why.",
+        advice="`GET …/actions` says what is possible. If there is a `retryAfter`, repeat the request then.",
+    ),
+    ErrorHelp(
         error=errors.MatchNotEndedError,
         meaning="The match is still in progress.",
         advice="Repeat the request when the match has ended: its callback, or `endedAt` of the server, says so.",
