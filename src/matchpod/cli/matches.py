@@ -14,6 +14,7 @@ import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
+from matchpod.cli.actions import act_on_match, list_actions
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
@@ -45,7 +46,9 @@ MAX_LISTED: Final = 1_000
 
 _T = TypeVar("_T")
 
-app = command_group("List, show, cancel and rule matches of all organizations.")
+app = command_group("List, show, cancel, rule and act on matches of all organizations.")
+app.command("act")(act_on_match)
+app.command("actions")(list_actions)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]

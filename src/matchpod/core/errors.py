@@ -21,6 +21,7 @@ class ErrorCode(StrEnum):
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
     SERVER_NOT_RUNNING = "SERVER_NOT_RUNNING"
+    ACTION_NOT_POSSIBLE = "ACTION_NOT_POSSIBLE"
     MATCH_NOT_ENDED = "MATCH_NOT_ENDED"
     RULING_TOO_LATE = "RULING_TOO_LATE"
     IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
@@ -96,6 +97,14 @@ class MethodNotAllowedError(MatchpodError, code=ErrorCode.METHOD_NOT_ALLOWED, st
 
 class ServerNotRunningError(MatchpodError, code=ErrorCode.SERVER_NOT_RUNNING, status=409):
     """The match has already ended in another way."""
+
+
+class ActionNotPossibleError(MatchpodError, code=ErrorCode.ACTION_NOT_POSSIBLE, status=409):
+    """The state of the match does not allow the action; `message` says why."""
+
+    def __init__(self, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class MatchNotEndedError(MatchpodError, code=ErrorCode.MATCH_NOT_ENDED, status=409):

@@ -22,6 +22,8 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.NotFoundError: "Check the path and the ids in it.",
     errors.MethodNotAllowedError: "Use one of the methods in `Allow`.",
     errors.ServerNotRunningError: "Nothing is left to cancel. Get the match to see how it ended.",
+    errors.ActionNotPossibleError: "`GET …/actions` says what is possible. If there is a `retryAfter`, repeat the "
+    "request then.",
     errors.MatchNotEndedError: "Repeat the request when the match has ended: its callback, or `endedAt` of the "
     "server, says so.",
     errors.RulingTooLateError: "Its rulings are final.",
