@@ -103,7 +103,7 @@ def _read(
         if lists is not None and reader.match.presence.is_doubtful and now_ms >= listed_ms + LIST_MS:
             listed_ms = now_ms
             reader.read_presence(lists[number], now_ms)
-        _tick_until(reader, now_ms)
+        tick_until(reader, now_ms)
         if isinstance(item, LogPost):
             reader.read_post(item)
         else:
@@ -113,11 +113,12 @@ def _read(
 
 def _finish(reader: MatchReader, received: Sequence[LogPost | Report]) -> MatchReader:
     reader.read_held(None)
-    _tick_until(reader, received[-1].received_ms + SILENCE_MS)
+    tick_until(reader, received[-1].received_ms + SILENCE_MS)
     return reader
 
 
-def _tick_until(reader: MatchReader, now_ms: int) -> None:
+def tick_until(reader: MatchReader, now_ms: int) -> None:
+    """Let the deadlines of a match pass until then."""
     for _ in range(100):
         due_ms = reader.next_deadline_ms()
         if due_ms is None or due_ms > now_ms:

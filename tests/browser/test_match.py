@@ -8,10 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser import chromium
-from tests.browser.conftest import Pages, path_of
-from tests.browser.console_service import PATIENT, ConsoleService
+from tests.browser.conftest import Pages
+from tests.browser.console_service import ConsoleService
 from tests.browser.test_wall import MATCH_MS, NOTICE, is_marked, mark
-from tests.e2e.service.running_service import cvars, short_match, wait_until
 
 PHONE = {"width": 390, "height": 844}
 
@@ -65,27 +64,6 @@ def test_password_is_shown_once_and_recorded(pages: Pages, service: ConsoleServi
     page.goto("/console/access")
     expect(page.get_by_text("revealed a password").first).to_be_visible()
     assert shown not in page.content()
-
-
-@pytest.mark.soak
-def test_callback_is_sent_again(pages: Pages, service: ConsoleService) -> None:
-    settings, url = short_match(customCvars=cvars(1, "no_show")), "http://127.0.0.1:9/"
-    server_id = service.running.create(settings, region=PATIENT, externalMatchId="called back", callbackUrl=url)[
-        "serverId"
-    ]
-    service.running.cancel(server_id)
-    page = pages.open(f"/console/matches/{server_id}")
-
-    def is_given_up() -> bool:
-        page.reload()
-        return page.get_by_text("given up").count() > 0
-
-    wait_until(is_given_up, "the callback is given up", within_s=60)
-    act(page, "Send the callback again", "Send the callback")
-    expect(page.get_by_role("status")).to_contain_text("The callback is being sent again.")
-    page.get_by_role("link", name="Callback match canceled").click()
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    assert path_of(page).startswith("/console/deliveries/msg_")
 
 
 def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, service: ConsoleService) -> None:

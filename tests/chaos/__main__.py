@@ -1,4 +1,4 @@
-"""Run chaos and measure its figures: matches, faults, floods, lies, restarts and strangers; see `--help`.
+"""Run chaos and measure its figures: matches, faults, floods, lies and restarts; see `--help`.
 
 The exit code is 0 if nothing was violated, 1 if something was, and 2 for wrong arguments.
 """
@@ -29,7 +29,6 @@ from tests.chaos.report import UPGRADE_PAGE, heading, session_lines, write_secti
 from tests.chaos.restarts import measure_restarts
 from tests.chaos.session import MIXES, run_session
 from tests.chaos.stalls import measure_stalls
-from tests.chaos.strangers import measure_strangers
 from tests.chaos.upgrade import measure_upgrade
 
 DATABASES = ("sqlite", "postgres")
@@ -162,11 +161,6 @@ async def run_replaced(args: argparse.Namespace, folder: Path) -> bool:
     return _finish(args, "replaced", await measure_replaced(folder, _databases(args), say))
 
 
-async def run_strangers(args: argparse.Namespace, folder: Path) -> bool:
-    """Start services on other databases beside one that plays matches."""
-    return _finish(args, "strangers", await measure_strangers(folder, say))
-
-
 def _seed(args: argparse.Namespace) -> int:
     return args.seed if args.seed is not None else SystemRandom().randrange(1, 2**31)
 
@@ -231,8 +225,6 @@ def _parser() -> argparse.ArgumentParser:
     replaced = commands.add_parser("replaced", help="servers that go on posting after they were replaced")
     replaced.add_argument("--database", choices=(*DATABASES, "both"), default="sqlite")
     replaced.set_defaults(run=run_replaced)
-    strangers = commands.add_parser("strangers", help="services on other databases beside one that plays matches")
-    strangers.set_defaults(run=run_strangers)
     for command in commands.choices.values():
         command.add_argument("--write", action="store_true", help="write the figures into the page in docs")
     return parser

@@ -40,6 +40,7 @@ from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import LEASE_MS, ServerRow
 from tests.contract.history_checks import assert_final_history
 from tests.contract.simulated_region import SimulatedRegion
+from tests.server_rows import server_row
 from tests.vaults import VAULT, stored_tokens
 
 SPEED = 2.0
@@ -253,18 +254,15 @@ class World:
         simulated = (CvarSetting("sim_seed", str(seed)), CvarSetting("sim_scenario", scenario))
         settings = msgspec.structs.replace(game, custom_cvars=(*simulated, *cvars))
         now_ms = self.clock.now_ms()
-        row = ServerRow(
-            id=name,
+        row = server_row(
+            name,
             game_id=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
-            org_id="org_1",
-            region="eu",
             phase=ServerPhase.ALLOCATING,
             status=ServerStatus.ALLOCATING,
             settings=msgspec.json.encode(settings),
             callback_url="https://example.com/",
             rcon_password=VAULT.seal(f"secret of {name}"),
             **stored_tokens(f"{name:x<43}", f"{name:y<43}"),
-            plugin_match_id=27,
             created_at_ms=now_ms,
             next_at_ms=now_ms,
         )

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 import msgspec
 
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database
 from matchpod.storage import servers
 from matchpod.storage.history import MapRow, MatchHistory, SeriesRow
 from matchpod.storage.history_counts import DAY_MS
-from matchpod.storage.servers import ServerRow
-from tests.vaults import stored_tokens
+from tests.server_rows import server_row
 
 ORG = "org_1"
 SPACE = uuid.UUID(int=7)
@@ -65,11 +64,7 @@ def match_history(
 async def create_server(
     db: Database, server_id: str, *, org_id: str = ORG, phase: ServerPhase = ServerPhase.RUNNING
 ) -> None:
-    row = ServerRow(
-        id=server_id, game_id="g", org_id=org_id, region="eu", phase=phase, status=ServerStatus.RUNNING, settings=b"{}",
-        **stored_tokens(f"l{server_id}", f"r{server_id}"), plugin_match_id=1, created_at_ms=1, next_at_ms=1,
-    )  # fmt: skip
-    await servers.create(db, row, idempotency=None)
+    await servers.create(db, server_row(server_id, org_id=org_id, phase=phase), idempotency=None)
 
 
 CountedKey = tuple[str, str, str, str, int]

@@ -13,7 +13,7 @@ from matchpod.adapters.fleets.agones_console import first_password
 from matchpod.adapters.fleets.agones_options import FLEET_LABEL
 from matchpod.adapters.fleets.agones_servers import OWNER_LABEL, REGION_LABEL, SERVER_LABEL
 from matchpod.core.servers.server_loss import FleetReport
-from matchpod.ports import ConsoleLostError, FleetUnavailableError, GameServer
+from matchpod.ports import ConsoleLostError, FleetError, FleetUnavailableError, GameServer
 from tests.contract import agones_cluster
 from tests.contract.agones_api import FLEET, Fault
 from tests.contract.agones_cluster import (
@@ -286,3 +286,13 @@ async def test_many_matches_at_once_never_share_a_server(cluster: AgonesCluster)
         servers = await asyncio.gather(*(fleet.allocate(order(f"srv_{number}")) for number in range(6)))
     assert sorted(slot_of(server) for server in servers) == cluster.api.names("Allocated")
     assert len(cluster.api.names("Allocated")) == 6
+
+
+async def test_invalid_server_id_is_rejected_and_counts_as_gone(cluster: AgonesCluster) -> None:
+    fleet = cluster.create()
+    with pytest.raises(FleetError, match="not a valid value of a label"):
+        await fleet.allocate(order("../srv_1"))
+    assert await fleet.observe("../srv_1", "cs2-eu-1") is FleetReport.GONE
+    assert await fleet.observe("srv_1", "../fleets/cs2-eu") is FleetReport.GONE
+    await fleet.release("../srv_1", "")
+    assert cluster.api.calls == []

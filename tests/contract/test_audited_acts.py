@@ -29,8 +29,9 @@ from matchpod.storage import outbox, region_flags, servers, withheld_servers
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.test_access import START_MS
-from tests.contract.test_matches import UnusedFleet, body
+from tests.contract.test_matches import body
 from tests.operations import free_disk
+from tests.unused_fleet import UnusedFleet
 from tests.vaults import VAULT
 
 harness = databases.mostly_sqlite_harness

@@ -16,7 +16,7 @@ from matchpod.core.effects import CancelReason
 from matchpod.core.errors import PayloadTooLargeError, RateLimitError, UnavailableError
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Database, DatabaseUnavailableError, Row, Statement, Value
 from matchpod.service.end_match import end_match
 from matchpod.service.ingest.budget import DEFAULT_LIMITS, MAX_AT_ONCE, IngestLimits
@@ -43,6 +43,7 @@ from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
+from tests.server_rows import server_row
 from tests.vaults import VAULT, stored_tokens
 
 harness = databases.mostly_sqlite_harness
@@ -132,20 +133,8 @@ class World:
 
 
 def server(name: str = "srv_1", settings: GameSettings = TEAMS, **fields: object) -> ServerRow:
-    row = ServerRow(
-        id=name,
-        game_id=f"game of {name}",
-        org_id="org_1",
-        region="eu",
-        phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING,
-        settings=msgspec.json.encode(settings),
-        **stored_tokens(f"log-{name}", f"report-{name}"),
-        plugin_match_id=7,
-        created_at_ms=NOW_MS,
-        next_at_ms=NOW_MS,
-    )
-    return msgspec.structs.replace(row, **fields)
+    times = {"created_at_ms": NOW_MS, "next_at_ms": NOW_MS}
+    return server_row(name, **({"settings": msgspec.json.encode(settings), "plugin_match_id": 7} | times | fields))
 
 
 def offsets(begin: int, end: int) -> RawHeaders:

@@ -44,7 +44,7 @@ from tests.contract.agones_cluster import AgonesCluster, agones_cluster
 from tests.contract.agones_game_servers import GameServers
 from tests.contract.agones_http import serve
 from tests.contract.simulator_process import free_ports
-from tests.contract.test_process_fleet import no_file_can_be_opened
+from tests.open_files import no_more_files
 from tests.waiting import until
 
 LABELS = {"agones.dev/fleet": FLEET}
@@ -252,7 +252,7 @@ async def test_cluster_without_open_files_is_a_fault_of_the_machine(tmp_path: Pa
     async with connected(kubeconfig(tmp_path, "http://127.0.0.1:9")) as client:
         with pytest.raises(UnreachableError):
             await client.fleet(FLEET)
-        with no_file_can_be_opened(), pytest.raises(UnreachableError, match="Too many open files") as failed:
+        with no_more_files(), pytest.raises(UnreachableError, match="Too many open files") as failed:
             await client.fleet(FLEET)
     assert is_machine_fault(failed.value)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 import pytest
 
-from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
     IdempotencyConflictError,
@@ -19,18 +18,13 @@ from matchpod.core.errors import (
 from matchpod.core.model import GameSettings, MatchType
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.servers.server_loss import FleetReport
 from matchpod.core.views.progress import PublicPhase
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
     DatabaseUnavailableError,
     DuplicateError,
-    GameServer,
-    ListedServer,
     Row,
-    ServerLease,
-    ServerOrder,
     Statement,
     Value,
 )
@@ -54,6 +48,7 @@ from matchpod.storage.servers import IDEMPOTENCY_MS, ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.operations import free_disk
+from tests.unused_fleet import UnusedFleet
 from tests.vaults import VAULT, tokens_of
 
 harness = databases.mostly_sqlite_harness
@@ -66,32 +61,6 @@ OWNER = Principal(
 )
 READER = Principal(org_id="org_1", key_id="key_2", role=Role.MEMBER, scopes=frozenset({Scope.SERVERS_READ}))
 OTHER_OWNER = msgspec.structs.replace(OWNER, org_id="org_2", key_id="key_3")
-
-
-class UnusedFleet(FixedSlots):
-    """A fleet that must not be used."""
-
-    slots: Sequence[str] = ()
-    why_unusable: str | None = None
-
-    @property
-    def fault(self) -> str | None:
-        return self.why_unusable
-
-    async def allocate(self, order: ServerOrder) -> GameServer:
-        raise AssertionError(order)
-
-    async def observe(self, server_id: str, slot: str) -> FleetReport:
-        raise AssertionError(server_id, slot)
-
-    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        raise AssertionError(server_id, slot)
-
-    async def servers(self) -> Sequence[ListedServer]:
-        return ()
-
-    async def close(self) -> None:
-        pass
 
 
 class InterleavingDatabase(databases.DelegatingDatabase):

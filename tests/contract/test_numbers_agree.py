@@ -13,7 +13,6 @@ from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.model import DmSubMode, GameSettings, MatchType, SeriesFormat, TeamRoster
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.history_query import LeaderboardQuery, ListQuery
-from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.views.leaderboard import MAX_LIMIT
 from matchpod.core.views.result import build_result, live_match
 from matchpod.ports import Database
@@ -30,9 +29,9 @@ from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.same_numbers import (
-    SHARED_BY_MAPS,
     Json,
     check_leaderboard,
+    check_map_item,
     check_map_result,
     check_rounds,
     check_series,
@@ -40,6 +39,7 @@ from tests.contract.same_numbers import (
 )
 from tests.contract.test_matches import READER, World
 from tests.effort import seeded_random, seeds
+from tests.server_rows import server_row
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
 from tests.vaults import stored_tokens
 
@@ -120,18 +120,14 @@ class Reader:
 async def create_match(db: Database, settings: GameSettings, seed: int = 1) -> ServerRow:
     """Store a running server with the history of a new match."""
     name = f"{seed:026}"
-    row = ServerRow(
-        id=f"srv_{name}",
+    row = server_row(
+        f"srv_{name}",
         game_id=str(uuid.UUID(int=seed)),
         org_id=READER.org_id,
-        region="eu",
-        phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING,
         external_match_id=f"cup-{seed}",
         callback_url="https://a.example/cb",
         settings=msgspec.json.encode(settings),
         **stored_tokens(f"{name:l<43}", f"{name:r<43}"),
-        plugin_match_id=27,
         created_at_ms=START_MS,
         allocated_at_ms=START_MS,
         running_at_ms=START_MS,
@@ -186,7 +182,7 @@ async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Jso
     items = {item["id"]: item for item in await reader.map_items()}
     maps = [await reader.map(number) for number in range(1, len(items) + 1)]
     for detail in maps:
-        assert {name: detail[name] for name in SHARED_BY_MAPS} == items[detail["id"]]
+        check_map_item(items[detail["id"]], detail)
         check_leaderboard(await reader.leaderboard(detail["mapNumber"]), detail)
         check_rounds(await reader.rounds(detail["mapNumber"]), detail)
     series = await reader.series_items()

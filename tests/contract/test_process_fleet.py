@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,6 +25,7 @@ from tests.contract import fleet_servers
 from tests.contract.fleet_servers import HOST, LISTENER, order, process_fleet, recorded_pid, running_pids
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, free_ports
+from tests.open_files import no_more_files
 from tests.waiting import until
 
 folder = fleet_servers.folder
@@ -320,22 +319,12 @@ async def test_program_that_the_user_may_not_run_is_reported(folder: Path, tmp_p
 # --- a machine without files, space, memory or processes ------------------------------------------------------------
 
 
-@contextmanager
-def no_file_can_be_opened() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 async def test_servers_stay_alive_if_no_file_can_be_opened(folder: Path) -> None:
     fleet = process_fleet(folder)
     slot = fleet.slots[0]
     await fleet.allocate(order(fleet))
     pid = recorded_pid(folder)
-    with no_file_can_be_opened():
+    with no_more_files():
         assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
         for call in (fleet.servers(), fleet.release("srv_1", slot), fleet.allocate(order(fleet))):
             with pytest.raises(FleetError):
@@ -372,7 +361,7 @@ async def test_server_whose_port_cannot_be_probed_is_stopped_and_the_machine_is_
     task = asyncio.create_task(fleet.allocate(order(fleet)))
     while not list(folder.glob("*.json")) or await fleet.observe("srv_1", fleet.slots[0]) is not FleetReport.ALIVE:
         await asyncio.sleep(0.01)
-    with no_file_can_be_opened(), pytest.raises(FleetError) as failed:
+    with no_more_files(), pytest.raises(FleetError) as failed:
         await task
     assert is_machine_fault(failed.value)
     await fleet.release("srv_1", fleet.slots[0])
@@ -417,3 +406,11 @@ async def test_end_of_a_process_is_noticed_although_another_process_started_it(
         assert not waiting.done(), "it runs"
         os.kill(pid, signal.SIGKILL)
         assert await waiting == "its process has ended"
+
+
+async def test_invalid_server_id_is_rejected_and_counts_as_gone(folder: Path) -> None:
+    fleet = process_fleet(folder)
+    with pytest.raises(FleetError):
+        await fleet.allocate(order(fleet, "../srv_1"))
+    assert await fleet.observe("../srv_1", fleet.slots[0]) is FleetReport.GONE
+    await fleet.release("../srv_1", fleet.slots[0])

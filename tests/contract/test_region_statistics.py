@@ -17,8 +17,8 @@ from matchpod.storage.servers import ServerRow
 from tests.clocks import ManualClock
 from tests.contract import databases
 from tests.contract.test_access import START_MS
-from tests.contract.test_matches import UnusedFleet
 from tests.contract.test_storage_servers import create, server
+from tests.unused_fleet import UnusedFleet
 
 harness = databases.harness
 

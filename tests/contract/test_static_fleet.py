@@ -17,9 +17,9 @@ from matchpod.service.runner.machine_faults import is_machine_fault
 from tests.contract.fleet_servers import HOST, answer_of, order, players_on
 from tests.contract.listed_servers import own_ids
 from tests.contract.simulator_process import PASSWORD, SimulatorProcess
-from tests.contract.test_process_fleet import no_file_can_be_opened
 from tests.leases import FakeLease, LostError
 from tests.lying_server import Lie, LyingServer
+from tests.open_files import no_more_files
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ async def test_machine_without_files_is_told_apart_from_a_server_that_is_down() 
     with SimulatorProcess() as server:
         fleet = fleet_of(server.address)
         (slot,) = fleet.slots
-        with no_file_can_be_opened():
+        with no_more_files():
             assert await fleet.observe("srv_1", slot) is FleetReport.UNKNOWN
             with pytest.raises(FleetError, match="Too many open files") as failed:
                 await fleet.allocate(order(fleet))

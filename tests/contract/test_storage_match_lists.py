@@ -23,6 +23,7 @@ from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.effort import some_of
+from tests.server_rows import server_row
 from tests.vaults import stored_tokens
 
 harness = databases.harness
@@ -43,21 +44,17 @@ def server(rng: random.Random, number: int, org_id: str = ORG) -> ServerRow:
     phase = rng.choice([ServerPhase.ALLOCATING, ServerPhase.PENDING, ServerPhase.RUNNING])
     status = status_of(phase)
     assert status is not None
-    return ServerRow(
-        id=f"srv_{rng.randrange(10_000)}_{number}",
-        game_id="g",
+    return server_row(
+        f"srv_{rng.randrange(10_000)}_{number}",
         org_id=org_id,
         region=rng.choice(["eu", "us"]),
         phase=phase,
         status=status,
         match_phase=rng.choice(RUNNING) if phase is ServerPhase.RUNNING else PublicPhase.ALLOCATING,
         external_match_id=rng.choice([None, "cup", "league"]),
-        settings=b"{}",
         **stored_tokens(f"log {org_id} {number}", f"report {org_id} {number}"),
-        plugin_match_id=1,
         marks=encode_marks(LABELS[number % len(LABELS)], is_simulated=False),
         created_at_ms=FIRST_MS + rng.randrange(6) * DAYS * DAY_MS // 6,  # many at the same time
-        next_at_ms=1,
     )
 
 

@@ -20,7 +20,7 @@ from matchpod.storage.outbox import (
 )
 from matchpod.storage.servers import HANDOVER_MS, ServerRow
 from tests.contract import databases
-from tests.vaults import stored_tokens
+from tests.server_rows import server_row
 
 harness = databases.harness
 
@@ -40,12 +40,7 @@ def callback(name: str = "cb_1", **fields: object) -> CallbackRow:
 
 
 async def running_server(db: Database) -> ServerRow:
-    row = ServerRow(
-        id="srv_1", game_id="g", org_id="org_1", region="eu", phase=ServerPhase.RUNNING, status=ServerStatus.RUNNING,
-        settings=b"{}", callback_auth=b"sealed", rcon_password=b"r", **stored_tokens("l", "r"),
-        plugin_match_id=1, created_at_ms=1, next_at_ms=1,
-    )  # fmt: skip
-    await servers.create(db, row, idempotency=None)
+    await servers.create(db, server_row(callback_auth=b"sealed", rcon_password=b"r"), idempotency=None)
     (claimed,) = await servers.claim_due(db, owner="me", now_ms=10, limit=1)
     return claimed
 

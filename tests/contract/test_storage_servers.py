@@ -12,28 +12,15 @@ from matchpod.ports import Database, NothingChangedError, Statement
 from matchpod.storage import servers
 from matchpod.storage.servers import LEASE_MS, Idempotency, ServerRow
 from tests.contract import databases
+from tests.server_rows import server_row
 
 harness = databases.harness
 
 
 def server(name: str = "srv_1", **fields: object) -> ServerRow:
-    row = ServerRow(
-        id=name,
-        game_id=f"game of {name}",
-        org_id="org_1",
-        region="eu",
-        phase=ServerPhase.ALLOCATING,
-        status=ServerStatus.ALLOCATING,
-        settings=b"{}",
-        log_token_hash=servers.token_hash(f"log of {name}"),
-        report_token_hash=servers.token_hash(f"report of {name}"),
-        log_token=b"sealed",
-        report_token=b"sealed too",
-        plugin_match_id=2**31 - 1,
-        created_at_ms=1_700_000_000_000,
-        next_at_ms=100,
-    )
-    return msgspec.structs.replace(row, **fields)
+    new = {"phase": ServerPhase.ALLOCATING, "status": ServerStatus.ALLOCATING, "next_at_ms": 100}
+    new |= {"log_token": b"sealed", "report_token": b"sealed too"}
+    return server_row(name, **({"plugin_match_id": 2**31 - 1, "created_at_ms": 1_700_000_000_000} | new | fields))
 
 
 async def create(db: Database, *rows: ServerRow) -> None:
@@ -144,7 +131,7 @@ async def test_released_server_has_no_secrets_and_is_never_due(db: Database) -> 
     assert row.phase is ServerPhase.RELEASED
     assert (row.rcon_password, row.server_password, row.callback_auth, row.lease_owner) == (None,) * 4
     assert (row.log_token, row.report_token) == (None, None)
-    assert await servers.by_log_token(db, "log of srv_1") == row, "its late posts are answered 410, not 401"
+    assert await servers.by_log_token(db, "log-srv_1") == row, "its late posts are answered 410, not 401"
     assert await servers.claim_due(db, owner="you", now_ms=10**12, limit=1) == []
 
 

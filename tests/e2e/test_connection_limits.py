@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import resource
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
@@ -19,6 +17,7 @@ from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.http.connections import Patience
 from tests.e2e.listening import Listening, listening
+from tests.open_files import no_more_files
 from tests.waiting import until
 
 TIMEOUT_S = 120.0
@@ -269,17 +268,6 @@ def test_loopback_has_no_limit_of_its_own(run: Run) -> None:
 
 
 # --- open files -------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def no_more_files() -> Iterator[None]:
-    """Let no file be opened until the end of the block."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_without_open_files_accepting_pauses_and_clients_are_served_later(

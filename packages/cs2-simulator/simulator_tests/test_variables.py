@@ -119,6 +119,7 @@ def test_simulator_variables_have_their_defaults(variables: Variables) -> None:
         "sim_arrival": "25",
         "sim_casters": "",
         "sim_coaches": "",
+        "sim_console_chat": "1",
         "sim_client_load": "0",
         "sim_lost_posts": "",
         "sim_map_load": "6",

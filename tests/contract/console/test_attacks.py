@@ -13,6 +13,7 @@ from matchpod.console.visit import MAX_FORM_BYTES
 from matchpod.service.access.console_sessions import MAX_MS
 from matchpod.service.access.organizations import Access
 from matchpod.service.identity.principals import Role
+from matchpod.web.query_strings import MAX_QUERY_BYTES
 from tests.contract.console import console_site
 from tests.contract.console.console_site import MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 from tests.e2e.listening import listening
@@ -284,7 +285,7 @@ async def test_huge_requests_are_rejected(site: ConsoleSite) -> None:
     assert (await site.request("POST", "/console/login", form=huge)).status_code == 413
     many = {f"f{number}": "" for number in range(201)}
     assert (await site.request("POST", "/console/login", form=many)).status_code == 400
-    assert (await site.request("GET", "/console/login?next=/console/" + "x" * 5000)).status_code == 400
+    assert (await site.request("GET", "/console/login?next=/console/" + "x" * MAX_QUERY_BYTES)).status_code == 400
     assert (await site.request("GET", "/console/" + "x" * 5000, who=OWNER)).status_code == 404
     cookies = {"Cookie": "; ".join(f"c{number}=x" for number in range(5000))}
     assert (await site.request("GET", "/console", headers=cookies)).status_code == 303

@@ -191,3 +191,9 @@ async def test_request_is_shown_without_creating_anything(site: ConsoleSite) -> 
         created = await client.post("/api/v1/matches", content=words[-1], headers=headers)
     assert created.status_code == 201
     assert (await send(site, form)).status_code == 303
+
+
+async def test_faults_are_shown_with_the_request(site: ConsoleSite) -> None:
+    response = await send(site, {**await new_form(site), "map1": "De Dust"}, path=CURL)
+    assert "The service would reject this request." in response.text
+    assert "Must be a map name" in response.text

@@ -182,3 +182,35 @@ async def test_csv_has_each_match_of_the_same_millisecond_once(site: ConsoleSite
     for one in ids[2:7]:
         await site.resources.db.write([Statement(same, {"id": one, "first": ids[1]})])
     assert [row["serverId"] for row in await download(site)] == [ids[7], *ids[1:7], ids[0]]
+
+
+async def test_filters_select_matches(site: ConsoleSite) -> None:
+    first, second, third = [await site.create_match(externalMatchId=f"id {number}") for number in range(3)]
+    await end(site, second)
+    await end(site, third, reason=CancelReason.CANCELED_BY_OPERATOR)
+    for query, expected in (
+        ("status=failed", [second]),
+        ("status=stopped", [third]),
+        ("phase=ended", [third, second]),
+        ("phase=allocating&status=allocating", [first]),
+        ("status=failed&phase=live", []),
+        ("externalMatchId=id+0", [first]),
+        ("externalMatchId=id", []),
+        ("region=sandbox", [third, second, first]),
+        ("region=elsewhere", []),
+        ("dateTo=2020-01-01", []),
+        ("dateFrom=2020-01-01&dateTo=", [third, second, first]),
+    ):
+        assert listed(await show(site, query)) == expected, query
+        assert [row["serverId"] for row in await download(site, query)] == expected, query
+
+
+async def test_pages_keep_their_filters_and_csv_has_all_pages(site: ConsoleSite) -> None:
+    for _ in range(3):
+        await site.create_match()
+    text = await show(site, "region=sandbox&pageSize=2&page=2")
+    assert len(listed(text)) == 1
+    assert 'rel="prev" href="?region=sandbox&amp;pageSize=2&amp;page=1"' in text
+    assert 'href="/console/matches.csv?region=sandbox&amp;pageSize=2"' in text
+    assert len(await download(site, "region=sandbox&pageSize=2&page=2")) == 3
+    assert "This page is past the end of the list." in await show(site, "page=9")

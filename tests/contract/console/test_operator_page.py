@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchpod.core.servers.server_loss import Silence
+from matchpod.service.access.audit import Action, Audit
 from matchpod.storage import resting_slots, servers, withheld_servers
 from tests.contract.console.console_site import ADMIN, MEMBER, OPERATOR, OWNER, STRANGER, WRITER, ConsoleSite, open_site
 
@@ -122,3 +123,20 @@ async def test_name_that_cannot_be_used_is_reported_beside_its_field(
     assert response.status_code == 400
     assert message in response.text
     assert 'aria-invalid="true" aria-describedby="name-wrong"' in response.text
+
+
+async def newest_act(site: ConsoleSite) -> tuple[str, str, str]:
+    newest = (await Audit(db=site.resources.db, clock=site.resources.clock).page(None))[0]
+    return newest.action, newest.target, newest.detail
+
+
+async def test_organization_is_created(site: ConsoleSite) -> None:
+    form = {"name": HOSTILE}
+    response = await site.request("POST", "/console/operator/organizations", who=OPERATOR, form=form)
+    assert response.status_code == 303
+    action, target, detail = await newest_act(site)
+    assert (action, detail) == (Action.ORGANIZATION_CREATED, HOSTILE)
+    assert target in {one.id for one in await site.service.access.organizations()}
+    text = (await site.follow(response, who=OPERATOR)).text
+    assert HOSTILE not in text
+    assert "Create its first key with <code>matchpod keys create</code>." in text

@@ -13,17 +13,19 @@ from matchpod.console.wall import Wall
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.requests.callback_query import CallbacksQuery
+from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import Silence
 from matchpod.core.views.wall_groups import WallGroup
+from matchpod.ports import Value
 from matchpod.service.end_match import end_match
 from matchpod.service.match_log.remote import RemoteMatches
 from matchpod.service.reading.wall import MAX_ENDED, Overview
 from matchpod.service.regions.regions import Region, Regions
-from matchpod.storage import callback_lists, servers
+from matchpod.storage import callback_lists, region_flags, servers
 from matchpod.storage.acknowledgements import unacknowledged_ids
 from tests.contract.console import console_site
 from tests.contract.console.console_site import ADMIN, MEMBER, OWNER, ConsoleSite
-from tests.contract.test_matches import UnusedFleet
+from tests.unused_fleet import UnusedFleet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 site = console_site.site
@@ -245,3 +247,72 @@ async def test_search_of_the_address_is_in_its_field(site: ConsoleSite) -> None:
     assert 'value="&#34;&gt;&lt;script&gt; final"' in response.text
     for path in ("/console?search=%ff", f"/console?search={'x' * 400}"):
         assert (await site.request("GET", path, who=OWNER)).status_code == 200
+
+
+async def test_region_without_a_free_server_is_one_line_with_the_number_of_matches(site: ConsoleSite) -> None:
+    db, now_ms = site.resources.db, site.resources.clock.now_ms()
+    ids = [await site.create_match() for _ in range(3)]
+    pending: dict[str, Value] = {
+        "phase": ServerPhase.PENDING,
+        "status": ServerStatus.PENDING,
+        "created_at_ms": now_ms - 90_000,
+    }
+    await db.write([servers.change(server_id, 0, **pending) for server_id in ids])
+    for regions, is_on, condition, words in (
+        (sandbox(site), True, "full", "is full"),
+        (sandbox(site, "a", fault="host-7 is down"), True, "not available", "cannot start servers at present"),
+        (sandbox(site, "a"), False, "switched off", "is switched off"),
+        (sandbox(site, "a"), True, "", "has no server for new matches"),
+    ):
+        await region_flags.set_active(db, "sandbox", is_on)
+        wall = other_wall(site, regions)
+        await wall.changes()
+        text = " ".join(re.sub(r"<[^>]*>", " ", wall.part("alerts")).split())
+        assert text.startswith(f"sandbox {words}: 3 matches wait for a free server, the first for 1:3")
+        assert not any('class="reasons"' in card(str(wall.cards), server_id) for server_id in ids)
+        chips = re.findall(r'<span class="chip[^>]*>(.*?)</span>', wall.part("beside"))
+        assert chips == [one for one in [condition] if one]
+        assert "host-7" not in wall.part("beside")
+    for server_id in ids:
+        await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+
+
+# --- groups by label ------------------------------------------------------------------------------------------------
+
+
+def labeled(**labels: str) -> dict[str, object]:
+    return {"gameSettings": {"matchType": "competitive", "map": "de_mirage", "labels": labels}}
+
+
+async def test_wall_is_grouped_by_a_label(site: ConsoleSite) -> None:
+    ids = [await site.create_match(OWNER, **labeled(table=table)) for table in ("10", "9", "<b>9")]
+    plain = await read_wall(site)
+    assert '<a class="chip" href="/console?group=table">table</a>' in plain
+    assert "table: 10" in card(plain, ids[0])
+    site.service.broadcasts.forget()
+    text = (await site.request("GET", "/console?group=table", who=OWNER)).text
+    assert 'data-follow="wall/table"' in text
+    assert 'aria-current="true">table</a>' in text
+    found = [
+        text.index(part) for part in ("<bdi>&lt;b&gt;9</bdi>", ids[2], "<bdi>9</bdi>", ids[1], "<bdi>10</bdi>", ids[0])
+    ]
+    assert found == sorted(found)
+    assert "without table" in text
+    site.service.broadcasts.forget()
+    wrong = await site.request("GET", "/console?group=a%20table", who=OWNER)
+    assert (wrong.status_code, 'data-follow="wall"' in wrong.text) == (200, True)
+    for server_id in ids:
+        await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+
+
+async def test_acknowledging_on_a_grouped_wall_stays_there(site: ConsoleSite) -> None:
+    server_id = await create_ended(site, gameSettings=labeled(table="1")["gameSettings"])
+    site.service.broadcasts.forget()
+    shown = card((await site.request("GET", "/console?group=table", who=OWNER)).text, server_id)
+    assert '<input type="hidden" name="grouped_by" value="table">' in shown
+    form = {"servers": server_id, "grouped_by": "table"}
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+    assert response.headers["location"] == "/console?group=table"
+    form["grouped_by"] = "//evil.example"
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+    assert response.headers["location"] == "/console"

@@ -22,6 +22,7 @@ from matchpod.settings.values import DATABASE_FILE
 from matchpod.storage import outbox, raw_log, server_labels, servers
 from matchpod.storage.migrate import migrate
 from matchpod.storage.servers import ServerRow
+from tests.server_rows import server_row
 from tests.unit.cli.command_runner import CommandRunner
 from tests.vaults import VAULT, stored_tokens
 
@@ -30,17 +31,13 @@ RESULT = b'{"format":  "bo1"}'
 
 
 def server(name: str, **fields: object) -> ServerRow:
-    row = ServerRow(
-        id=name,
-        game_id="5f0c",
-        org_id="org_1",
-        region="eu",
+    row = server_row(
+        name,
         phase=ServerPhase.ALLOCATING,
         status=ServerStatus.ALLOCATING,
         settings=b'{"map":"de_dust2"}',
         rcon_password=b"sealed",
         **stored_tokens(f"tok-log {name}", f"tok-report {name}"),
-        plugin_match_id=1,
         created_at_ms=1_770_000_000_000,
         next_at_ms=0,
     )

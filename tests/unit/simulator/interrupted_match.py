@@ -8,6 +8,7 @@ from cs2_protocol.log_batches import read_post
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.model import GameSettings
 from matchpod.cs2.match_reader import MatchReader
+from tests.lost_posts import tick_until
 from tests.unit.simulator.played_match import START_MS, PlayedMatch
 
 UNAVAILABLE = 503
@@ -64,7 +65,7 @@ def read_without(
     """Read all of `received` except the entries at the indexes in `lost`, then let SILENCE_MS pass."""
     reader = MatchReader.create(settings, START_MS)
     for number, (at_ms, headers, body) in enumerate(received):
-        _tick_until(reader, at_ms)
+        tick_until(reader, at_ms)
         if number in lost:
             continue
         if headers is None:
@@ -72,13 +73,5 @@ def read_without(
         else:
             reader.read_post(read_post(headers, body, received_ms=at_ms))
     reader.read_held(None)
-    _tick_until(reader, received[-1][0] + SILENCE_MS)
+    tick_until(reader, received[-1][0] + SILENCE_MS)
     return reader
-
-
-def _tick_until(reader: MatchReader, now_ms: int) -> None:
-    for _ in range(100):
-        due_ms = reader.next_deadline_ms()
-        if due_ms is None or due_ms > now_ms:
-            return
-        reader.tick(due_ms)

@@ -14,29 +14,24 @@ import httpx
 import msgspec
 import pytest
 
-from matchpod.adapters.fleets.fixed_slots import FixedSlots
 from matchpod.adapters.sqlite import SqliteDatabase
 from matchpod.adapters.vault import KeyFileVault
 from matchpod.core.effects import CancelReason
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerPhase, ServerStatus
-from matchpod.core.servers.server_loss import FleetReport
 from matchpod.core.views.progress import PublicPhase
 from matchpod.cs2.cvars import read_custom_cvars
 from matchpod.ports import (
     Database,
     DatabaseUnavailableError,
-    GameServer,
-    ListedServer,
     Row,
-    ServerLease,
-    ServerOrder,
     Statement,
     Value,
 )
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.end_match import end_match
@@ -68,6 +63,7 @@ from matchpod.web.event_streams import StreamPace
 from tests.clocks import ManualClock
 from tests.contract.databases import DelegatingDatabase
 from tests.migrated import create_migrated
+from tests.unused_fleet import UnusedFleet
 
 NOW_MS = 1_790_000_000_123
 PLAYER = "76561198000000001"
@@ -80,27 +76,6 @@ BODY: Mapping[str, object] = {
 BOTH = (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 
 T = TypeVar("T")
-
-
-class NoFleet(FixedSlots):
-    """A fleet that must not be used."""
-
-    slots: Sequence[str] = ()
-
-    async def allocate(self, order: ServerOrder) -> GameServer:
-        raise AssertionError(order)
-
-    async def observe(self, server_id: str, slot: str) -> FleetReport:
-        raise AssertionError(server_id, slot)
-
-    async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
-        raise AssertionError(server_id, slot)
-
-    async def servers(self) -> Sequence[ListedServer]:
-        return ()
-
-    async def close(self) -> None:
-        pass
 
 
 class FailingDatabase(DelegatingDatabase):
@@ -188,8 +163,8 @@ class Site:
     def _services(self) -> Services:
         regions = Regions(
             [
-                Region(code="sandbox", name="Sandbox", location="Here", allows_simulator=True, fleet=NoFleet()),
-                Region(code="eu-west", name="Europe West", location="Paris", fleet=NoFleet()),
+                Region(code="sandbox", name="Sandbox", location="Here", allows_simulator=True, fleet=UnusedFleet()),
+                Region(code="eu-west", name="Europe West", location="Paris", fleet=UnusedFleet()),
             ],
             self.db,
         )
@@ -218,6 +193,13 @@ class Site:
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
             audit=audit,
+            actions=Actions(
+                db=self.db,
+                clock=self.clock,
+                live=live,
+                remote=remote,
+                requests=ActionRequests(self.db, self.clock, audit, live=live, random_bytes=self.random_bytes),
+            ),
             matches=matches,
             rulings=Rulings(
                 db=self.db,

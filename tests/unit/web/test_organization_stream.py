@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ import pytest
 from matchpod.core.effects import CancelReason
 from matchpod.core.views.organization_event_shapes import MatchCreatedEvent, MatchEndedEvent, OrganizationEvent
 from matchpod.service.identity.principals import Scope as AccessScope
+from matchpod.service.streams.readers import PollPace
 from matchpod.storage import organization_events as stored_events
 from tests.unit.web import sites
 from tests.unit.web.sites import Site, check_error, unavailable
-from tests.unit.web.test_event_streams import open_stream, rejected_parameters
+from tests.unit.web.test_event_streams import ids, open_stream, rejected_parameters
 
 site = sites.site
 
@@ -80,3 +82,19 @@ def test_errors_are_reported_before_the_stream_starts(site: Site) -> None:
     assert not site.services.streams
     site.services.streams.close()
     assert int(site.get(PATH).headers["retry-after"]) >= 1
+
+
+def test_stream_survives_an_outage_of_the_database(tmp_path: Path) -> None:
+    site = Site(tmp_path / "matchpod.sqlite", poll_pace=PollPace(poll_s=0.01, check_polls=1, gather_s=0.01))
+
+    async def scenario() -> None:
+        async with open_stream(site, PATH) as (client, _):
+            assert await client.body() == POSITION % 0
+            await create(site, "cup 1")
+            site.db.failure = unavailable()
+            await site.db.failed.wait()
+            site.db.failure = None
+            assert ids(await client.body()) == ["1"]
+
+    site.run(scenario())
+    site.close()

@@ -23,6 +23,12 @@ def test_console_chat_is_logged(harness: ConsoleHarness) -> None:
     assert harness.calls == []
 
 
+def test_console_chat_is_not_logged_by_every_server(harness: ConsoleHarness) -> None:
+    harness.execute("sim_console_chat 0")
+    assert harness.execute("say hi") == ""
+    assert harness.log.lines == []
+
+
 def test_exec_finds_no_config_file(harness: ConsoleHarness) -> None:
     assert harness.execute("exec cmcomp/warmup.cfg") == "exec: couldn't exec cmcomp/warmup.cfg\n"
     assert harness.execute("exec").startswith("exec <filename>")

@@ -39,7 +39,7 @@ def sim_fault(name: str, value: str) -> str | None:
         return f"{name} must be a comma-separated list of SteamID64s or account numbers"
     if name == "sim_lost_posts" and not set(losses_in(value)) <= LOSABLE_POSTS.keys():
         return f"sim_lost_posts must be a comma-separated list of: {', '.join(LOSABLE_POSTS)}"
-    if name in ("sim_lockstep", "sim_quiet", "sim_rcon_drop") and value not in _BOOLS:
+    if name in ("sim_console_chat", "sim_lockstep", "sim_quiet", "sim_rcon_drop") and value not in _BOOLS:
         return f"{name} must be one of: {', '.join(_BOOLS)}"
     return None
 

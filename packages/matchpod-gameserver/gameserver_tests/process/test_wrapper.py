@@ -382,13 +382,6 @@ def test_match_with_players_is_not_idle_until_they_leave(place: Place) -> None:
     assert wrapper.popen.wait(TIMEOUT_S) == 1
 
 
-def test_server_without_a_match_is_never_idle(place: Place) -> None:
-    wrapper = started(place, *IDLE, "--max-life", "0.5")
-    place.wait_for_looks()
-    assert wrapper.popen.poll() is None
-    assert wrapper.stop() == 0
-
-
 def test_match_that_takes_too_long_is_ended_even_if_it_is_used(place: Place) -> None:
     wrapper = started(place, "--max-life", "0.5")
     with RconClient(place.port) as console:
@@ -422,13 +415,6 @@ def test_game_gets_the_password_that_an_init_container_has_derived(place: Place)
     place.wait_until_ready()
     assert wrapper.out.count("password rejected") == 0
     assert place.password not in wrapper.err
-
-
-def test_missing_password_file_is_one_sentence(place: Place) -> None:
-    wrapper = place.start("--password-file", "/none", "--", *SIMULATE)
-    assert wrapper.popen.wait(TIMEOUT_S) == 1
-    assert wrapper.err.count("\n") == 1
-    assert "ERROR the RCON password cannot be read from /none: No such file or directory" in wrapper.err
 
 
 def _orphan(wrapper: Wrapper) -> tuple[int, int]:

@@ -15,7 +15,6 @@ from matchpod.core.effects import Effect, EndMatch, StartPlay
 from matchpod.core.match.match import MatchPhase
 from matchpod.core.match.timers import Timers
 from matchpod.core.model import GameSettings, MatchType, SeriesFormat, TeamRoster
-from matchpod.core.server_status import ServerPhase, ServerStatus
 from matchpod.core.servers.server_loss import SILENCE_MS
 from matchpod.core.views.progress import Stays
 from matchpod.core.views.result import build_result, live_match
@@ -24,8 +23,8 @@ from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import MAX_STEP_MS, Fold, SnapshotVersionError, settings_of
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
+from tests.server_rows import server_row
 from tests.unit.simulator.played_match import START_MS, PlayedMatch, mode_settings
-from tests.vaults import stored_tokens
 
 PLAYERS = tuple(str(76561198000000001 + number) for number in range(4))
 JOIN_MS = round(Timers().join_s * 1000)
@@ -75,21 +74,8 @@ def recorded() -> RecordedMatch:
 
 
 def row_of(settings: GameSettings, **fields: object) -> ServerRow:
-    row = ServerRow(
-        id="srv_1",
-        game_id="game",
-        org_id="org_1",
-        region="eu",
-        phase=ServerPhase.RUNNING,
-        status=ServerStatus.RUNNING,
-        settings=msgspec.json.encode(settings),
-        **stored_tokens("l", "r"),
-        plugin_match_id=27,
-        created_at_ms=START_MS,
-        allocated_at_ms=START_MS,
-        next_at_ms=START_MS,
-    )
-    return msgspec.structs.replace(row, **fields)
+    times = {"created_at_ms": START_MS, "allocated_at_ms": START_MS, "next_at_ms": START_MS}
+    return server_row("srv_1", **({"settings": msgspec.json.encode(settings)} | times | fields))
 
 
 def entry(kind: str, at_ms: int, body: bytes = b"") -> RawEntry:

@@ -15,7 +15,7 @@ from matchpod.service.regions.regions import Region
 from matchpod.storage.schema import MIGRATIONS
 from tests.clocks import ManualClock
 from tests.operations import new_readiness
-from tests.unit.web.sites import NoFleet
+from tests.unused_fleet import UnusedFleet
 
 NOW_MS = 1_800_000_000_000
 
@@ -65,7 +65,7 @@ class FakeDatabase(Database):
         pass
 
 
-class FaultyFleet(NoFleet):
+class FaultyFleet(UnusedFleet):
     """A fleet that cannot be used."""
 
     why_unusable: str | None = "The cluster cannot be reached."

@@ -7,27 +7,19 @@ import pytest
 
 from matchpod.core.effects import CancelReason
 from matchpod.core.model import GameSettings, MatchType
-from matchpod.core.server_status import ServerPhase, ServerStatus
+from matchpod.core.server_status import ServerPhase
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.service.reading.match_head import Ending, summarize
 from matchpod.service.reading.stored_progress import stored_progress
-from matchpod.storage.servers import ServerRow
-from tests.vaults import stored_tokens
+from tests.server_rows import server_row
 
 SETTINGS = GameSettings(match_type=MatchType.DEATHMATCH, maps=("de_dust2", "de_nuke"), players=("76561198000000001",))
-ROW = ServerRow(
-    id="srv_1",
+ROW = server_row(
     game_id="a game",
-    org_id="org_1",
-    region="eu",
-    phase=ServerPhase.RUNNING,
-    status=ServerStatus.RUNNING,
     match_phase=PublicPhase.WAITING_FOR_PLAYERS,
     external_match_id="final",
     settings=msgspec.json.encode(SETTINGS),
-    **stored_tokens("log", "report"),
-    plugin_match_id=1,
     ip="10.0.0.1",
     port=27015,
     created_at_ms=1_790_000_000_000,

@@ -19,8 +19,7 @@ from matchpod.service.reading.match_head import (
     match_view,
     server_view,
 )
-from matchpod.storage.servers import ServerRow
-from tests.vaults import stored_tokens
+from tests.server_rows import server_row
 
 ANN, BEN = "76561198000000001", "76561198000000002"
 SETTINGS = GameSettings(
@@ -41,19 +40,14 @@ LIVE = LiveState.of(
     ),
     match=b'{ "map" : null }',
 )
-ROW = ServerRow(
-    id="srv_1",
+ROW = server_row(
     game_id="a game",
-    org_id="org_1",
-    region="eu",
     phase=ServerPhase.ALLOCATING,
     status=ServerStatus.ALLOCATING,
     settings=msgspec.json.encode(SETTINGS),
     callback_auth=b"auth",
     rcon_password=b"sealed",
     server_password=b"sealed",
-    **stored_tokens("log", "report"),
-    plugin_match_id=1,
     ip="10.0.0.1",
     port=27015,
     created_at_ms=1_790_000_000_000,

@@ -155,6 +155,21 @@ def test_substitute_and_caster_try_until_they_are_not_kicked(server: VisitedServ
     assert find(server, 3002).team == "Spectator"
 
 
+def test_substitute_who_is_listed_by_a_name_has_it_from_the_next_connection_on(server: VisitedServer) -> None:
+    server.set(sim_substitutes="3001")
+    server.watcher.kicked_on_enter.append(3001)
+    server.fill()
+    while 3001 not in server.accounts:
+        server.wait(1)
+    server.visitors.expect_one(3001, "Sub", 2)
+    assert find(server, 3001).person.name != "Sub"
+    server.wait(30)
+    server.watcher.kicked_on_enter.clear()
+    server.wait(30)
+    assert find(server, 3001).person.name == "Sub"
+    assert find(server, 3001).side is Side.T
+
+
 def test_substitute_comes_back_on_the_next_map_of_a_series(server: VisitedServer) -> None:
     server.set(sim_substitutes="3001")
     server.watcher.kicked_on_enter.append(3001)

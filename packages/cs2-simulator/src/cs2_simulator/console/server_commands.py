@@ -20,7 +20,7 @@ _WORKSHOP_ID = re.compile(r"[0-9]{4,20}")
 
 
 def _say(parts: ServerParts, statement: ConsoleStatement) -> str:
-    if statement.value:
+    if statement.value and parts.arena.variables.is_on("sim_console_chat"):
         parts.arena.log.write(ConsoleChat(statement.value))
     return ""
 

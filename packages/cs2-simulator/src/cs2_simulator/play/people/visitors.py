@@ -20,7 +20,7 @@ from cs2_simulator.play.people.crowd import ADDED_MS, Crowd, Guest, GuestStage, 
 from cs2_simulator.play.people.departures import AllLeave, IdleKick, Leaver, RageQuit, SpectatorVisit, ordinary_story
 from cs2_simulator.play.people.impostor import Impostors, disguise
 from cs2_simulator.play.people.interruptions import PauseStory, RoundRestore
-from cs2_simulator.play.people.persons import make_people, with_one_awper
+from cs2_simulator.play.people.persons import make_people, name_in_game, with_one_awper
 from cs2_simulator.play.people.stories import Story
 from cs2_simulator.play.player import Participant, Player
 from cs2_simulator.play.watcher import RoundEnd, Watcher
@@ -285,18 +285,20 @@ class Visitors(Watcher):
     def _invite_one(self, account: int, nick: str, team: int | None, *, is_coach: bool = False) -> Guest:
         """Invite a person to a team as a player or coach, or as a spectator."""
         guest = self.crowd.find(account)
-        rng = self._arena.rng("visitors", "one", account)
-        names = [guest.person.name for guest in self.crowd.all_guests()]
-        person = (
-            make_people(rng, 1, accounts=[account], nicks={account: nick}, taken_names=names)[0]
-            if guest is None
-            else guest.person
-        )
+        if guest is not None and name_in_game(nick):
+            guest.person = replace(guest.person, name=name_in_game(nick))  # from their next connection on
+        person = self._make_one(account, nick) if guest is None else guest.person
         if team is None:
             return self.crowd.invite_other(person, Role.SPECTATOR, is_listed=True)
         if is_coach:
             return self.crowd.invite_other(person, Role.COACH, is_listed=True, team=team)
-        return self.crowd.invite(replace(person, is_awper=False), team, is_listed=True)
+        return self.crowd.invite(person, team, is_listed=True)
+
+    def _make_one(self, account: int, nick: str) -> Participant:
+        rng = self._arena.rng("visitors", "one", account)
+        names = [guest.person.name for guest in self.crowd.all_guests()]
+        (person,) = make_people(rng, 1, accounts=[account], nicks={account: nick}, taken_names=names)
+        return replace(person, is_awper=False)
 
     def _send_others(self, last_ms: int) -> None:
         """Schedule the visits of spectators and coaches, and of people who wait to be let in; casters come late."""
