@@ -402,6 +402,24 @@ _FEWER_SERVER_INDEXES = (
     "DROP INDEX servers_by_region_and_phase",
 )
 
+# What people asked for to be done to open matches. The log of a match has it as entries; these rows are shown.
+_MATCH_ACTIONS = (
+    """
+    CREATE TABLE match_actions (
+        id TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        detail TEXT,
+        requested_at_ms BIGINT NOT NULL,
+        changed_at_ms BIGINT NOT NULL,
+        created_by TEXT NOT NULL,
+        request BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX match_actions_of_server ON match_actions (server_id, id)",
+    "CREATE INDEX match_actions_waiting ON match_actions (server_id) WHERE state = 'requested'",
+)
+
 # All rulings on matches. The one that counts is also in the row of the server, as JSON: it is read with its outcome.
 _RULINGS = (
     """
@@ -472,6 +490,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _RULINGS,
     _LABELS,
     _FORFEITS,
+    _MATCH_ACTIONS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

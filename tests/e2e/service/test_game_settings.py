@@ -18,7 +18,7 @@ BO3 = {"seriesFormat": "bo3", "maps": ["de_nuke", "de_inferno"], "maxRounds": 2}
 
 MATCHES: dict[str, Json] = {
     "no-show": short_match(onNoShow="forfeit", joinSeconds=60, **BO3, customCvars=cvars(sim_absent=BLUE2)),
-    "nobody-complete": short_match(onNoShow="forfeit", joinSeconds=60, customCvars=cvars(sim_absent=f"{RED1},{BLUE1}")),
+    "none-complete": short_match(onNoShow="forfeit", joinSeconds=60, customCvars=cvars(sim_absent=f"{RED1},{BLUE1}")),
     "canceled": short_match(joinSeconds=60, customCvars=cvars(sim_absent=BLUE2)),
     "ready": short_match(autoStart=False, **BO3),
     "not-ready": short_match(autoStart=False, joinSeconds=60, customCvars=cvars(sim_unready=RED2)),
@@ -95,7 +95,7 @@ def test_no_show_becomes_a_win_of_the_team_that_is_complete(ended: Ended) -> Non
 
 
 def test_match_is_canceled_if_no_team_is_complete_or_the_caller_asked_for_no_forfeit(ended: Ended) -> None:
-    for name, missing in (("nobody-complete", [RED1, BLUE1]), ("canceled", [BLUE2])):
+    for name, missing in (("none-complete", [RED1, BLUE1]), ("canceled", [BLUE2])):
         body = ended.callback(name)
         assert (body["eventType"], body["reason"]) == ("match_canceled", "incomplete_roster")
         assert body["missingPlayers"] == missing

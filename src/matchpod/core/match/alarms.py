@@ -21,6 +21,7 @@ START_FACTOR = 2
 class Alarm(StrEnum):
     """What a match waits for; the times are in `timers`."""
 
+    ACTION = "action"
     ALL_LEFT = "all_left"
     ASK_AGAIN = "ask_again"
     IDLE = "idle"
@@ -87,6 +88,8 @@ class MatchAlarms(MatchState, kw_only=True):
             yield not_ready_ms, Alarm.NOT_READY
         if self.reported.over_since_ms is not None:
             yield self.reported.over_since_ms + SERIES_END_GRACE_MS, Alarm.SERIES_OVER
+        if self.open_actions:
+            yield min(self.actions[action_id].until_ms for action_id in self.open_actions), Alarm.ACTION
         if self.phase is MatchPhase.LIVE and self.live_at_ms is not None and minutes is not None:
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
@@ -120,7 +123,7 @@ class MatchAlarms(MatchState, kw_only=True):
             since_ms = self._given_at_ms
         else:
             return None
-        return since_ms + to_ms(self.timers.join_s)
+        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
@@ -128,6 +131,7 @@ class MatchAlarms(MatchState, kw_only=True):
         if since_ms is None:
             return None
         end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
+        end_ms += self.extra_join_ms
         if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
         # After lost lines, the console needs the load time to tell who is there.

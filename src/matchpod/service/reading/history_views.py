@@ -284,7 +284,7 @@ def map_view(row: MapRow) -> SeriesDetailMap:
 
 
 def maps_page(
-    query: ListQuery, total: int, rows: Sequence[MapRow], rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
+    query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
 ) -> MapsPage:
     """A page of maps; `rulings` and `marks` are those of their matches, by server id."""
     items = tuple(

@@ -221,6 +221,10 @@ class ServerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str | msgspec.UnsetType | None,
         Meta(description="When the server last sent something; null before, and unless it is running."),
     ] = msgspec.UNSET
+    pending_action: Annotated[
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="The newest action that is neither done nor failed; null if there is none."),
+    ] = msgspec.UNSET
     connect: Annotated[
         str | msgspec.UnsetType | None,
         Meta(
@@ -366,6 +370,7 @@ def server_view(
         sides=msgspec.Raw(state.sides),
         roster=msgspec.Raw(final_roster(row.settings, ending) if live is None and row.has_ended else state.roster),
         last_heard_at=state.last_heard_at,
+        pending_action=msgspec.Raw(state.pending_action),
         connect=connect,
     )
 
