@@ -166,7 +166,7 @@ def _parameter(parameter: Parameter, example: str | None) -> Schema:
 def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operations: Mapping[str, Endpoint]) -> Schema:
     success = _content(endpoint.content_type, schema, examples.response(endpoint, endpoint.status, ()))
     success["description"] = HTTPStatus(endpoint.status).phrase
-    is_repeatable = any(one is IDEMPOTENCY_KEY for one in endpoint.parameters)
+    is_repeatable = any(one.name == IDEMPOTENCY_KEY.name for one in endpoint.parameters)
     more = {**(_ETAG if endpoint.has_etag else {}), **(_REPLAYED if is_repeatable else {})}
     success["headers"] = {**_headers(()), **more}
     if endpoint.links:
