@@ -38,6 +38,7 @@ UNKNOWN = {
     "id": "srv_00000000000000000000000000",
     "serverId": "srv_00000000000000000000000000",
     "seriesId": "ser_00000000000000000000000000",
+    "actionId": "action_00000000000000000000000000",
     "mapId": "00000000-0000-4000-8000-000000000000",
     "externalMatchId": "unknown",
     "file": "unknown.txt",
@@ -200,7 +201,20 @@ def record_live_match(recorder: Recorder, server_id: str) -> Response:
     recorder.call("getServer", "live", id=server_id)
     recorder.call("listServers", "servers", query="?pageSize=2")
     recorder.add_error(service.call("GET", f"/api/v1/servers/{server_id}/result"))
+    record_actions(recorder, server_id)
     return service.call("GET", "/api/v1/matches/cup-17")
+
+
+def record_actions(recorder: Recorder, server_id: str) -> None:
+    """Record what can be done to a live match, a request and its end."""
+    body = {"type": "say", "text": "Good luck to both teams", "reason": "Final", "by": "Eva Admin"}
+    asked = recorder.call("requestAction", "say", body, id=server_id).json["actionId"]
+    path = f"/api/v1/servers/{server_id}/actions"
+    service = recorder.service
+    wait_until(lambda: service.call("GET", f"{path}/{asked}").json["state"] == "done", "the text is in the log")
+    recorder.call("getAction", "done", id=server_id, actionId=asked)
+    recorder.call("listActions", "live", id=server_id)
+    recorder.add_error(service.call("POST", path, {"type": "restore", "round": 30}))
 
 
 def record_results(recorder: Recorder, in_progress: Response) -> None:

@@ -1,4 +1,4 @@
-"""Write the pages about errors, console variables and metrics from the source. Run it after changing what they list."""
+"""Write the pages about errors, console variables and metrics, and the table of actions. Run it after changing them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
+from matchpod.core.match.actions import ACTIONS
 from matchpod.core.requests.json_fields import MAX_FAULTS
 from matchpod.core.requests.request_table import MAX_CVAR_BYTES, MAX_CVAR_LINES
 from matchpod.cs2.cvar_names import CVAR_NAMES
@@ -20,7 +21,7 @@ from matchpod.service.telemetry.metrics import (
     ProcessMetrics,
 )
 from matchpod.service.telemetry.prometheus import Registry
-from matchpod.web.openapi.error_guide import ERROR_GUIDE
+from matchpod.web.openapi.error_guide import ADVICE, meaning_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -48,11 +49,21 @@ Every error has the same body:
 - `message` is one sentence for people. Programs use the code: the text may change.
 - `details` lists the faults of the request at once: the `path` of the field, and the rule that it breaks. If there are
   more than %d, the others are only counted, in a last item without a path. It is left out if there is nothing to list.
+- `retryAfter` is in how many seconds the same may succeed, also as the header `Retry-After`; only with
+  `ACTION_NOT_POSSIBLE`, if it is known.
 - `requestId` identifies the request in the log of the service. It is also in the header `X-Request-Id`.
 
 | code | status | when | what to do |
 |---|---|---|---|
 """
+
+_ACTIONS_BEGIN = """\
+<!-- Written by scripts/write_reference.py from src/matchpod/core/match/actions.py. -->
+
+| `type` | fields | what it does | it is done when |
+|---|---|---|---|
+"""
+_ACTIONS_END = "\n<!-- The end of what is written by scripts/write_reference.py. -->\n"
 
 _CVARS = """\
 # Console variables that a match may set
@@ -176,8 +187,19 @@ def metrics_page() -> str:
 
 def errors_page() -> str:
     """Return docs/errors.md."""
-    rows = [f"| `{code}` | {one.error.status} | {one.meaning} | {one.advice} |\n" for code, one in ERROR_GUIDE.items()]
+    rows = [f"| `{one.code}` | {one.status} | {meaning_of(one.code)} | {advice} |\n" for one, advice in ADVICE.items()]
     return _ERRORS % MAX_FAULTS + "".join(rows)
+
+
+def actions_page() -> str:
+    """Return docs/actions.md with its table of actions."""
+    before, _, rest = (DOCS / "actions.md").read_text(encoding="utf-8").partition(_ACTIONS_BEGIN)
+    _, _, after = rest.partition(_ACTIONS_END)
+    rows = []
+    for action_type, rule in ACTIONS.items():
+        fields = "<br>".join(f"`{field.name}`: {field.text}" for field in rule.fields)
+        rows.append(f"| `{action_type}` | {fields} | {rule.text} | {rule.done} |\n")
+    return f"{before}{_ACTIONS_BEGIN}{''.join(rows)}{_ACTIONS_END}{after}"
 
 
 def cvars_page() -> str:
@@ -209,7 +231,12 @@ def _group(prefix: str, names: str) -> str:
     return f"\n## `{prefix}_`\n\n```\n{_wrapped(names)}\n```\n"
 
 
-PAGES = {"errors.md": errors_page, "custom-cvars.md": cvars_page, "metrics.md": metrics_page}
+PAGES = {
+    "errors.md": errors_page,
+    "actions.md": actions_page,
+    "custom-cvars.md": cvars_page,
+    "metrics.md": metrics_page,
+}
 
 
 def main(folder: Path) -> int:

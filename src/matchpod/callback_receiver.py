@@ -66,6 +66,7 @@ class Callback(msgspec.Struct, frozen=True, rename="camel"):
     server_id: str
     external_match_id: str | None = None
     result: CallbackResult | None = None
+    forfeit: bool = False
     reason: str | None = None
 
 

@@ -13,6 +13,7 @@ PUBLIC: Final = {
 
 OF_AN_OWNER: Final = {
     "live": "/console",
+    "live-by-label": "/console?group=event",
     "match": "/console/matches/{serverId}",
     "match-ended": "/console/matches/{endedId}",
     "matches": "/console/matches",

@@ -11,11 +11,18 @@ SHARED_BY_MAPS = (
     "id", "serverId", "serverName", "map", "playedMapName", "gameMode", "team1Name", "team2Name", "team1Score",
     "team2Score", "status", "startedAt", "finishedAt", "duration", "playerCount", "ruling",
 )  # fmt: skip
+LEFT_OUT_IF_NONE = ("labels", "simulated")
 SUMMED = ("kills", "deaths", "assists", "headshots", "damageDealt", "utilityDamage")
 COUNTED_TWICE = ("kills", "deaths", "assists", "headshots", "damageDealt", "bombPlants", "bombDefuses")
 
 Json = dict[str, Any]
 """Decoded JSON of a response."""
+
+
+def check_map_item(item: Json, detail: Json) -> None:
+    """A map in a list has the same fields as alone, without those that only the map alone has."""
+    assert set(SHARED_BY_MAPS) <= item.keys() <= {*SHARED_BY_MAPS, *LEFT_OUT_IF_NONE}
+    assert {name: detail[name] for name in item} == item
 
 
 def check_leaderboard(board: Json, detail: Json) -> None:

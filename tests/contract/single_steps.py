@@ -16,6 +16,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.server_status import ServerPhase
 from matchpod.core.servers.server_loss import FleetReport
 from matchpod.ports import ConsoleFaultError, ConsoleLostError, Database
+from matchpod.service.match_log.entries import EntryKind, NewEntry, statements_of, stored_entry
 from matchpod.service.match_log.fold import Fold
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner.console_line import ConsoleLine
@@ -130,8 +131,20 @@ class SingleStep(msgspec.Struct, dict=True):
     def executor(self) -> EffectExecutor:
         line = cast(ConsoleLine, self.line)
         return EffectExecutor(
-            self.lease, self.deps, self.region, line=line, match=self.match, on_failed=self.failed.append
+            self.lease,
+            self.deps,
+            self.region,
+            line=line,
+            match=self.match,
+            on_failed=self.failed.append,
+            append=self.append_entry,
         )
+
+    async def append_entry(self, kind: EntryKind, body: bytes) -> None:
+        """Store an entry of the service, and apply it."""
+        new = NewEntry(kind=kind, received_ms=self.clock.now_ms(), body=body)
+        numbers, *_ = await self.deps.db.write(statements_of(self.lease.row.id, new))
+        self.fold.apply(stored_entry(self.lease.row.id, msgspec.convert(numbers[0][0], int), new))
 
     def probe(self) -> LivenessProbe:
         return LivenessProbe(

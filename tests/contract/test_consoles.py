@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
@@ -97,6 +99,21 @@ async def test_commands_are_answered(server: SimulatorProcess) -> None:
     assert await console.run("mp_maxrounds 6") == ""
     assert await console.run("mp_maxrounds") == "mp_maxrounds = 6\n"
     await console.close()
+
+
+async def test_closed_console_is_freed_without_the_garbage_collector(server: SimulatorProcess) -> None:
+    """A match opens several, and garbage is collected rarely."""
+    gc.collect()
+    gc.disable()
+    try:
+        console = await open_console(server)
+        await console.run("status")
+        await console.close()
+        parts = [weakref.ref(part) for part in (console, console._connection, console._reading)]
+        del console
+        assert [part() for part in parts] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 async def test_concurrent_calls_get_their_own_answers(server: SimulatorProcess) -> None:

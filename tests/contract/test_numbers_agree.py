@@ -29,9 +29,9 @@ from matchpod.storage import history, outbox, servers
 from matchpod.storage.servers import ServerRow
 from tests.contract import databases
 from tests.contract.same_numbers import (
-    SHARED_BY_MAPS,
     Json,
     check_leaderboard,
+    check_map_item,
     check_map_result,
     check_rounds,
     check_series,
@@ -182,7 +182,7 @@ async def check_stored(reader: Reader, settings: GameSettings) -> tuple[list[Jso
     items = {item["id"]: item for item in await reader.map_items()}
     maps = [await reader.map(number) for number in range(1, len(items) + 1)]
     for detail in maps:
-        assert {name: detail[name] for name in SHARED_BY_MAPS} == items[detail["id"]]
+        check_map_item(items[detail["id"]], detail)
         check_leaderboard(await reader.leaderboard(detail["mapNumber"]), detail)
         check_rounds(await reader.rounds(detail["mapNumber"]), detail)
     series = await reader.series_items()

@@ -79,7 +79,7 @@ IDLE_MAPS = 3_000
 """Maps of another organization that never started."""
 LIVE_OF_MATCHES = 100
 RARE = 250
-"""One of so many matches has the same table."""
+"""One match in this number has the same table."""
 """One match of this many has not ended."""
 FAILED_OF_MATCHES = 5
 """One match of this many ended without a result."""

@@ -73,9 +73,12 @@ def test_missing_terminators_do_not_truncate_the_body(payload: bytes, body: byte
 
 
 def test_size_may_depend_on_the_id() -> None:
-    reader = FrameReader(MAX_REQUEST_SIZE, lambda frame_id: 20 if frame_id == 5 else MAX_REQUEST_SIZE)
-    assert len(read_all(reader, value(5, bytes(10)) + value(6, bytes(100)))) == 2
+    def max_size_of(frame_id: int) -> int:
+        return 20 if frame_id == 5 else MAX_REQUEST_SIZE
+
+    reader = FrameReader(MAX_REQUEST_SIZE)
+    assert len(list(reader.feed(value(5, bytes(10)) + value(6, bytes(100)), max_size_of))) == 2
     head = struct.pack("<ii", 21, 5)
-    assert read_all(reader, head[:7]) == [], "the id has not arrived yet"
+    assert list(reader.feed(head[:7], max_size_of)) == [], "the id has not arrived yet"
     with pytest.raises(RconProtocolError, match="21 is not between 10 and 20"):
-        read_all(reader, head[7:])
+        list(reader.feed(head[7:], max_size_of))

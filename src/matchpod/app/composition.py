@@ -35,6 +35,7 @@ from matchpod.service.access.console_sessions import ConsoleSessions
 from matchpod.service.access.failed_logins import FailedLogIns
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import Quotas
+from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.dispatcher import CallbackDispatcher
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
@@ -159,6 +160,9 @@ def _compose_services(
     return Services(
         access=_compose_access(resources, audit, deps.metrics),
         audit=audit,
+        actions=Actions(
+            db=db, clock=clock, live=deps.live, remote=remote, requests=ActionRequests(db, clock, audit, live=deps.live)
+        ),
         matches=_compose_matches(resources, deps, audit, supervisor, dispatcher=dispatcher, remote=remote, disk=disk),
         rulings=Rulings(db=db, clock=clock, audit=audit, wake=deps.streams.organizations.wake),
         callbacks=CallbackDeliveries(db=db, clock=clock, wake=dispatcher.wake, audit=audit),

@@ -149,7 +149,8 @@ def _outcome_text(callback: Callback) -> str:
         return f"winner: {result.winner_steam_id or 'none'} on {result.map or '?'}"
     maps = ", ".join(f"{score.team1_score}:{score.team2_score}" for score in result.maps)
     series = f"{result.team1.name} {result.team1.series_score}:{result.team2.series_score} {result.team2.name}"
-    return f"winner: {result.winner or 'none'}  {series} ({maps or 'no maps'})"
+    by_forfeit = " by forfeit" if callback.forfeit else ""
+    return f"winner: {result.winner or 'none'}{by_forfeit}  {series} ({maps or 'no maps'})"
 
 
 def _printable(text: str) -> str:

@@ -6,14 +6,15 @@ Secrets are never shown: neither passwords nor the tokens that game servers post
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 import typer
 
 from matchpod.adapters.log_output import escape_unprintable
 from matchpod.app import Resources
+from matchpod.cli.actions import act_on_match, list_actions
 from matchpod.cli.resources import fail, run_with_resources
 from matchpod.cli.terminal import Columns, command_group, print_listing, short_time
 from matchpod.core.effects import CancelReason
@@ -43,7 +44,11 @@ from matchpod.storage.servers import ServerRow
 MAX_LISTED: Final = 1_000
 """Largest `--limit`: more is not useful in a terminal."""
 
-app = command_group("List, show, cancel and rule matches of all organizations.")
+_T = TypeVar("_T")
+
+app = command_group("List, show, cancel, rule and act on matches of all organizations.")
+app.command("act")(act_on_match)
+app.command("actions")(list_actions)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
@@ -129,10 +134,7 @@ def list_matches(
 def show_match(server_id: ServerId, json: AsJson = False) -> None:
     """Show one match: its state or outcome, and the delivery of its callback."""
 
-    async def read(resources: Resources) -> MatchPage | None:
-        row = await _server(resources.db, server_id)
-        if row is None:
-            return None
+    async def read(resources: Resources, row: ServerRow) -> MatchPage:
         db = resources.db
         outcome = await outbox.outcome_of(db, row.id)
         _, callbacks = await callback_lists.list_page(db, row.org_id, CallbacksQuery(server_id=row.id))
@@ -146,9 +148,7 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
             rulings=[view_of(RulingLine, one, by=one.person) for one in await rulings.of_server(db, row.id)],
         )
 
-    page = run_with_resources(read)
-    if page is None:
-        fail(f"There is no server {printable(server_id)}.", code=2)
+    page = _run_on_match(server_id, read)
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(page), indent=2))
     else:
@@ -159,42 +159,33 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
 def show_result(server_id: ServerId) -> None:
     """Print the result of a finished match as JSON, as in its callback."""
 
-    async def read(resources: Resources) -> bytes | None:
-        row = await _server(resources.db, server_id)
-        if row is None:
-            fail(f"There is no server {printable(server_id)}.", code=2)
+    async def read(resources: Resources, row: ServerRow) -> bytes:
         outcome = await outbox.outcome_of(resources.db, row.id)
         if outcome is None or outcome.result is None:
             why = "it has not ended" if outcome is None else f"it was canceled ({outcome.reason})"
             fail(f"The match on {server_id} has no result: {why}.")
         return outcome.result
 
-    typer.echo(run_with_resources(read))
+    typer.echo(_run_on_match(server_id, read))
 
 
 @app.command("log")
 def print_log(server_id: ServerId) -> None:
     """Print the log of a game server as it was received, without passwords."""
 
-    async def read(resources: Resources) -> None:
-        row = await _server(resources.db, server_id)
-        if row is None:
-            fail(f"There is no server {printable(server_id)}.", code=2)
+    async def read(resources: Resources, row: ServerRow) -> None:
         async for part in log_parts(resources.db, row):
             typer.echo(part, nl=False)
 
-    run_with_resources(read)
+    _run_on_match(server_id, read)
 
 
 @app.command("cancel")
 def cancel_match(server_id: ServerId) -> None:
     """Cancel a match and release its server; the callback has the reason `canceled_by_operator`."""
 
-    async def cancel(resources: Resources) -> ServerRow | None:
+    async def cancel(resources: Resources, row: ServerRow) -> ServerRow:
         db, clock = resources.db, resources.clock
-        row = await _server(db, server_id)
-        if row is None:
-            return None
         record = Audit(db=db, clock=clock).entry(
             Action.MATCH_CANCELED, org_id=row.org_id, actor=COMMAND_LINE, target=row.id
         )
@@ -203,9 +194,7 @@ def cancel_match(server_id: ServerId) -> None:
             fail(f"The match on {server_id} has already ended.")
         return row
 
-    row = run_with_resources(cancel, needs_original=True)
-    if row is None:
-        fail(f"There is no server {printable(server_id)}.", code=2)
+    row = _run_on_match(server_id, cancel, needs_original=True)
     callback = "a callback will be sent" if row.callback_url else "no callback was requested"
     typer.echo(f"The match on {server_id} is canceled; {callback}.")
 
@@ -225,10 +214,7 @@ def rule_match(
     if withdraw == (winner is not None) or (withdraw and (reason or by)):
         fail("Give --winner, or --withdraw alone.", code=2)
 
-    async def rule(resources: Resources) -> str | None:
-        row = await _server(resources.db, server_id)
-        if row is None:
-            return None
+    async def rule(resources: Resources, row: ServerRow) -> str:
         audit = Audit(db=resources.db, clock=resources.clock)
         own = Rulings(db=resources.db, clock=resources.clock, audit=audit)
         try:
@@ -241,10 +227,7 @@ def rule_match(
             fail(f"{str(exc).removesuffix('.')}.", code=2 if isinstance(exc, InvalidParamsError) else 1)
         return f"Ruling {ruling.id}: {ruling_words(ruling)}."
 
-    done = run_with_resources(rule, needs_original=True)
-    if done is None:
-        fail(f"There is no server {printable(server_id)}.", code=2)
-    typer.echo(escape_unprintable(done))
+    typer.echo(escape_unprintable(_run_on_match(server_id, rule, needs_original=True)))
 
 
 def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
@@ -257,9 +240,19 @@ def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
     return tuple(map(read_label, texts))
 
 
-async def _server(db: Database, server_id: str) -> ServerRow | None:
-    # An argument that is not UTF-8 has surrogates, which databases reject.
-    return await servers.get(db, server_id) if read_server_id(server_id) else None
+def _run_on_match(
+    server_id: str, work: Callable[[Resources, ServerRow], Awaitable[_T]], *, needs_original: bool = False
+) -> _T:
+    """Run work on the match of a server; exit if there is no such server."""
+
+    async def run(resources: Resources) -> _T:
+        # An argument that is not UTF-8 has surrogates, which databases reject.
+        row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
+        if row is None:
+            fail(f"There is no server {printable(server_id)}.", code=2)
+        return await work(resources, row)
+
+    return run_with_resources(run, needs_original=needs_original)
 
 
 async def _views(db: Database, rows: Sequence[ServerRow]) -> list[OperatorServer]:

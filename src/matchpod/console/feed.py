@@ -16,7 +16,7 @@ KINDS: Final = {
     "rounds": "rounds",
     "chat": "chat",
     "players": "joins and leaves",
-    "pauses": "pauses and restores",
+    "pauses": "pauses, restores and actions",
     "leads": "anti-cheat leads",
 }
 """The kinds of lines that can be hidden, with their labels."""
@@ -35,6 +35,7 @@ _KIND_OF: Final[dict[type, str]] = {
     timeline_items.UnpausedItem: "pauses",
     timeline_items.RoundRestoredItem: "pauses",
     timeline_items.AntiCheatItem: "leads",
+    timeline_items.ActionItem: "pauses",
 }
 
 _ITEM: Final = StoredReader[timeline_items.TimelineItem](timeline_items.TimelineItem)

@@ -29,6 +29,7 @@ COLUMNS: Final = (
     "playedSeconds",
     "ruling",
     "rulingReason",
+    "labels",
 )
 MARK: Final = "\ufeff"
 """Without this mark at the beginning, spreadsheets do not read the file as UTF-8."""
@@ -102,4 +103,5 @@ def _row(match: MatchItem) -> tuple[str | int | None, ...]:
         match.played_s,
         None if match.ruling is None else match.ruling.winner.value,
         None if match.ruling is None else match.ruling.reason,
+        "; ".join(f"{label.name}: {label.value}" for label in match.shown_labels),
     )

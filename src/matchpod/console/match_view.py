@@ -294,7 +294,7 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
         return match.progress.score
     if len(match.maps) > 1:
         winners = [played_map.winner for played_map in played]
-        return winners.count("team1"), winners.count("team2")
+        return match.settings.maps_won.plus(winners.count("team1"), winners.count("team2"))
     return played[-1].team1_score, played[-1].team2_score
 
 

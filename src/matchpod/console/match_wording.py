@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.requests.text_rules import has_visible
 from matchpod.core.rulings import RuledWinner, Ruling
@@ -13,7 +14,7 @@ from matchpod.core.views.attention import Attention
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.service.reading.callbacks import CallbackItem
-from matchpod.service.reading.match_head import MatchHead
+from matchpod.service.reading.match_head import Ending, MatchHead
 from matchpod.service.reading.match_lists import MatchItem
 
 STATUSES: Final[Mapping[ServerStatus, str]] = {
@@ -85,8 +86,15 @@ def standing(match: MatchItem) -> str:
     if match.reason is not None:
         return REASONS[match.reason]
     if match.phase is PublicPhase.ENDED:
-        return "finished"
+        return finished_words(match, match.team1 or "Team 1", match.team2 or "Team 2")
     return STATUSES[match.status] if match.status is ServerStatus.PENDING else PHASES[match.phase]
+
+
+def finished_words(match: Ending, team1: str, team2: str) -> str:
+    """Return how a match that was not canceled has ended."""
+    if match.forfeited_to is None:
+        return "finished"
+    return f"{team1 if match.forfeited_to is Team.TEAM1 else team2} won by forfeit"
 
 
 def tone(match: MatchItem) -> str:

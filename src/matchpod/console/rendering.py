@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from matchpod.console.match_wording import match_name, ruled, standing, waiting_words
+from matchpod.console.match_wording import finished_words, match_name, ruled, standing, waiting_words
 from matchpod.web.http.responses import Header, Response
 
 HTML = b"text/html; charset=utf-8"
@@ -163,6 +163,7 @@ def _templates() -> Environment:
         "now": _now_ms,
         "waiting_words": waiting_words,
         "standing": standing,
+        "finished_words": finished_words,
         "ruled": ruled,
     }
     return environment

@@ -102,7 +102,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     OpenRoute("GET", "/console/login/{token}", login.link),
     OpenRoute("POST", "/console/login/{token}", login.by_link, is_read=True),
     Route("POST", "/console/logout", Who.PERSON, login.log_out, is_read=True),
-    Route("GET", "/console", Who.PERSON, live.wall, query=("search",)),
+    Route("GET", "/console", Who.PERSON, live.wall, query=("search", "group")),
     Route("POST", "/console/acknowledge", Who.MANAGER, live.acknowledge),
     Route("GET", "/console/stream", Who.PERSON, updates.follow, query=(PAGES, SESSION)),
     Route("GET", "/console/matches/{serverId}", Who.MEMBER, match.show, query=("round",)),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 from bisect import bisect_left
 from collections import Counter as Counts
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
@@ -52,9 +55,11 @@ class WallCounter(msgspec.Struct, frozen=True):
 class Wall:
     """What the wall of an organization shows."""
 
-    def __init__(self, overview: Overview, org_id: str) -> None:
+    def __init__(self, overview: Overview, org_id: str, grouped_by: str = "") -> None:
+        """Group the matches by their state, or by the values of a label, within which they are in the same order."""
         self._overview = overview
         self._org_id = org_id
+        self._grouped_by = grouped_by
         self._ticks = 0
         self._totals: WallTotals | None = None
         self._matches: dict[str, WallCard] = {}
@@ -91,7 +96,8 @@ class Wall:
         regions = {region.code: region for region in totals.regions}
         older = [(group, NAMES[group][0], before_ms) for group, before_ms in found.older.items()]
         around = {
-            "counters": fragment(PARTS, "counters", counters),
+            "groupings": fragment(PARTS, "groupings", label_names(found.cards, self._grouped_by), self._grouped_by),
+            "counters": fragment(PARTS, "counters", counters, self._grouped_by),
             "attention": fragment(PARTS, "attention", urgent),
             "alerts": fragment(PARTS, "alerts", [(alert, regions.get(alert.region)) for alert in found.alerts]),
             "older": fragment(PARTS, "older", older),
@@ -105,20 +111,35 @@ class Wall:
     async def _change_cards(self, matches: Sequence[WallCard]) -> bytes:
         cards: dict[str, bytes] = {}
         rendered = 0
-        for counter, members in _grouped(matches):
-            cards[f"group-{counter.group}"] = self._heading(counter, members)
+        for group, heading, members in self._groups(matches):
+            cards[group] = heading
             for member in members:
                 key = member.server_id
                 if self._matches.get(key) == member:
                     cards[key] = self._cards[key]
                     continue
-                cards[key] = fragment(PARTS, "ended_card" if isinstance(member, EndedMatch) else "card", member)
+                cards[key] = self._card(member)
                 rendered += 1
                 if rendered % TURN == 0:
                     await asyncio.sleep(0)  # log posts and callers go first
         changed = card_changes(self._cards, cards)
         self._matches, self._cards = {match.server_id: match for match in matches}, cards
         return changed
+
+    def _card(self, member: WallCard) -> bytes:
+        if isinstance(member, EndedMatch):
+            return fragment(PARTS, "ended_card", member, self._grouped_by)
+        return fragment(PARTS, "card", member)
+
+    def _groups(self, matches: Sequence[WallCard]) -> Iterator[tuple[str, bytes, list[WallCard]]]:
+        """Yield the groups that have matches, each with a key, its heading and its matches."""
+        if not self._grouped_by:
+            for counter, members in _grouped(matches):
+                yield f"group-{counter.group}", self._heading(counter, members), members
+            return
+        for value, members in by_label(matches, self._grouped_by):
+            key = label_key(value)
+            yield key, fragment(PARTS, "label_heading", key, self._grouped_by, value, count_groups(members)), members
 
     def _heading(self, counter: WallCounter, members: Sequence[WallCard]) -> bytes:
         """Return the heading of a group; the same one if nothing in it has changed."""
@@ -175,6 +196,31 @@ def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
     """Return the counters of all groups, in the order of the wall."""
     counts = Counts(card.group for card in cards)
     return [WallCounter(group, name, counts[group], tone) for group, (name, tone) in NAMES.items()]
+
+
+def label_names(cards: Sequence[WallCard], grouped_by: str = "") -> list[str]:
+    """Return the names of all labels of these matches, and the one that they are grouped by."""
+    names = {label.name for card in cards for label in card.shown_labels}
+    return sorted({*names, grouped_by} - {""}, key=str.casefold)
+
+
+def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, list[WallCard]]]:
+    """Return the matches by the value of a label, those without it last; numbers in values are in their order."""
+    groups: defaultdict[str | None, list[WallCard]] = defaultdict(list)
+    for card in cards:
+        groups[next((label.value for label in card.shown_labels if label.name == name), None)].append(card)
+    return sorted(groups.items(), key=lambda group: (group[0] is None, _natural(group[0] or ""), group[0] or ""))
+
+
+def label_key(value: str | None) -> str:
+    """Return the part of an id that stands for a value, of any characters."""
+    return "label" if value is None else f"label-{hashlib.sha256(value.encode()).hexdigest()[:16]}"
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Return a key that sorts `table 9` before `table 10`."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", text.casefold())
+    return [(len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (0, part) for part in parts]
 
 
 def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[WallCounter, list[WallCard]]]:

@@ -70,4 +70,14 @@ class CancelMatch(msgspec.Struct, frozen=True, tag=True):
     absent_players: tuple[PlayerId, ...] = ()
 
 
-Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch
+class SendAction(msgspec.Struct, frozen=True, tag=True):
+    """Send the commands of an action to the server, unless it is done or failed by then."""
+
+    action_id: str
+
+
+class SendRoster(msgspec.Struct, frozen=True, tag=True):
+    """List the people whom actions added in the plugin again: a restored round brings back its list of that time."""
+
+
+Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch | SendAction | SendRoster

@@ -91,6 +91,12 @@ class ChatMessage(NamedEvent, frozen=True):
     text: str
 
 
+class ServerSaid(Event, frozen=True):
+    """The server's console wrote to all players."""
+
+    text: str
+
+
 # --- the flow of a map ------------------------------------------------------------------------------------------
 
 
@@ -416,10 +422,11 @@ class CheatSuspected(Event, frozen=True):
 
 GameEvent = (
     MapLoading | ServerRestarted | LogGap | PlayerConnected | PlayerEntered | PlayerJoinedSide | PlayerDisconnected
-    | PlayersSeen | PlayerRenamed | ChatMessage | WarmupBegan | MapLive | RoundStarted | LineupGrown | LineupShrunk
-    | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill | Death | PlayerGone
-    | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded | EconomyCounted
-    | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported | SeriesReported
+    | PlayersSeen | PlayerRenamed | ChatMessage | ServerSaid | WarmupBegan | MapLive | RoundStarted | LineupGrown
+    | LineupShrunk | RoundDecided | SidesSwapped | RoundRestored | Paused | Unpaused | MapEnded | Damage | Kill
+    | Death | PlayerGone | Assist | Blinded | GrenadeThrown | ChickenKilled | BombPlanted | BombDefused | BombExploded
+    | EconomyCounted | GameCounted | MvpNamed | ShotsCounted | CheatSuspected | LiveReported | ResultReported
+    | SeriesReported
 )  # fmt: skip
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown, LineupShrunk,

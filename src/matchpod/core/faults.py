@@ -83,6 +83,7 @@ class FaultCode(Enum):
     MISSPELLED_REGION = "is not a known region; did you mean {meant}? Known regions: {known}"
     CLOSED_REGION = "is not accepting new servers"
     WRONG_GAME = "must be {game_type}"
+    OTHER_ACTION = "is not a field of the action {action}"
     OTHER_MATCH_TYPE = "is only for matchType {match_types}, not {given}"
     WITH_TEAMS = "must not be set together with teams"
     TOO_MANY_MAPS = "must list at most {maximum} maps"

@@ -69,6 +69,14 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         one, two = score
         return [after for after in ((one + 1, two), (one, two + 1)) if self.is_end(after) or self._is_tie(after)]
 
+    def is_break_after(self, score: tuple[int, int]) -> bool:
+        """True if the teams change sides, or overtime begins, after the round with this score."""
+        if self.max_rounds is None:
+            return False
+        over = sum(score) - self.max_rounds
+        half = self.max_rounds // 2 if over < 0 else self.overtime_rounds // 2
+        return half > 0 and (sum(score) == half if over < 0 else over % half == 0)
+
     def _is_tie(self, score: tuple[int, int]) -> bool:
         over = sum(score) - (self.max_rounds or 0)
         return self.can_tie and score[0] == score[1] and over >= 0 and over % self.overtime_rounds == 0

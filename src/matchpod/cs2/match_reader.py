@@ -17,7 +17,7 @@ from cs2_protocol.log_lines.reader import LineReader
 from cs2_protocol.log_lines.world_lines import LoadingMap, Unknown
 from cs2_protocol.matchzy import read_report
 from cs2_protocol.post_order import HeldPosts
-from matchpod.core.effects import Effect
+from matchpod.core.effects import CancelReason, Effect
 from matchpod.core.events import (
     PRESENCE_EVENTS,
     CheatSuspected,
@@ -27,6 +27,7 @@ from matchpod.core.events import (
     PlayersSeen,
     ServerRestarted,
 )
+from matchpod.core.match.actions import ActionAnswer, ActionRequest, ActionType, Obstacle
 from matchpod.core.match.detail_limits import max_items
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import is_same_map
@@ -39,6 +40,11 @@ from matchpod.cs2.interpreter import Interpreter
 from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.plugin_facts import PluginFacts, series_events
 from matchpod.cs2.shots_report import ShotsReport
+
+BREAK_S = 25
+"""About how long the teams take to change sides, with the end of the round before."""
+
+_BREAK = Obstacle(text="The plugin restores no round while the teams change sides.", retry_after_s=BREAK_S)
 
 
 class ReadResult(msgspec.Struct):
@@ -143,6 +149,42 @@ class MatchReader(msgspec.Struct, kw_only=True):
         reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events
         return reading
 
+    def obstacle(self, action_type: ActionType) -> Obstacle | None:
+        """Return why no action of a type is possible now; None if one is."""
+        found = self.match.obstacle(action_type)
+        return found or (_BREAK if action_type is ActionType.RESTORE and self._is_break() else None)
+
+    def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
+        """Return why an action is not possible now; None if it is."""
+        return self.obstacle(action.type) or self.match.obstacle_to(action)
+
+    def _is_break(self) -> bool:
+        played, flow = self.match.current_map, self.interpreter.flow
+        is_between_rounds = played.round_number is None and not flow.is_freeze_time
+        return is_between_rounds and flow.end_rules.is_break_after((played.team1_score, played.team2_score))
+
+    def request_action(self, action: ActionRequest, received_ms: int) -> ReadResult:
+        """Apply an action that a person asked for."""
+        effects = self.match.request_action(action, self.match_ms(received_ms))
+        return self._after_action(effects, received_ms)
+
+    def answer_action(self, answer: ActionAnswer, received_ms: int) -> ReadResult:
+        """Apply what the server answered to an action."""
+        effects = self.match.answer_action(answer, self.match_ms(received_ms))
+        return self._after_action(effects, received_ms)
+
+    def _after_action(self, effects: list[Effect], received_ms: int) -> ReadResult:
+        self._add_late_items(received_ms)
+        return ReadResult([], effects)
+
+    def _add_late_items(self, now_ms: int) -> None:
+        """Follow what changed without an event: actions, which may change the roster, and the ends of maps."""
+        if self.match.action_changes:
+            self.interpreter.flow.sides.follow(self.match.roster)
+            self.timeline.people.clear()
+        self.timeline.add_actions(self.match, self._event_ms(now_ms))
+        self.timeline.add_map_ends(self.match)
+
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
         """Go on without an input that cannot be applied, as after a gap of the log; posts that are held are lost too.
 
@@ -175,7 +217,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
             return self.read_held(now_ms)
         result = self.accept_unconfirmed_end(now_ms)
         result.effects += self.match.tick(self.match_ms(now_ms))
-        self.timeline.add_map_ends(self.match)
+        self._add_late_items(now_ms)
         return result
 
     def accept_unconfirmed_end(self, now_ms: int) -> ReadResult:
@@ -187,8 +229,13 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def end_series(self, now_ms: int) -> ReadResult:
         """End the series if enough is known, after the server has stopped sending."""
         effects = self.match.end_series(self.match_ms(now_ms))
-        self.timeline.add_map_ends(self.match)
+        self._add_late_items(now_ms)
         return ReadResult([], effects)
+
+    def cancel(self, reason: CancelReason, now_ms: int) -> None:
+        """End the match for a reason that is not in its log."""
+        self.match.cancel(reason, self.match_ms(now_ms))
+        self._add_late_items(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """Return the latest time at which `tick` must be called, or None.
@@ -278,6 +325,8 @@ class MatchReader(msgspec.Struct, kw_only=True):
         match_ms = None if now_ms is None else self.match_ms(now_ms)
         for event in events:
             effects += match.apply(event, event.at_ms if match_ms is None else match_ms)
+            if match.action_changes:
+                timeline.add_actions(match, event.at_ms)
             if type(event) in TIMELINE_EVENTS:
                 timeline.apply(event, match)
         timeline.add_map_ends(match)

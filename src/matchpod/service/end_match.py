@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from matchpod.core.failures import FAILURE_REASONS
+from matchpod.core.match.match_actions import AT_END
 from matchpod.core.outcome import Outcome
 from matchpod.core.server_status import ServerStatus
 from matchpod.ports import Statement
@@ -13,7 +14,7 @@ from matchpod.service.callback_bodies import callback_body
 from matchpod.service.match_log import entries
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.streams import organization_event_lines
-from matchpod.storage import history, history_counts, outbox, snapshots
+from matchpod.storage import history, history_counts, match_actions, outbox, snapshots
 from matchpod.storage import organization_events as stored_events
 from matchpod.storage.history import MatchHistory
 from matchpod.storage.servers import ServerRow
@@ -50,13 +51,17 @@ def end_match(
         callback_body=body if result is None else b"",
     )
     callback = _callback(row, body, callback_id=callback_id, now_ms=outcome.at_ms)
-    statements = outbox.end_statements(stored, callback, status=status, failure=outcome.failure, fence=fence)
+    statements = outbox.end_statements(
+        stored, callback, status=status, failure=outcome.failure, forfeited_to=outcome.forfeited_to, fence=fence
+    )
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
     # Readers of the log stop at this entry: later ones are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
     lines = [*earlier_events, organization_event_lines.match_ended(row, outcome, kind=kind, status=status)]
     events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)
-    return [*statements, snapshots.delete(row.id), *closed, *history_counts.end_server(row.id), *ended, *events]
+    counts = history_counts.end_server(row.id)
+    actions = match_actions.fail_open(row.id, AT_END, outcome.at_ms)
+    return [*statements, snapshots.delete(row.id), *closed, *counts, *ended, actions, *events]
 
 
 def final_status(outcome: Outcome) -> ServerStatus:

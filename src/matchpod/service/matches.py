@@ -6,9 +6,7 @@ organization. Creating a match only writes rows; a supervisor acquires it, woken
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 import secrets
 import uuid
 from collections.abc import Callable
@@ -20,18 +18,16 @@ import msgspec
 from matchpod.core.effects import CancelReason
 from matchpod.core.errors import (
     ForbiddenError,
-    IdempotencyConflictError,
     InvalidFieldsError,
-    InvalidParamsError,
     NotFoundError,
     RateLimitError,
     ServerNotRunningError,
 )
-from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.faults import FieldPath
 from matchpod.core.match.start_sides import with_sides
 from matchpod.core.model import MatchRequest
 from matchpod.core.requests.history_query import read_server_id
-from matchpod.core.requests.json_limits import NOT_JSON, decode_json
+from matchpod.core.requests.json_limits import decode_json
 from matchpod.core.requests.match_list_query import MatchListQuery
 from matchpod.core.requests.text_rules import external_id_fault
 from matchpod.core.requests.validation import CvarReader, read_match_request
@@ -70,24 +66,20 @@ from matchpod.service.reading.match_head import (
 )
 from matchpod.service.reading.server_lists import ServersPage, server_items
 from matchpod.service.regions.regions import Regions
+from matchpod.service.request_keys import check_key, earlier_use, key_conflict, used_key
 from matchpod.service.streams import organization_event_lines
 from matchpod.service.telemetry.match_spans import NO_SPANS, MatchSpans
 from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import history, outbox, server_labels, servers
 from matchpod.storage.list_positions import ListPositions
 from matchpod.storage.match_lists import list_matches
-from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow, ServerSummary, TooManyLiveError
+from matchpod.storage.servers import Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
 """128 bits, as 32 hex characters, which need no quotes in a console."""
 
-MAX_IDEMPOTENCY_KEY: Final = 255
-"""Longest key in characters: enough for a UUID or a compound key, short enough for any index."""
-
 LIVE_RETRY_S: Final = 30
 """Retry-After if an organization has too many live matches: they last half an hour, so one of many ends soon."""
-
-_IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -156,21 +148,18 @@ class Matches:
 
         `caller` is the trace that the match belongs to.
         """
-        _check_idempotency_key(idempotency_key)
+        check_key(idempotency_key)
         decoded = decode_json(body)
         now_ms = self._clock.now_ms()
-        used = None
-        if idempotency_key is not None:
-            body_hash = _hash_of(decoded)
-            used = Idempotency(org_id=principal.org_id, key=idempotency_key, body_hash=body_hash, created_at_ms=now_ms)
-        earlier = await self._earlier(used) if used is not None else None
+        used = used_key(principal.org_id, idempotency_key, decoded, now_ms)
+        earlier = await earlier_use(self._db, used) if used is not None else None
         # Before validation: a repeated request gets its match even if the region was switched off since.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()
         request = await self._read_request(decoded, callback_private=callback_private)
         if earlier is not None:
-            raise _conflict()
+            raise key_conflict()
         new_row = partial(self._new_row, principal, request, now_ms, caller, callback_private=callback_private)
         return await self._create_new(principal, request, new_row, used)
 
@@ -289,10 +278,10 @@ class Matches:
             await servers.create(self._db, row, idempotency=used, event=event, also=statements, max_live=self._max_live)
         except (DuplicateError, TooManyLiveError) as exc:
             # A concurrent request used the same key. Without a key, the duplicate is a bug.
-            earlier = await self._earlier(used) if used is not None else None
+            earlier = await earlier_use(self._db, used) if used is not None else None
             if used is not None and earlier is not None:
                 if earlier[0] != used.body_hash:
-                    raise _conflict() from None
+                    raise key_conflict() from None
                 return await self._replayed(principal, earlier[1])
             if isinstance(exc, DuplicateError):
                 raise
@@ -315,10 +304,6 @@ class Matches:
 
     def _now_s(self) -> float:
         return self._clock.now_ms() / 1000
-
-    async def _earlier(self, used: Idempotency) -> tuple[str, str] | None:
-        """The body hash and the server id of the key's earlier use; None if there was none within the last day."""
-        return await servers.find_idempotent(self._db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
 
     async def _replayed(self, principal: Principal, server_id: str) -> Creation:
         """The current view of a server that an earlier request created."""
@@ -407,25 +392,6 @@ class Matches:
             return None
         sealed = row.server_password
         return connect_command(row, None if sealed is None else self._vault.open(sealed))
-
-
-def _check_idempotency_key(key: str | None) -> None:
-    if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
-        fault = Fault(FaultCode.NOT_VISIBLE_ASCII, {"maximum": MAX_IDEMPOTENCY_KEY})
-        raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
-
-
-def _hash_of(decoded: object) -> str:
-    """Return a hash of a body that does not depend on whitespace and key order."""
-    try:
-        canonical = msgspec.json.encode(decoded, order="deterministic")
-    except (ValueError, RecursionError) as exc:
-        raise InvalidParamsError(NOT_JSON) from exc
-    return hashlib.sha256(canonical).hexdigest()
-
-
-def _conflict() -> IdempotencyConflictError:
-    return IdempotencyConflictError("This Idempotency-Key was used with a different request body. Use a new key.")
 
 
 def _too_many_live(limit: int | None) -> RateLimitError:

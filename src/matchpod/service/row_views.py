@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import msgspec
 
 from matchpod.core.iso_dates import iso_time
 
 _View = TypeVar("_View", bound=msgspec.Struct)
+_Reader = tuple[int, Sequence[str], Callable[[msgspec.Struct], tuple[Any, ...]], Sequence[tuple[str, str]]]
+"""The number of a row, the fields that it has, how to read them, and its times with their names there."""
 
 
 def view_of(view: type[_View], *rows: msgspec.Struct, **fields: object) -> _View:
     """A view of rows. Fields not in `fields` are those of the first row that has them, with times as text:
     `started_at` from `started_at_ms`. Fields that no row has keep their default.
     """
-    for name, row, source in _sources(view, *map(type, rows)):
-        if name not in fields:
-            value = getattr(rows[row], source)
-            fields[name] = value if source == name else time_text(value)
+    for row, names, read, times in _readers(view, tuple(fields), *map(type, rows)):
+        fields.update(zip(names, read(rows[row]), strict=False))
+        for name, source in times:
+            fields[name] = time_text(getattr(rows[row], source))
     return view(**fields)
 
 
 @cache
-def _sources(view: type[msgspec.Struct], *rows: type[msgspec.Struct]) -> tuple[tuple[str, int, str], ...]:
-    """Return the fields of a view, each with the number of the row that has it and its name there."""
-    sources = [
-        (name, number, source)
-        for name in view.__struct_fields__
-        for number, row in enumerate(rows)
-        for source in (name, f"{name}_ms")
-        if hasattr(row, source)
-    ]
-    return tuple({entry[0]: entry for entry in reversed(sources)}.values())  # the first source of each name
+def _readers(view: type[msgspec.Struct], given: tuple[str, ...], *rows: type[msgspec.Struct]) -> list[_Reader]:
+    """Return how to read the fields of a view: those of the same name at once, which runs in C, and times."""
+    left = [name for name in view.__struct_fields__ if name not in given]
+    readers: list[_Reader] = []
+    for number, row in enumerate(rows):
+        same = [name for name in left if hasattr(row, name)]
+        times = [(name, f"{name}_ms") for name in left if name not in same and hasattr(row, f"{name}_ms")]
+        left = [name for name in left if name not in (*same, *dict(times))]
+        # With two more names, which are not used, it returns a tuple even if there is no other.
+        readers.append((number, same, attrgetter(*same, "__class__", "__class__"), times))
+    return readers
 
 
 def time_text(at_ms: int | None) -> str | None:

@@ -6,9 +6,7 @@ counts; all are kept. The web layer has checked scope and role.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -16,13 +14,12 @@ from typing import Final
 import msgspec
 
 from matchpod.core.errors import (
-    IdempotencyConflictError,
     InvalidFieldsError,
     MatchNotEndedError,
     NotFoundError,
     RulingTooLateError,
 )
-from matchpod.core.faults import Fault, FaultCode, FieldPath, stated_fault
+from matchpod.core.faults import stated_fault
 from matchpod.core.iso_dates import iso_time
 from matchpod.core.requests.history_query import read_server_id
 from matchpod.core.requests.json_limits import decode_json
@@ -43,14 +40,13 @@ from matchpod.service.access.rate_limit import RateLimiter
 from matchpod.service.availability import unavailable_on_outage
 from matchpod.service.identity.identifiers import ID_RANDOM_BYTES, new_ruling_id
 from matchpod.service.identity.principals import Principal, require_own
-from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
 from matchpod.service.reading.endings import read_ruling, ruling_of
+from matchpod.service.request_keys import check_key, made_before, used_key
 from matchpod.service.streams import organization_event_lines
 from matchpod.storage import organization_events, rulings, servers
 from matchpod.storage.rulings import RulingRow
-from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency, ServerRow
+from matchpod.storage.servers import Idempotency, ServerRow
 
-_REQUEST_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
 PER_MINUTE: Final = 120
 """Rulings and withdrawals of an organization per minute: each is kept forever, and sent to all who read the stream."""
 
@@ -80,21 +76,28 @@ class Rulings:
         )
 
     @unavailable_on_outage
-    async def rule(self, principal: Principal, server_id: str, body: bytes, request_key: str | None) -> Ruling:
-        """Rule on a match of the caller, or return the ruling made with the same key and body within the last day."""
-        request = read_ruling_request(decode_json(body))
-        used = self._used(principal, server_id, request, request_key)
+    async def rule(
+        self, principal: Principal, server_id: str, body: bytes, request_key: str | None
+    ) -> tuple[Ruling, bool]:
+        """Rule on a match of the caller, or return the ruling made with the same key and body within the last day.
+
+        Also whether it is that one.
+        """
+        check_key(request_key)
+        decoded = decode_json(body)
+        request = read_ruling_request(decoded)
+        used = used_key(principal.org_id, request_key, decoded, self._clock.now_ms(), place=f"ruling {server_id}")
         row = await self._own_row(principal, server_id)
         earlier = await self._earlier(used)
         if earlier is not None:
-            return earlier
+            return earlier, True
         try:
-            return await self.make(row, request, actor=principal.actor, key_id=principal.key_id, used=used)
+            return await self.make(row, request, actor=principal.actor, key_id=principal.key_id, used=used), False
         except DuplicateError:  # a concurrent request used the same key
             earlier = await self._earlier(used)
             if earlier is None:
                 raise
-            return earlier
+            return earlier, True
 
     @unavailable_on_outage
     async def withdraw(self, principal: Principal, server_id: str) -> None:
@@ -172,34 +175,8 @@ class Rulings:
         found = await servers.get(self._db, server_id) if read_server_id(server_id) else None
         return require_own(principal, found, "server")
 
-    # --- repeated requests ----------------------------------------------------------------------------------------
-
-    def _used(
-        self, principal: Principal, server_id: str, request: RulingRequest, key: str | None
-    ) -> Idempotency | None:
-        if key is None:
-            return None
-        if not _REQUEST_KEY.fullmatch(key):
-            fault = Fault(FaultCode.NOT_VISIBLE_ASCII, {"maximum": MAX_IDEMPOTENCY_KEY})
-            raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
-        return Idempotency(
-            org_id=principal.org_id,
-            # Keys have no spaces, so this is none of those that create matches.
-            key=f"ruling {server_id} {key}",
-            body_hash=hashlib.sha256(_encode(request)).hexdigest(),
-            created_at_ms=self._clock.now_ms(),
-        )
-
     async def _earlier(self, used: Idempotency | None) -> Ruling | None:
         """The ruling that was made with the same key and body; IdempotencyConflictError if the body was another."""
-        if used is None:
-            return None
-        found = await servers.find_idempotent(self._db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
-        if found is None:
-            return None
-        if found[0] != used.body_hash:
-            raise IdempotencyConflictError(
-                "This Idempotency-Key was used with a different request body. Use a new key."
-            )
-        row = await rulings.get(self._db, found[1])
+        ruling_id = await made_before(self._db, used)
+        row = None if ruling_id is None else await rulings.get(self._db, ruling_id)
         return None if row is None else ruling_of(row)

@@ -24,6 +24,11 @@ async def announce_due(db: Database) -> None:
     await db.read("SELECT pg_notify(:channel, :word)", {"channel": CHANNEL, "word": DUE})
 
 
+async def announce_entry(db: Database, server_id: str, seq: int) -> None:
+    """Announce that an entry was stored. PostgreSQL only."""
+    await db.read("SELECT pg_notify(:channel, :word)", {"channel": CHANNEL, "word": f"{server_id}:{seq}"})
+
+
 def entries_in(announcement: str) -> Iterator[tuple[str, int]]:
     """Return the servers for which entries were stored, and the number of the newest: `srv_1:12 srv_2:5`."""
     for word in announcement.split():

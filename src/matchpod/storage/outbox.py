@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.requests.callback_query import CallbackState
@@ -138,6 +139,7 @@ def end_statements(
     *,
     status: ServerStatus,
     failure: Failure | None = None,
+    forfeited_to: Team | None = None,
     fence: int | None,
 ) -> list[Statement]:
     """End a match: set its phase and insert its outcome and its callback, all or nothing.
@@ -146,22 +148,15 @@ def end_statements(
     The lease on the server ends, so the next write of its runner is rejected. The server is due for release now or,
     if there is no fence and another process holds the lease, after HANDOVER_MS.
     """
-    statements = [_end_server(outcome, status, failure, fence), rows.insert("outcomes", outcome)]
+    columns = {"status": status, "failure": failure, "forfeited_to": forfeited_to}
+    statements = [_end_server(outcome, columns, fence), rows.insert("outcomes", outcome)]
     if callback is not None:
         statements.append(rows.insert("callbacks", callback))
     return statements
 
 
-def _end_server(outcome: OutcomeRow, status: ServerStatus, failure: Failure | None, fence: int | None) -> Statement:
-    params = rows.plain(
-        {
-            "id": outcome.server_id,
-            "status": status,
-            "reason": outcome.reason,
-            "failure": failure,
-            "now_ms": outcome.at_ms,
-        }
-    )
+def _end_server(outcome: OutcomeRow, columns: Mapping[str, Value], fence: int | None) -> Statement:
+    params = rows.plain({"id": outcome.server_id, "reason": outcome.reason, "now_ms": outcome.at_ms, **columns})
     due, holds_lease = ":now_ms", " AND fence = :fence"
     if fence is None:
         due, holds_lease = "CASE WHEN lease_until_ms > :now_ms THEN :handover_ms ELSE :now_ms END", ""
@@ -171,7 +166,7 @@ def _end_server(outcome: OutcomeRow, status: ServerStatus, failure: Failure | No
     phases = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
     sql = (
         f"UPDATE servers SET phase = 'ending', match_phase = 'ended', status = :status, ended_at_ms = :now_ms,"
-        f" reason = :reason, failure = :failure, next_at_ms = {due},"
+        f" reason = :reason, failure = :failure, forfeited_to = :forfeited_to, next_at_ms = {due},"
         # The callback has its own copy of `callback_auth`.
         " callback_auth = NULL, lease_owner = NULL, lease_until_ms = NULL, fence = fence + 1"
         f" WHERE id = :id AND phase IN ({phases}){holds_lease}"

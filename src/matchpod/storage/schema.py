@@ -402,6 +402,24 @@ _FEWER_SERVER_INDEXES = (
     "DROP INDEX servers_by_region_and_phase",
 )
 
+# What people asked for to be done to open matches. The log of a match has it as entries; these rows are shown.
+_MATCH_ACTIONS = (
+    """
+    CREATE TABLE match_actions (
+        id TEXT PRIMARY KEY,
+        server_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        detail TEXT,
+        requested_at_ms BIGINT NOT NULL,
+        changed_at_ms BIGINT NOT NULL,
+        created_by TEXT NOT NULL,
+        request BLOB NOT NULL
+    )
+    """,
+    "CREATE INDEX match_actions_of_server ON match_actions (server_id, id)",
+    "CREATE INDEX match_actions_waiting ON match_actions (server_id) WHERE state = 'requested'",
+)
+
 # All rulings on matches. The one that counts is also in the row of the server, as JSON: it is read with its outcome.
 _RULINGS = (
     """
@@ -437,6 +455,9 @@ _LABELS = (
     "CREATE INDEX server_labels_newest ON server_labels (org_id, name, value, created_at_ms DESC, server_id)",
 )
 
+# The team to which a match was forfeited; in earlier versions, none was.
+_FORFEITS = ("ALTER TABLE servers ADD COLUMN forfeited_to TEXT",)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FIRST,
     history_schema.HISTORY,
@@ -468,6 +489,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     _FEWER_SERVER_INDEXES,
     _RULINGS,
     _LABELS,
+    _FORFEITS,
+    _MATCH_ACTIONS,
 )
 """The statements at index n migrate from version n to n + 1."""
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from cs2_protocol.game import Team
 from matchpod.core.effects import CancelReason
 from matchpod.core.failures import Failure
 from matchpod.core.labels import Label
@@ -50,6 +51,8 @@ class EndColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was canceled; None if it is finished."""
     failure: Failure | None = None
     """What went wrong, if the reason alone does not say it."""
+    forfeited_to: Team | None = None
+    """The team that won because the other one forfeited; None if play decided it, or if it was canceled."""
     ruling: bytes | None = None
     """The ruling that counts, as JSON; None if there is none."""
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from matchpod.core.errors import (
+    ActionNotPossibleError,
     ErrorCode,
     ForbiddenError,
     InvalidParamsError,
@@ -56,25 +57,29 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             "many more there are; left out if there are none to list."
         ),
     ] = msgspec.UNSET
+    retry_after: Annotated[
+        int | msgspec.UnsetType,
+        Meta(description="In how many seconds the same may succeed, if that is known; as the header `Retry-After`."),
+    ] = msgspec.UNSET
     request_id: Annotated[
         str, Meta(description="Identifies the request in the service's log; also in the header `X-Request-Id`.")
     ]
 
 
 class GoneError(MatchpodError, code=ErrorCode.GONE, status=410):
-    """The match has ended or does not exist; a game server stops sending when it gets this status."""
+    """The match has ended or does not exist: stop sending."""
 
 
 class UnsupportedMediaTypeError(MatchpodError, code=ErrorCode.UNSUPPORTED_MEDIA_TYPE, status=415):
-    """The body has a Content-Encoding, such as gzip, which is not supported."""
+    """The body has a `Content-Encoding`, such as gzip."""
 
 
 class HeadersTooLargeError(MatchpodError, code=ErrorCode.HEADERS_TOO_LARGE, status=431):
-    """The request has too many headers."""
+    """The request has more than 100 headers."""
 
 
 class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED, status=501):
-    """The request needs a feature of HTTP that is not supported."""
+    """The body has a `Transfer-Encoding` other than `chunked`."""
 
 
 class NotReadyError(UnavailableError):
@@ -95,6 +100,7 @@ def error_response(error: MatchpodError, request_id: str) -> Response:
         error=error.code,
         message=str(error),
         details=_details(error) or msgspec.UNSET,
+        retry_after=(error.retry_after_s if isinstance(error, ActionNotPossibleError) else None) or msgspec.UNSET,
         request_id=request_id,
     )
     return Response(_encoder.encode(body), error.status, headers=(*error_headers(error), NOT_STORED))
@@ -103,6 +109,8 @@ def error_response(error: MatchpodError, request_id: str) -> Response:
 def _details(error: MatchpodError) -> tuple[FaultDetail, ...]:
     if isinstance(error, InvalidParamsError):
         return tuple(FaultDetail(str(fault.path), fault.message) for fault in error.faults)
+    if isinstance(error, ActionNotPossibleError):
+        return (FaultDetail("type", str(error)),)
     if isinstance(error, NotReadyError):
         return tuple(FaultDetail("", reason) for reason in error.reasons)
     return ()
@@ -137,6 +145,9 @@ def error_headers(error: MatchpodError) -> tuple[Header, ...]:
         return ((b"allow", ", ".join(error.allowed).encode()),)
     if isinstance(error, UnsupportedMediaTypeError):
         return ((b"accept-encoding", b"identity"),)
-    if isinstance(error, RateLimitError | UnavailableError):
+    if (
+        isinstance(error, RateLimitError | UnavailableError | ActionNotPossibleError)
+        and error.retry_after_s is not None
+    ):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
     return ()

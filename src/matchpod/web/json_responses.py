@@ -20,6 +20,7 @@ NO_STORE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"),)
 NO_CACHE: Final[tuple[Header, ...]] = ((b"cache-control", b"no-cache"),)
 """Responses that need no key: caches ask each time, because they say how things are now."""
 NOT_MODIFIED: Final = 304
+REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _MAX_HEADER: Final = 4096
 """Characters of `If-None-Match` that are read: dozens of ETags."""
@@ -33,9 +34,9 @@ _REVALIDATE: Final[Header] = (b"cache-control", b"private, no-cache")
 _encoder = msgspec.json.Encoder()
 
 
-def private_json(view: object, status: int = 200) -> Response:
-    """Return a response that no proxy may cache."""
-    return Response(_encoder.encode(view), status, headers=NO_STORE)
+def private_json(view: object, status: int = 200, *, is_replayed: bool = False) -> Response:
+    """Return a response that no proxy may cache; `is_replayed` if an earlier request with the same key did the work."""
+    return Response(_encoder.encode(view), status, headers=(*NO_STORE, REPLAYED) if is_replayed else NO_STORE)
 
 
 def final_json(call: Call, view: object, *, has_ended: bool) -> Response:

@@ -1,8 +1,8 @@
 """All endpoints, with their permissions, parameters, responses and errors.
 
 The router and the description of the API are both built from this list; the endpoints for the history are in
-`history_routes`, those for callbacks in `callback_routes`. To add an endpoint, add an `Endpoint` here and its handler
-in the module of its subject.
+`history_routes`, those for callbacks in `callback_routes`, those for actions on matches in `action_routes`. To add an
+endpoint, add an `Endpoint` here and its handler in the module of its subject.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from matchpod.service.telemetry.prometheus import CONTENT_TYPE
 from matchpod.web.endpoint import Endpoint, Tag
 from matchpod.web.errors import ANYWHERE, WITH_KEY, GoneError, UnsupportedMediaTypeError
 from matchpod.web.handlers import ingest, matches, ops, parameters, use_cases
+from matchpod.web.handlers.action_routes import ACTIONS
 from matchpod.web.handlers.callback_routes import CALLBACKS
 from matchpod.web.handlers.history_routes import HISTORY
 
@@ -234,6 +235,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         errors=ANYWHERE,
         handler=matches.list_regions,
     ),
+    *ACTIONS,
     *CALLBACKS,
     *HISTORY,
     Endpoint(

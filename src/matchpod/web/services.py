@@ -8,6 +8,7 @@ import msgspec
 
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
+from matchpod.service.actions.requests import Actions
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.fair_turns import FairTurns
@@ -38,6 +39,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
     access: Access
     audit: Audit
+    actions: Actions
     matches: Matches
     rulings: Rulings
     callbacks: CallbackDeliveries

@@ -264,3 +264,44 @@ async def test_region_without_a_free_server_is_one_line_with_the_number_of_match
         assert "host-7" not in wall.part("beside")
     for server_id in ids:
         await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+
+
+# --- groups by label ------------------------------------------------------------------------------------------------
+
+
+def labeled(**labels: str) -> dict[str, object]:
+    return {"gameSettings": {"matchType": "competitive", "map": "de_mirage", "labels": labels}}
+
+
+async def test_wall_is_grouped_by_a_label(site: ConsoleSite) -> None:
+    ids = [await site.create_match(OWNER, **labeled(table=table)) for table in ("10", "9", "<b>9")]
+    plain = await read_wall(site)
+    assert '<a class="chip" href="/console?group=table">table</a>' in plain
+    assert "table: 10" in card(plain, ids[0])
+    site.service.broadcasts.forget()
+    text = (await site.request("GET", "/console?group=table", who=OWNER)).text
+    assert 'data-follow="wall/table"' in text
+    assert 'aria-current="true">table</a>' in text
+    found = [
+        text.index(part) for part in ("<bdi>&lt;b&gt;9</bdi>", ids[2], "<bdi>9</bdi>", ids[1], "<bdi>10</bdi>", ids[0])
+    ]
+    assert found == sorted(found)
+    assert "without table" in text
+    site.service.broadcasts.forget()
+    wrong = await site.request("GET", "/console?group=a%20table", who=OWNER)
+    assert (wrong.status_code, 'data-follow="wall"' in wrong.text) == (200, True)
+    for server_id in ids:
+        await site.request("POST", f"/console/matches/{server_id}/cancel", who=OWNER, form={})
+
+
+async def test_acknowledging_on_a_grouped_wall_stays_there(site: ConsoleSite) -> None:
+    server_id = await create_ended(site, gameSettings=labeled(table="1")["gameSettings"])
+    site.service.broadcasts.forget()
+    shown = card((await site.request("GET", "/console?group=table", who=OWNER)).text, server_id)
+    assert '<input type="hidden" name="grouped_by" value="table">' in shown
+    form = {"servers": server_id, "grouped_by": "table"}
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+    assert response.headers["location"] == "/console?group=table"
+    form["grouped_by"] = "//evil.example"
+    response = await site.request("POST", "/console/acknowledge", who=OWNER, form=form)
+    assert response.headers["location"] == "/console"

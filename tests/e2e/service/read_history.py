@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from typing import NamedTuple
 
-from tests.contract.same_numbers import SHARED_BY_MAPS, check_leaderboard, check_rounds, check_series
+from tests.contract.same_numbers import check_leaderboard, check_map_item, check_rounds, check_series
 from tests.e2e.service.running_service import Json, RunningService
 
 VARIED_LIMITS = (1, 7, 2, 101, 13, 5000)
@@ -117,7 +117,7 @@ def _read_map(service: RunningService, item: Json) -> Json:
     assert response.status == 200, response.raw
     assert service.call("GET", f"/api/v1/cs2/maps/{item['id']}").raw == response.raw
     detail: Json = response.json
-    assert {name: detail[name] for name in SHARED_BY_MAPS} == item
+    check_map_item(item, detail)
     assert detail["statsVersion"] >= 1
     check_rounds(get_json(service, f"{path}/rounds"), detail)
     for sort, field in SORTS.items():

@@ -18,7 +18,7 @@ BO3 = {"seriesFormat": "bo3", "maps": ["de_nuke", "de_inferno"], "maxRounds": 2}
 
 MATCHES: dict[str, Json] = {
     "no-show": short_match(onNoShow="forfeit", joinSeconds=60, **BO3, customCvars=cvars(sim_absent=BLUE2)),
-    "nobody-complete": short_match(onNoShow="forfeit", joinSeconds=60, customCvars=cvars(sim_absent=f"{RED1},{BLUE1}")),
+    "none-complete": short_match(onNoShow="forfeit", joinSeconds=60, customCvars=cvars(sim_absent=f"{RED1},{BLUE1}")),
     "canceled": short_match(joinSeconds=60, customCvars=cvars(sim_absent=BLUE2)),
     "ready": short_match(autoStart=False, **BO3),
     "not-ready": short_match(autoStart=False, joinSeconds=60, customCvars=cvars(sim_unready=RED2)),
@@ -83,18 +83,19 @@ def test_no_show_becomes_a_win_of_the_team_that_is_complete(ended: Ended) -> Non
     assert len(ended.receiver.at("/no-show")) == 1
     server = ended.service.get(server_id)
     assert (server["status"], server["phase"], server["reason"]) == ("stopped", "ended", None)
+    assert (server["forfeit"], ended.service.match("no-show")["forfeit"]) == (True, True)
     series = ended.series("no-show")
-    assert (series["status"], series["winnerTeam"]) == ("finished", "Reds")
+    assert (series["status"], series["winnerTeam"], series["forfeit"]) == ("finished", "Reds", True)
     assert {(played["status"], played["needed"]) for played in series["maps"]} == {("cancelled", False)}
     assert (series["team1MapsWon"], series["team2MapsWon"], series["startedAt"]) == (0, 0, None)
     (listed,) = read_page(ended.service, "/api/v1/servers?externalMatchId=no-show")
-    assert (listed["seriesScore"], listed["maps"]) == ({"team1": 0, "team2": 0}, [])
+    assert (listed["seriesScore"], listed["maps"], listed["forfeit"]) == ({"team1": 0, "team2": 0}, [], True)
     assert read_history(ended.service, server_id).statuses == ["cancelled"] * 3
     assert "Round_Start" not in ended.log("no-show")
 
 
 def test_match_is_canceled_if_no_team_is_complete_or_the_caller_asked_for_no_forfeit(ended: Ended) -> None:
-    for name, missing in (("nobody-complete", [RED1, BLUE1]), ("canceled", [BLUE2])):
+    for name, missing in (("none-complete", [RED1, BLUE1]), ("canceled", [BLUE2])):
         body = ended.callback(name)
         assert (body["eventType"], body["reason"]) == ("match_canceled", "incomplete_roster")
         assert body["missingPlayers"] == missing
@@ -108,6 +109,7 @@ def test_players_who_are_ready_start_every_map(ended: Ended) -> None:
     assert "css_start" not in log
     assert log.count('say ".ready"') >= 4 * len(result["maps"])
     assert "forfeit" not in result
+    assert "forfeit" not in ended.service.get(ended.ids["ready"])
     history = read_history(ended.service, ended.released("ready"))
     assert history.series is not None
     check_series_result(history.series, result)

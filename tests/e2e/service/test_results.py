@@ -67,6 +67,10 @@ if not IS_SOAK:
 WITH_TEAMS = [name for name, settings in MATCHES.items() if settings["matchType"] != "deathmatch"]
 
 
+def labels_of(name: str) -> Json:
+    return {"event": "test cup", "match": name}
+
+
 class PlayedMatches:
     """The matches of one service, all created at once."""
 
@@ -77,7 +81,8 @@ class PlayedMatches:
         self.created: dict[str, Json] = {}
         self.initial_maps: dict[str, list[Json]] = {}
         """The listed maps of each match immediately after its creation."""
-        for name, settings in MATCHES.items():
+        for name, unlabeled in MATCHES.items():
+            settings = {**unlabeled, "labels": labels_of(name)}
             created = service.create(settings, externalMatchId=name, callbackUrl=receiver.url(f"/{name}"))
             self.created[name] = created
             self.initial_maps[name] = read_page(service, f"/api/v1/cs2/matches?serverId={created['serverId']}")
@@ -112,7 +117,9 @@ def result_bytes(body: bytes) -> bytes:
 def test_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: PlayedMatches, name: str) -> None:
     received, created = played.final_callback(name), played.created[name]
     body = received.json
-    assert list(body) == ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "result"]
+    head = ["eventType", "gameId", "externalMatchId", "serverId", "sessionId", "timestamp", "labels", "simulated"]
+    assert list(body) == [*head, "result"]
+    assert (body["labels"], body["simulated"]) == (labels_of(name), True)
     assert (body["gameId"], body["externalMatchId"]) == ("cs2", name)
     assert (body["serverId"], body["sessionId"]) == (created["serverId"], created["gameId"])
     assert received.is_signed_with(played.secret)
@@ -130,6 +137,17 @@ def test_callback_is_sent_once_and_its_result_equals_the_stored_bytes(played: Pl
     assert played.service.cancel(created["serverId"]).status == 409
     played.service.wait_until_released(created["serverId"])
     assert len(played.receiver.at(f"/{name}")) == 1
+
+
+@pytest.mark.parametrize("name", MATCHES)
+def test_match_is_found_by_its_labels_in_all_lists(played: PlayedMatches, name: str) -> None:
+    server_id = played.created[name]["serverId"]
+    for path in ("servers", "cs2/matches", *(["cs2/series"] if name in WITH_TEAMS and name != "casual" else [])):
+        found = played.service.call("GET", f"/api/v1/{path}?label=match:{name}&label=event:test+cup").json["items"]
+        assert {one["serverId"] for one in found} == {server_id}, path
+        assert all(one["labels"] == labels_of(name) for one in found)
+    every = read_page(played.service, "/api/v1/servers?label=event:test%20cup")
+    assert {one["serverId"] for one in every} == {one["serverId"] for one in played.created.values()}
 
 
 @pytest.mark.parametrize("name", WITH_TEAMS)

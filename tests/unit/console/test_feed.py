@@ -13,6 +13,7 @@ from matchpod.console.feed import KINDS, feed_line, kind_of, type_of
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.views.result_shapes import AntiCheatEntry, Score
 from matchpod.core.views.timeline_items import (
+    ActionItem,
     AntiCheatItem,
     AssistItem,
     BombDefusedItem,
@@ -83,6 +84,16 @@ ITEMS: list[TimelineItem] = [
     SideSwapItem(**AT, team1_side=Side.CT),
     RoundRestoredItem(**AT, rounds_kept=2, score=SCORE),
     AntiCheatItem(**AT, detection=LEAD),
+    ActionItem(
+        **AT,
+        action_id="action_1",
+        action="restore",
+        fields={"round": 9},
+        state="failed",
+        detail="No.",
+        reason=None,
+        by="ann",
+    ),
     MapEndItem(**AT, status=MapStatus.FINISHED, winner=None, score=SCORE),
 ]
 

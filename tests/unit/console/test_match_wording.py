@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from cs2_protocol.game import Team
 from matchpod.console import match_wording
 from matchpod.console.match_wording import match_name, standing, tone, waiting_words
 from matchpod.core.effects import CancelReason
@@ -41,6 +42,11 @@ def test_every_value_has_words() -> None:
         ({}, "live", "good"),
         ({"phase": PublicPhase.ALLOCATING, "status": ServerStatus.PENDING}, "waiting for a free server", ""),
         ({"phase": PublicPhase.ENDED, "status": ServerStatus.STOPPED}, "finished", ""),
+        (
+            {"phase": PublicPhase.ENDED, "status": ServerStatus.STOPPED, "forfeited_to": Team.TEAM2},
+            "b won by forfeit",
+            "",
+        ),
         (
             {"phase": PublicPhase.ENDED, "status": ServerStatus.FAILED, "reason": CancelReason.NO_CAPACITY},
             "failed: no free server",

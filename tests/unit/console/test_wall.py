@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchpod.console.rendering import fragment
-from matchpod.console.wall import PARTS, card_changes, count_groups
+from matchpod.console.wall import PARTS, by_label, card_changes, count_groups, label_key, label_names
 from matchpod.core.model import MatchType
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.attention import Attention, Urgency, urgency_of
+from matchpod.core.views.marks import Marks
 from matchpod.core.views.match_progress import MatchProgress
 from matchpod.core.views.progress import PublicPhase, WaitingFor
 from matchpod.core.views.wall_groups import WallGroup, group_of_open
@@ -135,3 +136,67 @@ def test_counters_add_up_to_the_matches_and_flagged_cards_are_those_that_need_at
         gone = {(before.region, reason.kind) for reason in before.attention if reason not in after.attention}
         assert gone <= merged
     assert all(alert.count >= 1 for alert in alerts)
+
+
+# --- labels ---------------------------------------------------------------------------------------------------------
+
+
+def labeled(*labels: dict[str, str]) -> list[WallMatch]:
+    return [
+        WallMatch(
+            server_id=f"srv_{number}",
+            game_id="a game",
+            status=ServerStatus.RUNNING,
+            phase=PublicPhase.LIVE,
+            region="a",
+            is_fast=False,
+            match_type=MatchType.COMPETITIVE,
+            map_count=1,
+            team1=None,
+            team2=None,
+            created_at_ms=number,
+            progress=MatchProgress(phase=PublicPhase.LIVE),
+            is_followed=True,
+            attention=(),
+            group=WallGroup.IN_PLAY,
+            marks=Marks(labels=given),
+        )
+        for number, given in enumerate(labels)
+    ]
+
+
+def test_matches_are_grouped_by_a_label_with_numbers_in_their_order() -> None:
+    tables = ("10", "9", "09", "2a", "B", "b", "")
+    found = labeled(*({"table": table} if table else {"round": "1"} for table in tables), {"table": "9"})
+    groups = [(value, [card.server_id for card in members]) for value, members in by_label(found, "table")]
+    assert groups == [
+        ("B", ["srv_4"]),
+        ("b", ["srv_5"]),
+        ("2a", ["srv_3"]),
+        ("09", ["srv_2"]),
+        ("9", ["srv_1", "srv_7"]),
+        ("10", ["srv_0"]),
+        (None, ["srv_6"]),
+    ]
+
+
+@given(st.lists(st.text(), unique=True))
+def test_every_value_has_a_key_of_its_own(values: list[str]) -> None:
+    keys = [label_key(value) for value in (None, *values)]
+    assert len(set(keys)) == len(keys)
+    assert all(re.fullmatch(r"[a-z0-9-]+", key) for key in keys)
+
+
+def test_groupings_are_the_names_of_all_labels_and_the_chosen_one() -> None:
+    found = labeled({"table": "1", "Event": "x"}, {"event": "y"}, {})
+    assert label_names(found) == ["Event", "event", "table"]
+    assert label_names(found, "round") == ["Event", "event", "round", "table"]
+    assert label_names([]) == []
+
+
+def test_label_of_a_card_can_be_searched_and_cannot_break_out() -> None:
+    (hostile,) = labeled({"event": '"><script>alert(1)</script>'})
+    card = fragment(PARTS, "card", hostile).decode()
+    assert "<script" not in card
+    assert "event:&#34;&gt;&lt;script" in card
+    assert 'href="/console/matches?label=event%3A%22%3E%3Cscript%3E' in card

@@ -148,6 +148,11 @@ class PlayedMatch:
             self.step()
         return True
 
+    def wait(self, seconds: float) -> None:
+        """Let simulated time pass, or less if the server ends."""
+        until_ms = self.now_ms + round(seconds * 1000)
+        self.run_until(lambda: self.now_ms >= until_ms)
+
     def configure(self) -> None:
         """Boot the server and send the commands that set it up."""
         settings = self.settings

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import msgspec
 import pytest
 
 from cs2_protocol.game import Team
 from cs2_simulator.play.counts.tally import Tally
+from cs2_simulator.play.flow.standing import GamePhase, Standing
 from cs2_simulator.scenarios import Scenario
 from matchpod.core.match.played_map import PlayedMap
 from matchpod.core.model import CvarSetting, DmSubMode, GameSettings, MatchType, SeriesFormat
@@ -113,6 +116,29 @@ def test_replayed_statistics_equal_the_simulators_own_counts(seed: int, tmp_path
     file = played.record(tmp_path / "match.jsonl")
     _check_maps(replay([open_recording(file)]), played)
     assert played.reader.lines_unknown == 0
+
+
+def _has_played(standing: Standing, rounds: int) -> bool:
+    return standing.phase is GamePhase.LIVE and standing.rounds_played >= rounds
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", seeds(3))
+def test_statistics_agree_when_an_admin_restores_rounds_at_any_moment(seed: int) -> None:
+    rng = Random(seed)
+    settings = (coached if seed % 2 else rostered)(MatchType.COMPETITIVE, rng.choice((1, 2, 5)), max_rounds=8)
+    played = PlayedMatch(settings, seed=seed)
+    played.configure()
+    standing = played.machine.game.standing
+    for _ in range(rng.randint(1, 4)):
+        until = standing.rounds_played + rng.randint(0, 3)
+        played.run_until(partial(_has_played, standing, until))
+        played.wait(rng.randint(0, 90))
+        played.execute(*rng.choice(((), ("css_forcepause",))), f"css_restore {rng.randint(0, standing.rounds_played)}")
+        played.wait(rng.randint(1, 20))
+        played.execute("css_forceunpause")
+    assert played.run_until(lambda: played.reader.match.outcome is not None)
+    _check_maps(played.reader, played)
 
 
 def test_mvp_of_the_last_round_is_read_from_the_plugin() -> None:

@@ -31,6 +31,7 @@ from matchpod.ports import (
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.organizations import Access
 from matchpod.service.access.quotas import UNLIMITED, Quotas
+from matchpod.service.actions.requests import ActionRequests, Actions
 from matchpod.service.callbacks.deliveries import CallbackDeliveries
 from matchpod.service.callbacks.private_callbacks import PrivateCallbacks
 from matchpod.service.end_match import end_match
@@ -192,6 +193,13 @@ class Site:
         return Services(
             access=Access(db=self.db, clock=self.clock, vault=self.vault, audit=audit, random_bytes=self.random_bytes),
             audit=audit,
+            actions=Actions(
+                db=self.db,
+                clock=self.clock,
+                live=live,
+                remote=remote,
+                requests=ActionRequests(self.db, self.clock, audit, live=live, random_bytes=self.random_bytes),
+            ),
             matches=matches,
             rulings=Rulings(
                 db=self.db,

@@ -56,7 +56,7 @@ def test_request_without_a_query_has_no_pairs() -> None:
 
 def test_query_length_is_limited() -> None:
     assert read(b"&" * MAX_QUERY_BYTES) == []
-    with pytest.raises(InvalidParamsError, match="4096 bytes"):
+    with pytest.raises(InvalidParamsError, match="12288 bytes"):
         read(b"&" * (MAX_QUERY_BYTES + 1))
 
 

@@ -190,7 +190,7 @@ class ClientConnection:
     def __init__(self, limit_of: Callable[[str], int], *, mirrors: bool = True) -> None:
         self._limit_of = limit_of
         self._mirrors = mirrors
-        self._reader = FrameReader(MAX_ANSWER_BYTES + MIN_SIZE, self._max_size)
+        self._reader = FrameReader(MAX_ANSWER_BYTES + MIN_SIZE)
         self._traffic = TokenBucket(BURST_BYTES, BYTES_PER_S)
         self.state = ClientState.NEW
         self._last_id = 0
@@ -244,7 +244,7 @@ class ClientConnection:
         """Append bytes and iterate over all their events; RconProtocolError if they are invalid or too many."""
         if not self._traffic.spend(len(data), now_s):
             self._reader.fail(_TOO_FAST)
-        return self._events(self._reader.feed(data), now_s)
+        return self._events(self._reader.feed(data, self._max_size), now_s)
 
     def _events(self, frames: Iterator[Frame], now_s: float) -> Iterator[ClientEvent]:
         for frame in frames:

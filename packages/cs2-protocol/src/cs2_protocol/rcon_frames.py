@@ -45,27 +45,30 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 class FrameReader:
-    """Splits a byte stream into packets; `max_size_of` may lower the largest size field for packets with an id."""
+    """Splits a byte stream into packets."""
 
-    def __init__(self, max_size: int, max_size_of: Callable[[int], int] | None = None) -> None:
+    def __init__(self, max_size: int) -> None:
         self._max_size = max_size
-        self._max_size_of = max_size_of
         self._buffer = bytearray()
         self._fault: str | None = None
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed."""
+    def feed(self, data: bytes, max_size_of: Callable[[int], int] | None = None) -> Iterator[Frame]:
+        """Append bytes and iterate over the packets they complete; the next call yields packets not yet consumed.
+
+        `max_size_of` may lower the largest size field for packets with an id. It is not kept, as it may refer to what
+        owns this reader.
+        """
         if self._fault is None:
             self._buffer += data
-        return self._frames()
+        return self._frames(max_size_of)
 
     def fail(self, fault: str) -> None:
         """Stop reading: from now on, iterating raises RconProtocolError with this fault."""
         self._fault = fault
         self._buffer.clear()
 
-    def _frames(self) -> Iterator[Frame]:
-        while (size := self._next_size()) is not None:
+    def _frames(self, max_size_of: Callable[[int], int] | None) -> Iterator[Frame]:
+        while (size := self._next_size(max_size_of)) is not None:
             end = _SIZE.size + size
             if len(self._buffer) < end:
                 return
@@ -74,13 +77,13 @@ class FrameReader:
             del self._buffer[:end]
             yield Frame(frame_id, frame_type, body)
 
-    def _next_size(self) -> int | None:
+    def _next_size(self, max_size_of: Callable[[int], int] | None) -> int | None:
         """Return the size field of the next packet, once its id has arrived too."""
         size: int | None = None
         if self._fault is None and len(self._buffer) >= _SIZE.size:
             size, max_size = _SIZE.unpack_from(self._buffer)[0], self._max_size
-            if self._max_size_of is not None and len(self._buffer) >= 2 * _SIZE.size:
-                max_size = min(max_size, self._max_size_of(_SIZE.unpack_from(self._buffer, _SIZE.size)[0]))
+            if max_size_of is not None and len(self._buffer) >= 2 * _SIZE.size:
+                max_size = min(max_size, max_size_of(_SIZE.unpack_from(self._buffer, _SIZE.size)[0]))
             if not MIN_SIZE <= size <= max_size:
                 self.fail(f"packet size {size} is not between {MIN_SIZE} and {max_size}")
         if self._fault is not None:

@@ -14,13 +14,14 @@ from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.console.wall import Wall
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, MatchpodError
 from matchpod.core.requests.history_query import read_server_id
+from matchpod.core.requests.text_rules import label_name_fault
 from matchpod.core.views.wall_groups import WallGroup
 from matchpod.service.identity.principals import Scope
 from matchpod.service.reading.wall import KEPT, MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAME: Final = "wall"
-"""The name of the wall in streams."""
+"""The name of the wall in streams; grouped by a label, its name follows after a slash."""
 
 PATH: Final = "/console"
 MAX_SEARCH: Final = 300
@@ -34,11 +35,12 @@ async def wall(visit: Visit) -> Response:
         return redirect("/console/operator")
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
-    broadcast = await broadcast_of(visit)
+    group = visit.query().get("group", "")
+    broadcast = await broadcast_of(visit, "" if label_name_fault(group) else group)
     shown = broadcast.subject
     # The page's script hides what does not fit, here and in what comes later.
     search = storable(visit.query().get("search", ""))[:MAX_SEARCH]
-    return visit.page("live.html", wall=shown, position=broadcast.position, search=search)
+    return visit.page("live.html", wall=shown, name=broadcast.name, position=broadcast.position, search=search)
 
 
 async def acknowledge(visit: Visit) -> Response:
@@ -56,9 +58,12 @@ async def acknowledge(visit: Visit) -> Response:
         await service.acknowledge(visit.principal, server_ids)
     with suppress(MatchpodError):  # it is done; the wall follows within a second
         await (await broadcast_of(visit)).refresh()
-    return visit.done(PATH, "acknowledged")
+    group = given.get("grouped_by", "")
+    return visit.done(PATH if label_name_fault(group) else f"{PATH}?group={group}", "acknowledged")
 
 
-async def broadcast_of(visit: Visit) -> Broadcast:
+async def broadcast_of(visit: Visit, grouped_by: str = "") -> Broadcast:
+    """Return the broadcast of the wall, by default grouped by the state of matches, else by a label."""
     org_id = visit.principal.org_id
-    return await visit.deps.broadcasts.find(NAME, org_id, partial(Wall, visit.deps.overview, org_id))
+    name = f"{NAME}/{grouped_by}" if grouped_by else NAME
+    return await visit.deps.broadcasts.find(name, org_id, partial(Wall, visit.deps.overview, org_id, grouped_by))

@@ -24,6 +24,7 @@ LABELS: Final = {
     "status": "Status",
     "phase": "Phase",
     "region": "Region",
+    "label": "Label",
     "dateFrom": "Created from (UTC)",
     "dateTo": "to (UTC)",
 }

@@ -10,6 +10,7 @@ from matchpod.console.pages import live, match
 from matchpod.console.rendering import HEADERS
 from matchpod.console.visit import READER_ONLY, Visit
 from matchpod.core.errors import ForbiddenError, InvalidParamsError, NotFoundError, UnauthorizedError
+from matchpod.core.requests.text_rules import label_name_fault
 from matchpod.service.identity.principals import Scope
 from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.query_strings import query_of
@@ -20,7 +21,7 @@ SESSION: Final = "session"
 """The parameter with the session that the pages were loaded with."""
 MAX_PAGES: Final = 40
 
-_PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_-]{1,64})?):([0-9a-f.]{0,32})")
+_PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.-]{1,64})?):([0-9a-f.]{0,32})")
 
 
 async def follow(visit: Visit) -> EventStream:
@@ -60,12 +61,12 @@ async def _broadcast(visit: Visit, name: str) -> Broadcast:
     """Return the broadcast of a page. ForbiddenError as for the page; NotFoundError if there is none."""
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
-    kind, _, server_id = name.partition("/")
+    kind, _, shown = name.partition("/")
     if kind == match.KIND:
         try:
-            return await match.broadcast_of(visit, server_id)
+            return await match.broadcast_of(visit, shown)
         except ForbiddenError as exc:
             raise NotFoundError(str(exc)) from exc  # one page of another organization does not stop the others
-    if name != live.NAME:
+    if kind != live.NAME or (shown and label_name_fault(shown)):
         raise NotFoundError("There is no such page.")
-    return await live.broadcast_of(visit)
+    return await live.broadcast_of(visit, shown)

@@ -21,6 +21,7 @@ START_FACTOR = 2
 class Alarm(StrEnum):
     """What a match waits for; the times are in `timers`."""
 
+    ACTION = "action"
     ALL_LEFT = "all_left"
     ASK_AGAIN = "ask_again"
     IDLE = "idle"
@@ -49,8 +50,9 @@ class MatchAlarms(MatchState, kw_only=True):
     def _awaits_start(self) -> bool:
         """True if the players or an action must start play, and all players are there; some if none are listed."""
         presence = self.presence
-        is_here = bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
-        return is_here and not self.settings.auto_start and not presence.is_map_over and self._is_before_a_map()
+        if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
+            return False
+        return bool(presence.connected) if self.roster.is_open else presence.complete_since_ms() is not None
 
     def _not_ready_ms(self) -> int | None:
         """Return when the time to start play ends; who has just come back has time to be ready even after it."""
@@ -86,6 +88,8 @@ class MatchAlarms(MatchState, kw_only=True):
             yield not_ready_ms, Alarm.NOT_READY
         if self.reported.over_since_ms is not None:
             yield self.reported.over_since_ms + SERIES_END_GRACE_MS, Alarm.SERIES_OVER
+        if self.open_actions:
+            yield min(self.actions[action_id].until_ms for action_id in self.open_actions), Alarm.ACTION
         if self.phase is MatchPhase.LIVE and self.live_at_ms is not None and minutes is not None:
             lasts_s = minutes * timers.dm_minute_s + timers.dm_end_margin_s
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
@@ -119,7 +123,7 @@ class MatchAlarms(MatchState, kw_only=True):
             since_ms = self._given_at_ms
         else:
             return None
-        return since_ms + to_ms(self.timers.join_s)
+        return since_ms + to_ms(self.timers.join_s) + self.extra_join_ms
 
     def _return_ms(self) -> int | None:
         """Return when the time ends in which players who left must enter again, or who are still loading must enter."""
@@ -127,6 +131,7 @@ class MatchAlarms(MatchState, kw_only=True):
         if since_ms is None:
             return None
         end_ms, load_ms = since_ms + to_ms(self.timers.join_s), to_ms(self.timers.client_load_s)
+        end_ms += self.extra_join_ms
         if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
         # After lost lines, the console needs the load time to tell who is there.

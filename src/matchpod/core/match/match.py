@@ -20,6 +20,8 @@
 # - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
 #   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
 #   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
+# - An action changes the match when it is requested, if it is possible then: its roster, its time to join, its end.
+#   It is done when the server's log or its plugin says so, and fails if they do not in time. See `match_actions`.
 # - A person may order the start: play begins without the listed players who are not connected, and then waits for one
 #   of them only once they have connected. An ordered start is not revoked when players leave.
 # - A team may forfeit: the match ends with the score so far, and a live map without a winner. Not once play has decided
@@ -34,7 +36,17 @@ import msgspec
 from cs2_protocol.game import Team, is_human
 from matchpod.core.anticheat.detection import Detection, add_detection
 from matchpod.core.anticheat.detectors import Detectors
-from matchpod.core.effects import CancelMatch, CancelReason, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.effects import (
+    CancelMatch,
+    CancelReason,
+    Effect,
+    EndMatch,
+    Kick,
+    LoadMap,
+    SendAction,
+    SendRoster,
+    StartPlay,
+)
 from matchpod.core.events import (
     COMBAT_EVENTS,
     CheatSuspected,
@@ -52,12 +64,14 @@ from matchpod.core.events import (
     ShotsCounted,
     WarmupBegan,
 )
-from matchpod.core.match.alarms import Alarm, MatchAlarms
+from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionRequest, ActionType, ServerVerdict
+from matchpod.core.match.alarms import Alarm
+from matchpod.core.match.match_actions import DECIDED, NOT_CONFIRMED, REFUSED, ROSTER_ACTIONS, MatchActions
 from matchpod.core.match.phases import TRANSITIONS, MatchPhase, Trigger
 from matchpod.core.match.played_map import MapStatus, PlayedMap, map_name, unknown_maps
 from matchpod.core.match.presence import Presence
 from matchpod.core.match.reported_series import Report, ReportedSeries
-from matchpod.core.match.roster import Roster
+from matchpod.core.match.roster import Roster, RosterRole
 from matchpod.core.match.series import SeriesRules
 from matchpod.core.match.timers import Timers, to_ms
 from matchpod.core.model import GameSettings, OnNoShow
@@ -69,7 +83,7 @@ ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 """Kick reason shown to the players who joined."""
 
 
-class Match(MatchAlarms, kw_only=True):
+class Match(MatchActions, kw_only=True):
     """A match as a fold over events and time."""
 
     @classmethod
@@ -103,7 +117,7 @@ class Match(MatchAlarms, kw_only=True):
             case MapEnded():
                 effects += self._end_map(event, now_ms)
             case RoundRestored():
-                self._restore(event, now_ms)
+                effects += self._restore(event, now_ms)
             case MapLoading() if self.phase is MatchPhase.BETWEEN_MAPS:
                 self.asked_at_ms = self.roster_broken_ms = None  # from now on all players have the time to join
             case WarmupBegan():
@@ -121,7 +135,54 @@ class Match(MatchAlarms, kw_only=True):
             self._add_detection(found)
         effects += self._check_roster(now_ms)
         self._track_roster(now_ms)
+        if self.open_actions:
+            self._observe_actions(event, now_ms)
         return effects
+
+    def request_action(self, action: ActionRequest, now_ms: int) -> list[Effect]:
+        """Begin an action that a person asked for; it fails at once if it is not possible any more."""
+        if action.id in self.actions:
+            return []
+        if (found := self.obstacle_to(action)) is not None:
+            self._refuse_action(action, found.text, now_ms)
+            return []
+        record = self._add_action(action, now_ms)
+        effects: list[Effect] = [SendAction(action.id)]
+        match action.type:
+            case ActionType.EXTEND_JOIN:
+                self.extra_join_ms += to_ms(action.seconds or 0)
+                self._finish_action(record)
+                return []
+            case ActionType.START:
+                return [*self.start(now_ms), *effects]
+            case ActionType.FORFEIT if action.winner is not None:
+                if ended := self.forfeit(action.winner, now_ms):
+                    return ended
+                self._finish_action(record, DECIDED)
+                return []
+            case ActionType.ADD_PLAYER | ActionType.REMOVE_PLAYER | ActionType.REPLACE_PLAYER:
+                effects += self._change_roster(record, now_ms)
+                if self._is_carried_out(record):
+                    self._finish_action(record)
+            case _:
+                pass
+        return effects
+
+    def answer_action(self, answer: ActionAnswer, now_ms: int) -> list[Effect]:
+        """Apply what the server answered to an action."""
+        record = self.open_action(answer.action_id)
+        if record is None:
+            return []
+        match answer.verdict:
+            case ServerVerdict.REFUSED:
+                return self._fail_action(record, answer.detail or REFUSED, now_ms)
+            case ServerVerdict.LATER:
+                record.refusal = answer.detail
+            case ServerVerdict.ACCEPTED:
+                record.is_answered = True
+                if record.action.type in ROSTER_ACTIONS and self._is_carried_out(record):
+                    self._finish_action(record)
+        return []
 
     def resume(self, now_ms: int) -> None:
         """Record that log lines and requests may have been lost: a start is requested again as soon as alarms fire."""
@@ -164,6 +225,7 @@ class Match(MatchAlarms, kw_only=True):
             return []
         self.current_map.cut() if is_cut else self.current_map.cancel()
         self.outcome = Outcome(at_ms=now_ms, forfeited_to=winner)
+        self._end_actions()
         return [EndMatch()]
 
     def _apply_combat(self, event: GameEvent, now_ms: int) -> list[Effect]:
@@ -199,14 +261,17 @@ class Match(MatchAlarms, kw_only=True):
         self.current_map.apply(event)
         self._mark_live(now_ms)
 
-    def _restore(self, event: RoundRestored, now_ms: int) -> None:
+    def _restore(self, event: RoundRestored, now_ms: int) -> list[Effect]:
         self.reported.discard_end(self.current_map.number)
         is_cut_off = self.phase is not MatchPhase.BETWEEN_MAPS and self.current_map.status is MapStatus.LIVE
         if (is_cut_off or self.phase is MatchPhase.BETWEEN_MAPS) and self._move(Trigger.MAP_REOPENED):
             self._mark_live(now_ms)
         self._apply_to_current_map(event, now_ms)
+        is_changed = self.settings.uses_plugin and self.roster.roles != Roster.of(self.settings).roles
+        return [SendRoster()] if is_changed else []
 
     def _mark_live(self, now_ms: int) -> None:
+        self.extra_join_ms = 0
         self.presence.is_map_over = self.is_start_ordered = False
         self.asked_at_ms = self.start_awaited_ms = None
         self.live_at_ms = now_ms
@@ -232,6 +297,7 @@ class Match(MatchAlarms, kw_only=True):
         self.reported.infer_results(self.maps)
         self._move(Trigger.DECIDED)
         self.outcome = Outcome(at_ms=now_ms)
+        self._end_actions()
         return [EndMatch()]
 
     def _apply_to_current_map(self, event: GameEvent, now_ms: int) -> None:
@@ -325,6 +391,31 @@ class Match(MatchAlarms, kw_only=True):
         elif not self.presence.loading():
             self.roster_broken_ms = None
 
+    def _fail_action(self, record: ActionRecord, why: str, now_ms: int) -> list[Effect]:
+        """Record why an action failed, and undo what it changed in the roster."""
+        self._finish_action(record, why)
+        if record.action.type not in ROSTER_ACTIONS:
+            return []
+        roster, (leaves, comes) = self.roster, record.action.moves
+        if comes is not None:
+            roster = roster.remove(comes)
+        if leaves is not None and record.role_before is not None:
+            roster = roster.add(leaves, record.role_before)
+        return self._set_roster(roster, now_ms)
+
+    def _change_roster(self, record: ActionRecord, now_ms: int) -> list[Effect]:
+        roster, (leaves, comes) = self.roster, record.action.moves
+        role = record.action.role or RosterRole.PLAYER
+        if leaves is not None:
+            role = record.role_before = roster.role_of(leaves) or role
+            roster = roster.remove(leaves)
+        return self._set_roster(roster if comes is None else roster.add(comes, role), now_ms)
+
+    def _set_roster(self, roster: Roster, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = [*self.presence.change_roster(roster), *self._check_roster(now_ms)]
+        self._track_roster(now_ms)
+        return effects
+
     def _request_next_step(self, now_ms: int) -> list[Effect]:
         self.asked_at_ms, number = now_ms, self.map_number
         is_loaded = self.phase is MatchPhase.STARTING
@@ -346,6 +437,10 @@ class Match(MatchAlarms, kw_only=True):
                 return self.end_series(now_ms)
             case Alarm.READY:
                 return self._check_roster(now_ms)
+            case Alarm.ACTION:
+                late = [record for record in self._open_actions() if record.until_ms <= now_ms]
+                failed = [self._fail_action(record, record.refusal or NOT_CONFIRMED, now_ms) for record in late]
+                return [effect for effects in failed for effect in effects]
             case Alarm.ASK_AGAIN:
                 return self._request_next_step(now_ms)
             case Alarm.TIME_UP:
@@ -388,4 +483,5 @@ class Match(MatchAlarms, kw_only=True):
         self.current_map.cancel()
         is_complete = self.is_log_complete
         self.outcome = Outcome(at_ms=now_ms, is_log_complete=is_complete, **msgspec.structs.asdict(effect))
+        self._end_actions()
         return [effect]

@@ -199,6 +199,12 @@ class Presence(msgspec.Struct, kw_only=True):
                 pass
         return []
 
+    def change_roster(self, roster: Roster) -> list[Kick]:
+        """Set who is listed from now on; return kicks for those who are on the server and no longer listed."""
+        self.roster = roster
+        here = {**self.connected, **self.guests}.items()
+        return [Kick(player_id, found.user_id, NOT_LISTED) for player_id, found in here if self.is_unlisted(player_id)]
+
     def map_ended(self, now_ms: int) -> None:
         """Record the end of a map that another one follows: all players have to enter the next map."""
         self.is_map_over = True

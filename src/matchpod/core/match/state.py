@@ -10,6 +10,7 @@ import msgspec
 from cs2_protocol.game import PlayerId, Team
 from matchpod.core.anticheat.detection import Detection
 from matchpod.core.anticheat.detectors import Detectors
+from matchpod.core.match.actions import ActionChange, ActionRecord
 from matchpod.core.match.game_times import GameTimes
 from matchpod.core.match.knife_round import KnifeRound
 from matchpod.core.match.phases import MatchPhase
@@ -31,7 +32,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     all have entered or play is requested. `is_start_ordered` if a person lets the next map begin without those who are
     missing. `start_awaited_ms` is since when all players are there and have to start the next map themselves; None once
     it is live. `disturbed_ms` is when players were last unable to join as usual, or not seen to: lines were lost, or
-    the server was silent or replaced.
+    the server was silent or replaced. `extra_join_ms` is what actions added to the time to join
+    that runs. `action_changes` has every state of every action, in order; `open_actions` are neither done nor failed.
     """
 
     settings: GameSettings
@@ -55,6 +57,10 @@ class MatchState(msgspec.Struct, kw_only=True):
     outcome: Outcome | None = None
     times: GameTimes = msgspec.field(default_factory=GameTimes)
     knife: KnifeRound = msgspec.field(default_factory=KnifeRound)
+    extra_join_ms: int = 0
+    actions: dict[str, ActionRecord] = msgspec.field(default_factory=dict)
+    open_actions: list[str] = msgspec.field(default_factory=list)
+    action_changes: list[ActionChange] = msgspec.field(default_factory=list)
 
     @property
     def current_map(self) -> PlayedMap:

@@ -18,6 +18,9 @@ from matchpod.core.faults import Fault, FaultCode
 MAX_TEAM_NAME = 32
 """Most characters of a team name. Longer names do not fit on the scoreboard."""
 
+MAX_SAID = 128
+"""Most characters of a text for all players: the game shows about this many in a line."""
+
 MAX_EXTERNAL_ID = 255
 """Most characters of an external id: enough for a URL path or a compound key, and not too long for an index."""
 
@@ -112,12 +115,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def team_name_fault(text: str) -> Fault | None:
     """Check a team name: 1 to 32 characters, no whitespace at the ends, nothing special in a console command."""
-    if fault := _trimmed_fault(text, MAX_TEAM_NAME):
+    return _console_text_fault(text, MAX_TEAM_NAME)
+
+
+def _console_text_fault(text: str, max_length: int) -> Fault | None:
+    if fault := _trimmed_fault(text, max_length):
         return fault
     forbidden = sorted(_FORBIDDEN_IN_TEAM_NAMES.intersection(text))
     if forbidden or "//" in text:
         return Fault(FaultCode.FORBIDDEN_TEXT, {"found": " ".join(forbidden) or "//"})
     return None
+
+
+def said_text_fault(text: str) -> Fault | None:
+    """Check a text for all players: like the name of a team, but longer."""
+    return _console_text_fault(text, MAX_SAID)
 
 
 def reason_fault(text: str) -> Fault | None:

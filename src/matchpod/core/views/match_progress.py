@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from cs2_protocol.game import Side
 from matchpod.core.iso_dates import iso_time
+from matchpod.core.match.actions import ActionRecord, ActionState, ActionType
 from matchpod.core.match.match import Match
 from matchpod.core.views.attention import Signals
 from matchpod.core.views.progress import (
@@ -22,6 +26,15 @@ from matchpod.core.views.progress import (
     sides_of,
 )
 from matchpod.core.views.series_maps import loaded_map
+
+
+class PendingAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An action on a match that is neither done nor failed."""
+
+    action_id: Annotated[str, Meta(description="The id of the action.")]
+    type: Annotated[ActionType, Meta(description="What was asked for.")]
+    state: Annotated[ActionState, Meta(description="`requested` or `sent`.")]
+    requested_at: Annotated[str, Meta(description="When: ISO 8601 in UTC.")]
 
 
 class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +61,7 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     called_ms: int | None = None
     lost_rounds: int = 0
     detections: int = 0
+    pending_action: PendingAction | None = None
 
     @property
     def missing(self) -> int:
@@ -78,6 +92,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     sides: bytes
     roster: bytes
     last_heard_at: str | None
+    pending_action: bytes
 
     @classmethod
     def of(cls, progress: MatchProgress, match: bytes = b"null") -> LiveState:
@@ -91,16 +106,23 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
             sides=encode(progress.sides),
             roster=encode(progress.roster),
             last_heard_at=None if progress.heard_ms is None else iso_time(progress.heard_ms),
+            pending_action=encode(progress.pending_action),
         )
 
 
 def progress_of(
-    match: Match, stays: Stays, signals: Signals, *, heard_ms: int | None, deadline: tuple[int, WaitingFor] | None
+    match: Match,
+    stays: Stays,
+    signals: Signals,
+    *,
+    heard_ms: int | None,
+    deadline: tuple[int, WaitingFor] | None,
+    skipped_ms: int = 0,
 ) -> MatchProgress:
     """Return where a match on its server stands."""
     current, phase = loaded_map(match), public_phase(match)
     is_live = phase in (PublicPhase.LIVE, PublicPhase.PAUSED)
-    started_ms = current.started_at_ms
+    started_ms, pending = current.started_at_ms, match.pending_action()
     return MatchProgress(
         phase=phase,
         map_name=current.name or None,
@@ -118,4 +140,12 @@ def progress_of(
         called_ms=signals.called_ms,
         lost_rounds=sum(len(played.missing_rounds) for played in match.maps),
         detections=len(match.detections),
+        pending_action=None if pending is None else _pending(pending, skipped_ms),
+    )
+
+
+def _pending(record: ActionRecord, skipped_ms: int) -> PendingAction:
+    requested_at = iso_time(record.requested_ms + skipped_ms)
+    return PendingAction(
+        action_id=record.action.id, type=record.action.type, state=record.state, requested_at=requested_at
     )

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.model import Winner
 from matchpod.core.rulings import Ruling
 from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo
@@ -87,6 +88,18 @@ class MapFinishedEvent(MatchEventBase, frozen=True, kw_only=True, tag="map_ended
     maps: MapStates
 
 
+class ActionChangedEvent(MatchEventBase, frozen=True, kw_only=True, tag="action"):
+    """A person asked for an action on the match, or it was sent, is done or failed."""
+
+    action_id: Annotated[str, Meta(description="The id of the action.")]
+    action: Annotated[ActionType, Meta(description="What was asked for.")]
+    fields: Annotated[dict[str, str | int], Meta(description="The fields of the request that its type has.")]
+    state: Annotated[ActionState, Meta(description="`requested`, `sent`, `done` or `failed`.")]
+    detail: Annotated[str | None, Meta(description="Why it failed, or what happens until it is done; otherwise null.")]
+    reason: Annotated[str | None, Meta(description="As given in the request, or null.")]
+    by: Annotated[str | None, Meta(description="As given in the request, or null.")]
+
+
 class MatchEndedEvent(MatchEventBase, frozen=True, kw_only=True, tag="match_ended"):
     """The match has its outcome: the last event of the match, unless an admin rules on it."""
 
@@ -119,6 +132,7 @@ OrganizationEvent = (
     | MapWentLiveEvent
     | ScoreChangedEvent
     | MapFinishedEvent
+    | ActionChangedEvent
     | MatchEndedEvent
     | MatchRuledEvent
     | PositionEvent

@@ -184,7 +184,7 @@ class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 Forfeited = Annotated[
     bool | UnsetType,
-    Meta(description="Whether a team forfeited the match, which `winner` did not win by play; left out if not."),
+    Meta(description="Whether a team forfeited the match, whose winner was not decided by play; left out if not."),
 ]
 
 

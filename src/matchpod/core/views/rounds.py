@@ -179,7 +179,7 @@ class _Builder:
         return person_of(self._match, player_id, self._name(player_id), self._team_of(record, player_id))
 
     def _team_of(self, record: RoundRecord, player_id: PlayerId) -> Team | None:
-        return self._match.settings.team_of(player_id) or record.team_of(player_id)
+        return self._match.roster.team_of(player_id) or record.team_of(player_id)
 
     def _name(self, player_id: PlayerId) -> str:
         name = self._names.get(player_id)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from matchpod.core import events as ev
+from matchpod.core.match.actions import ActionState
 from matchpod.core.match.match import Match, MatchPhase
 from matchpod.core.views import timeline_items as items
 from matchpod.core.views import timeline_play, timeline_players
@@ -41,6 +42,28 @@ class Timeline(TimelineWriter):
     def add_map_ends(self, match: Match) -> None:
         """Add an item for each map that has ended; it may have ended without an event, by timeout or with the match."""
         timeline_play.add_map_ends(self, match)
+
+    def add_actions(self, match: Match, at_ms: int) -> None:
+        """Add an item for each action that was requested, done or failed since the last call."""
+        changes = match.action_changes[self.actions :]
+        self.actions = len(match.action_changes)
+        for change in changes:
+            record = match.actions.get(change.action_id)
+            if record is None or change.state is ActionState.SENT:
+                continue
+            played, number = match.current_map, match.map_number
+            latest = played.round_number or played.latest_round if number == played.number else None
+            item = items.ActionItem(
+                **self.head(match, number, at_ms, latest),
+                action_id=change.action_id,
+                action=record.action.type,
+                fields=record.action.fields(),
+                reason=record.action.reason,
+                by=record.action.by,
+                state=change.state,
+                detail=change.detail if change.state is ActionState.FAILED else None,
+            )
+            self.add(number, item)
 
     def _add_detections(self, match: Match) -> None:
         for found in match.detections[self.detections :]:

@@ -173,6 +173,18 @@ class AntiCheatItem(TimelineItemBase, frozen=True, kw_only=True, tag="anti_cheat
     detection: Annotated[AntiCheatEntry, Meta(description="The detection of the anti-cheat.")]
 
 
+class ActionItem(TimelineItemBase, frozen=True, kw_only=True, tag="action"):
+    """A person asked for an action on the match, or it is done or failed."""
+
+    action_id: Annotated[str, Meta(description="The id of the action.")]
+    action: Annotated[str, Meta(description="What was asked for, such as `restore`. There may be more later.")]
+    fields: Annotated[dict[str, str | int], Meta(description="The fields of the request that its type has.")] = {}
+    state: Annotated[str, Meta(description="`requested`, then `done` or `failed`.")]
+    detail: Annotated[str | None, Meta(description="Why it failed; null otherwise.")]
+    reason: Annotated[str | None, Meta(description="As given in the request, or null.")]
+    by: Annotated[str | None, Meta(description="As given in the request, or null.")]
+
+
 class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
     """The map is over: finished with its final score, or cancelled with the score at that time."""
 
@@ -189,5 +201,5 @@ class MapEndItem(TimelineItemBase, frozen=True, kw_only=True, tag="map_end"):
 TimelineItem = (
     MapLiveItem | RoundStartItem | RoundEndItem | KillItem | DeathItem | AssistItem | BombPlantedItem | BombDefusedItem
     | BombExplodedItem | PlayerConnectedItem | PlayerDisconnectedItem | ChatItem | PausedItem | UnpausedItem
-    | SideSwapItem | RoundRestoredItem | AntiCheatItem | MapEndItem
+    | SideSwapItem | RoundRestoredItem | AntiCheatItem | ActionItem | MapEndItem
 )  # fmt: skip

@@ -72,6 +72,8 @@ class TimelineWriter(msgspec.Struct):
     here: dict[PlayerId, str] = {}
     detections: int = 0
     """The number of the match's detections already added."""
+    actions: int = 0
+    """The number of the match's changes of actions already added."""
     ended_map: int = 0
     """The number of the last map whose end was added."""
     is_paused: bool = False

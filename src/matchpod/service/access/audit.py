@@ -59,6 +59,7 @@ class Action(StrEnum):
     SESSION_ENDED = "session_ended", "ended a session"
     MATCH_CREATED = "match_created", "created a match", Target.MATCH
     MATCH_CANCELED = "match_canceled", "canceled a match", Target.MATCH
+    ACTION_REQUESTED = "action_requested", "asked for an action on a match", Target.MATCH
     MATCH_ACKNOWLEDGED = "match_acknowledged", "acknowledged a match without a result", Target.MATCH
     MATCH_RULED = "match_ruled", "ruled on a match", Target.MATCH
     RULING_WITHDRAWN = "ruling_withdrawn", "withdrew the ruling on a match", Target.MATCH

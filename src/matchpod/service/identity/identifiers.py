@@ -50,6 +50,11 @@ def new_callback_id(now_ms: int, random_bytes: bytes) -> str:
     return f"msg_{_sortable(now_ms, random_bytes)}"
 
 
+def new_action_id(now_ms: int, random_bytes: bytes) -> str:
+    """`action_` and 26 characters that sort by time; takes 10 random bytes."""
+    return f"action_{_sortable(now_ms, random_bytes)}"
+
+
 def new_audit_id(now_ms: int, random_bytes: bytes) -> str:
     """`act_` and 26 characters that sort by time; takes 10 random bytes."""
     return f"act_{_sortable(now_ms, random_bytes)}"

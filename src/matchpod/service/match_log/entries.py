@@ -7,15 +7,18 @@ service does to it. An entry is committed first, then passed to the runner of th
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
+from matchpod.core.match.actions import ActionAnswer, ActionRequest
 from matchpod.ports import Statement
 from matchpod.storage import raw_log
 from matchpod.storage.raw_log import RawEntry
 
 NO_HEADERS: Final = b"{}"
+
+T = TypeVar("T")
 
 
 class EntryKind(StrEnum):
@@ -43,6 +46,12 @@ class EntryKind(StrEnum):
     """Posts before this entry may have been missed: deadlines wait until the server has had time to repeat them."""
     OBSERVED = "observed"
     """Nothing was received for a while, although the match was driven: this time counts for its deadlines."""
+    ACTION = "action"
+    """A person asked for an action on the match."""
+    ACTION_SENT = "action_sent"
+    """An action is about to be sent to the server: its id. After this it may have been carried out."""
+    ACTION_ANSWERED = "action_answered"
+    """What the server answered to an action."""
     OVER_QUOTA = "over_quota"
     """The server has sent more bytes than a match may store: the match fails."""
     SET_ASIDE = "set_aside"
@@ -66,6 +75,19 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
     headers: bytes = NO_HEADERS
     attempt: str = ""
     """`ServerRow.attempt` of the server that sent it; empty if the service writes it."""
+
+
+def action_body(content: ActionRequest | ActionAnswer | str) -> bytes:
+    """Encode the body of an entry about an action: what was asked for, what was answered, or the id.
+
+    Version 0.3.0 reads an entry of an unknown kind as a detection, and finds none in a nested object.
+    """
+    return msgspec.json.encode({"action": content})
+
+
+def read_action_body(body: bytes, content: type[T]) -> T:
+    """Decode the body of an entry about an action."""
+    return msgspec.json.decode(body, type=dict[str, content])["action"]  # type: ignore[valid-type]
 
 
 def mark(server_id: str, kind: EntryKind, now_ms: int) -> list[Statement]:

@@ -21,6 +21,7 @@ import msgspec
 from cs2_protocol.log_batches import read_post
 from matchpod.core.effects import CancelReason, Effect
 from matchpod.core.events import COMBAT_EVENTS
+from matchpod.core.match.actions import ActionAnswer, ActionRequest
 from matchpod.core.match.match import Match
 from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.timers import Timers, to_ms
@@ -39,7 +40,7 @@ from matchpod.cs2.match_commands import uses_plugin_match
 from matchpod.cs2.match_reader import MatchReader, ReadResult
 from matchpod.cs2.shots_report import ShotsReportError, read_shots_report
 from matchpod.ports import Value
-from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind
+from matchpod.service.match_log.entries import SENT_BY_SERVER, EntryKind, read_action_body
 from matchpod.storage.raw_log import RawEntry
 from matchpod.storage.servers import ServerRow
 
@@ -201,6 +202,12 @@ class Fold(msgspec.Struct):
                 self.reader.mark_resumed(entry.received_ms)
             case EntryKind.CONFIGURING | EntryKind.CONFIGURED:
                 self.reader.mark_setup(is_done=entry.kind == EntryKind.CONFIGURED)
+            case EntryKind.ACTION:
+                return self.reader.request_action(read_action_body(entry.body, ActionRequest), entry.received_ms)
+            case EntryKind.ACTION_SENT:
+                self.reader.match.note_action_sent(read_action_body(entry.body, str))
+            case EntryKind.ACTION_ANSWERED:
+                return self.reader.answer_action(read_action_body(entry.body, ActionAnswer), entry.received_ms)
             case EntryKind.OVER_QUOTA:
                 self.cancel(CancelReason.LOG_QUOTA_EXCEEDED, entry.received_ms)
             case EntryKind.PREPARED | EntryKind.OBSERVED:
@@ -234,8 +241,7 @@ class Fold(msgspec.Struct):
 
     def cancel(self, reason: CancelReason, now_ms: int) -> None:
         """End the match for a reason that is not in its log."""
-        self.reader.match.cancel(reason, self.reader.match_ms(now_ms))
-        self.reader.timeline.add_map_ends(self.reader.match)
+        self.reader.cancel(reason, now_ms)
 
     def drain_timeline(self) -> list[MapItem]:
         """Remove and return the timeline items that were added since the last call."""
@@ -326,7 +332,14 @@ class Fold(msgspec.Struct):
         return {"match_phase": public_phase(self.match)}
 
     def progress(self) -> MatchProgress:
-        return progress_of(self.match, self.stays, self.signals, heard_ms=self.heard_ms, deadline=self._next_deadline())
+        return progress_of(
+            self.match,
+            self.stays,
+            self.signals,
+            heard_ms=self.heard_ms,
+            deadline=self._next_deadline(),
+            skipped_ms=self.reader.skipped_ms,
+        )
 
     def _next_deadline(self) -> tuple[int, WaitingFor] | None:
         """The earliest deadline that callers see, in the time of our clock; None if there is none."""

@@ -108,7 +108,7 @@ class LocalMatch:
     def announce(self, seq: int) -> None:
         """Another process has stored entries up to this number: wake the runner, which reads them."""
         self._is_doubtful = self._is_doubtful or seq <= self.seq
-        self._expect(seq)
+        self.expect(seq)
         if self._is_doubtful:
             self.woken.set()
 
@@ -121,12 +121,13 @@ class LocalMatch:
         if seq < applied_seq:
             self._fail(LogRewoundError(f"entry {applied_seq} of {self.server_id} was applied, the newest is {seq}"))
             return
-        self._expect(self._seen_seq)
+        self.expect(self._seen_seq)
         self._seen_seq = seq
         if self.idle is not None and self.idle.is_due(now_ms):
             self.woken.set()
 
-    def _expect(self, seq: int) -> None:
+    def expect(self, seq: int) -> None:
+        """Wake the runner if this number is newer than all known ones: another process has stored it."""
         if seq > self.newest_seq:
             self.newest_seq = seq
             self.woken.set()

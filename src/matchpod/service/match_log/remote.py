@@ -12,6 +12,7 @@ from typing import Final
 
 from matchpod.core.match.match import Match
 from matchpod.core.views.match_progress import LiveState, MatchProgress
+from matchpod.cs2.match_reader import MatchReader
 from matchpod.ports import Database
 from matchpod.service.match_log.entries import EntryKind
 from matchpod.service.match_log.fold import Fold
@@ -63,7 +64,11 @@ class RemoteMatches:
 
     async def match(self, row: ServerRow) -> Match:
         """The match itself. Use it before the next await: other callers advance it."""
-        return (await self._catch_up(row)).fold.match
+        return (await self.reader(row)).match
+
+    async def reader(self, row: ServerRow) -> MatchReader:
+        """The reader of the match, as `match`."""
+        return (await self._catch_up(row)).fold.reader
 
     async def _catch_up(self, row: ServerRow) -> _Cached:
         """Apply new entries. One that fails counts as lost, as it will once the process that drives the match has set

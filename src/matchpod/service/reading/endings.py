@@ -43,6 +43,7 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
         reason=columns.reason,
         ended_at_ms=columns.ended_at_ms,
         error=sentence(columns.reason, columns.failure),
+        forfeited_to=columns.forfeited_to,
         ruling=read_ruling(columns.ruling),
     )
 

@@ -103,7 +103,7 @@ class History:
         """The organization's maps, newest first."""
         total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
         marks = await self._marks([row.server_id for row in listed])
-        return views.maps_page(query, total, listed, await self._rulings(listed), marks)
+        return views.maps_page(query, total, listed, rulings=await self._rulings(listed), marks=marks)
 
     @unavailable_on_outage
     async def map(self, principal: Principal, map_id: str) -> views.MapDetail:

@@ -17,6 +17,7 @@ from matchpod.core.views.result_shapes import (
     DETECTIONS,
     MOST_KILLS_FIRST,
     Duration,
+    Forfeited,
     MapName,
     MapNumber,
     MissingRounds,
@@ -134,6 +135,7 @@ class SeriesSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: LogComplete
     error: ErrorSentence
     ruling: RulingOrNull
+    forfeit: Forfeited = msgspec.UNSET
     labels: LabelsIfAny = msgspec.UNSET
     simulated: SimulatedIfSo = msgspec.UNSET
 
@@ -282,7 +284,7 @@ def map_view(row: MapRow) -> SeriesDetailMap:
 
 
 def maps_page(
-    query: ListQuery, total: int, rows: Sequence[MapRow], rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
+    query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
 ) -> MapsPage:
     """A page of maps; `rulings` and `marks` are those of their matches, by server id."""
     items = tuple(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, assert_never
 
@@ -15,13 +15,27 @@ import msgspec
 
 from cs2_protocol import console_commands
 from cs2_protocol.console_answers import parse_status, parse_status_json
-from matchpod.core.effects import UNKNOWN_USER_ID, CancelMatch, Effect, EndMatch, Kick, LoadMap, StartPlay
+from matchpod.core.effects import (
+    UNKNOWN_USER_ID,
+    CancelMatch,
+    Effect,
+    EndMatch,
+    Kick,
+    LoadMap,
+    SendAction,
+    SendRoster,
+    StartPlay,
+)
 from matchpod.core.failures import Failure
+from matchpod.core.match.actions import ActionAnswer, ActionRecord, ActionState, ActionType, ServerVerdict
 from matchpod.core.match.match import Match, MatchPhase
+from matchpod.core.match.match_actions import ROSTER_ACTIONS
 from matchpod.core.match.presence import NOT_LISTED
 from matchpod.cs2 import match_commands
+from matchpod.cs2.action_commands import action_commands, is_on_plugin_list, read_answers, roster_commands
 from matchpod.ports import ConsoleError, ConsoleFaultError, ConsoleLostError
 from matchpod.service.ingest.posts import TOKEN_HEADER
+from matchpod.service.match_log.entries import EntryKind, action_body
 from matchpod.service.regions.regions import Region
 from matchpod.service.runner import configure
 from matchpod.service.runner.console_line import ConsoleLine
@@ -55,6 +69,11 @@ MIN_START_S: Final = 60.0
 PLUGIN_LOADS_AFTER: Final = 3
 """The plugin changes the map itself; if it has not done so by this many requests of the rules, we do."""
 
+REFUSED_AGAIN_S: Final = 5.0
+"""Pause before an action is sent again that the plugin refused for now: halftime lasts 20 s."""
+
+KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
+
 _log = logging.getLogger(__name__)
 
 
@@ -84,6 +103,7 @@ class EffectExecutor:
         line: ConsoleLine,
         match: Match,
         on_failed: Callable[[Failure], None],
+        append: Callable[[EntryKind, bytes], Awaitable[None]],
     ) -> None:
         self._match = match
         self._line = line
@@ -97,7 +117,9 @@ class EffectExecutor:
         self._on_failed = on_failed
         self._region = region
         self._queue: asyncio.Queue[Command] = asyncio.Queue(MAX_QUEUED)
+        self._append = append
         self._put_off: asyncio.TimerHandle | None = None
+        self._later: asyncio.TimerHandle | None = None
         self._loads_asked = 0
         self._starts_refused = 0
         self._clock = deps.clock
@@ -123,6 +145,8 @@ class EffectExecutor:
             # MatchZy 0.8.15 ignores it in a match that has started. Without the plugin it would restart the game, so
             # there the rules request the start once the log has caught up.
             self.enqueue(StartPlay(self._match.map_number))
+        for action_id in self._match.open_actions:
+            self.enqueue(SendAction(action_id))
         for player_id in self._match.presence.turned_away:
             # Their user id may belong to another player by now.
             self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
@@ -132,8 +156,9 @@ class EffectExecutor:
         try:
             await self._run()
         finally:
-            if self._put_off is not None:
-                self._put_off.cancel()
+            for handle in (self._put_off, self._later):
+                if handle is not None:
+                    handle.cancel()
 
     async def _run(self) -> None:
         while True:
@@ -166,6 +191,10 @@ class EffectExecutor:
                 await self._reapply_settings()
             case Resume():
                 await self._redirect_log()
+            case SendAction():
+                await self._send_action(command)
+            case SendRoster():
+                await self._line.run_all(roster_commands(self._settings, self._match.roster))
             case EndMatch() | CancelMatch():
                 pass  # the run step ends the match
             case _:
@@ -179,6 +208,33 @@ class EffectExecutor:
             commands += console_commands.report_address_commands(url, header_name=TOKEN_HEADER, header_value=token)
         await self._line.run_all(commands)
         await self._reapply_settings()
+
+    async def _send_action(self, send: SendAction) -> None:
+        """Send an action once: it is recorded before, so that no process sends it again, unless that changes nothing.
+
+        One that the server refused for now is sent again, until it fails.
+        """
+        record = self._match.open_action(send.action_id)
+        if record is None or (record.state is ActionState.SENT and not _may_repeat(record)):
+            return
+        action = record.action
+        commands = action_commands(action, self._settings, self._match.roster)
+        may_be_listed = record.state is ActionState.SENT
+        if commands or action.type is ActionType.KICK:
+            await self._line.run(console_commands.STATUS_JSON)  # a console that is lost has not been sent the action
+        await self._append(EntryKind.ACTION_SENT, action_body(action.id))
+        if action.type is ActionType.KICK:
+            await self._kick(Kick(action.steam_id or "", UNKNOWN_USER_ID, KICKED_BY_ADMIN))
+        if not commands:
+            return
+        answers = await self._line.run_all(commands)
+        may_be_listed = may_be_listed or is_on_plugin_list(action, self._settings, self._match.roster)
+        found = read_answers(action, answers, may_be_listed=may_be_listed)
+        answer = ActionAnswer(action_id=action.id, verdict=found.verdict, detail=found.detail)
+        await self._append(EntryKind.ACTION_ANSWERED, action_body(answer))
+        if found.verdict is ServerVerdict.LATER:
+            self._later = asyncio.get_running_loop().call_later(REFUSED_AGAIN_S, self.enqueue, send)
+        _log.info("action sent", extra={**self._about(send), "action": action.type.value, "verdict": found.verdict})
 
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
@@ -267,3 +323,8 @@ class EffectExecutor:
 
     def _about(self, command: Command) -> dict[str, str]:
         return {"server_id": self._server_id, "command": type(command).__name__}
+
+
+def _may_repeat(record: ActionRecord) -> bool:
+    """True if sending an action again changes nothing: the server refused it, or it only lists people."""
+    return record.refusal is not None or record.action.type in ROSTER_ACTIONS

@@ -28,6 +28,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     ended or acquired a match, or stored entries of its log."""
     check_s: float = 10.0
     """The same for a database of one process, in which only commands of operators end matches."""
+    actions_s: float = 0.5
+    """How often to look for requests for actions that another process has stored."""
     free_slots_s: float = 5.0
     """How often pending matches are woken if slots are free; releasing a slot wakes the next match at once."""
     stop_s: float = 30.0

@@ -32,7 +32,9 @@ from matchpod.service.runner.effects import Command, EffectExecutor, MapLoaded
 from matchpod.service.runner.lease import Lease, LeaseLostError, readable_error
 from matchpod.service.runner.liveness import LivenessProbe
 from matchpod.service.runner.release import end_leased_match
-from matchpod.storage import servers, snapshots
+from matchpod.service.streams.organization_event_lines import action_changed
+from matchpod.storage import match_actions, organization_events, servers, snapshots
+from matchpod.storage.match_actions import ActionRow
 from matchpod.storage.raw_log import RawEntry
 
 LAST_REPORT_POLL_S: Final = 0.05
@@ -93,7 +95,13 @@ class _Runner:
             tick_s=lambda: deps.log_writer.distance_s,
             retry_ms=deps.intervals.history_retry_ms,
         )
-        self._effects = EffectExecutor(lease, deps, region, line=line, match=self._match, on_failed=self._fail)
+        self._effects = EffectExecutor(
+            lease, deps, region, line=line, match=self._match, on_failed=self._fail, append=self._append_now
+        )
+        self._actions_written = 0
+        """How many changes of actions are in rows."""
+        self._action_rows: dict[str, ActionRow] = {}
+        """The rows of actions as they are stored."""
         self._liveness = LivenessProbe(
             lease, deps, region, line=line, fold=live.fold, on_lost=self._lose, on_failed=self._fail
         )
@@ -168,6 +176,8 @@ class _Runner:
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
+        if self._has_new_actions():
+            await self._save_actions()
         if outcome.is_finished:
             await self._wait_for_last_report()
         failure = self._failure if outcome.reason is CancelReason.SERVER_FAILED else None
@@ -258,7 +268,10 @@ class _Runner:
 
     def _must_save(self, now_ms: int) -> bool:
         is_snapshot_due = self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS
-        return is_snapshot_due or bool(self._changed_columns())
+        return is_snapshot_due or self._has_new_actions() or bool(self._changed_columns())
+
+    def _has_new_actions(self) -> bool:
+        return len(self._match.action_changes) > self._actions_written
 
     def _changed_columns(self) -> dict[str, Value]:
         """The columns that follow the match, if they differ from those of its row."""
@@ -372,12 +385,14 @@ class _Runner:
         """Store all posts that wait."""
         await self._deps.log_writer.flush(self._live.server_id)
 
-    async def _append_now(self, kind: EntryKind) -> None:
+    async def _append_now(self, kind: EntryKind, body: bytes = b"") -> None:
         row = self._lease.row
         self._lease.check()
-        new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms())
+        new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms(), body=body)
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
         self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
+        if body:  # from another task than that of the runner, which may be idle
+            self._live.woken.set()
 
     # --- the server -----------------------------------------------------------------------------------------------
 
@@ -412,6 +427,8 @@ class _Runner:
         if self._is_snapshot_due and not 0 <= now_ms - self._snapshot_ms < SNAPSHOT_MS:
             snapshot = snapshots.save(row.id, row.fence, self._snapshot())
             self._snapshot_ms, self._is_snapshot_due = now_ms, False
+        if self._has_new_actions():
+            await self._save_actions()
         try:
             if changed := self._changed_columns():
                 await self._lease.change(**changed)
@@ -424,6 +441,32 @@ class _Runner:
             self._history_failed()
         if snapshot:
             await self._lease.write([servers.check_fence(row.id, row.fence), *snapshot])
+
+    async def _save_actions(self) -> None:
+        """Write the rows of actions that have changed, and an event of the organization for each change."""
+        row, now_ms, changes = self._lease.row, self._deps.clock.now_ms(), list(self._match.action_changes)
+        new = changes[self._actions_written :]
+        if any(change.action_id not in self._action_rows for change in new):
+            found = await match_actions.of_server(self._deps.db, row.id)
+            self._action_rows = {known.id: known for known in found}
+        rows, statements, events = self._action_rows, [], []
+        for change in new:
+            known, record = rows.get(change.action_id), self._match.actions.get(change.action_id)
+            if known is None or record is None or not change.is_after(known.state, known.detail):
+                continue
+            rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
+            statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
+            events.append(action_changed(row, record.action, change.state, detail=change.detail, at_ms=now_ms))
+        if statements:
+            fence = servers.check_fence(row.id, row.fence)
+            try:
+                lines = organization_events.append(row.org_id, events, at_ms=now_ms)
+                await self._lease.write([fence, *statements, *lines])
+            except BaseException:
+                self._action_rows = {}  # it is not known what was written
+                raise
+            self._deps.streams.organizations.wake()
+        self._actions_written = len(changes)
 
     def _snapshot(self) -> snapshots.Snapshot:
         return snapshots.Snapshot(self._live.seq, self._fold.dump(), self._live.received_ms)

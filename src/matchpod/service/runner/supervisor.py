@@ -30,7 +30,7 @@ from matchpod.service.runner.release import end_leased_match, release
 from matchpod.service.runner.run import run
 from matchpod.service.runner.start import start
 from matchpod.service.runner.sweep import Sweeper
-from matchpod.storage import heartbeats, resting_slots, servers, waiting_matches
+from matchpod.storage import heartbeats, match_actions, resting_slots, servers, waiting_matches
 from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_in
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
@@ -116,6 +116,8 @@ class Supervisor:
                 group.create_task(self._deps.pulse.run())
                 group.create_task(self._loop("claim", self._acquire_due, self._wait_for_notification))
                 group.create_task(self._loop("watch", self._watch, self._wait_to_watch))
+                pause = partial(asyncio.sleep, self._intervals.actions_s)
+                group.create_task(self._loop("actions", self._find_actions, pause))
                 if self._deps.db.is_shared:
                     group.create_task(self._loop("renew", self._renew, partial(asyncio.sleep, self._intervals.renew_s)))
                     group.create_task(self._deps.db.listen(CHANNEL, self._on_announced))
@@ -299,6 +301,13 @@ class Supervisor:
             if live is not None and self._deps.db.is_shared:
                 live.compare(held[live.server_id][1], now_ms, applied_seq=applied.get(live.server_id, 0))
         await self._release_unused([(server_id, fence) for server_id, (fence, _) in held.items()], now_ms)
+
+    async def _find_actions(self) -> None:
+        """Find requests for actions that another process has stored: a replica, or the command line."""
+        for server_id, seq in await match_actions.waiting(self._deps.db):
+            live = self._deps.live.get(server_id)
+            if live is not None:
+                live.expect(seq)
 
     async def _wait_to_watch(self) -> None:
         await asyncio.sleep(self._intervals.watch_s if self._deps.db.is_shared else self._intervals.check_s)

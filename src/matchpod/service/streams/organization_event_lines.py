@@ -8,6 +8,7 @@ from typing import Final, TypedDict
 import msgspec
 
 from matchpod.core.iso_dates import iso_time
+from matchpod.core.match.actions import ActionRequest, ActionState
 from matchpod.core.match.match import Match
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.outcome import Outcome
@@ -15,6 +16,7 @@ from matchpod.core.rulings import Ruling
 from matchpod.core.server_status import ServerStatus
 from matchpod.core.views.marks import LabelsIfAny, SimulatedIfSo, read_marks
 from matchpod.core.views.organization_event_shapes import (
+    ActionChangedEvent,
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
@@ -64,6 +66,23 @@ def match_created(row: ServerRow) -> bytes:
 def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
     """The event of a server that players may connect to."""
     return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
+
+
+def action_changed(
+    row: ServerRow, action: ActionRequest, state: ActionState, *, detail: str | None = None, at_ms: int
+) -> bytes:
+    """The event of a new state of an action."""
+    event = ActionChangedEvent(
+        **_head(row, iso_time(at_ms)),
+        action_id=action.id,
+        action=action.type,
+        fields=action.fields(),
+        state=state,
+        detail=detail,
+        reason=action.reason,
+        by=action.by,
+    )
+    return _encode(event)
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:

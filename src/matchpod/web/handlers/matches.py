@@ -7,7 +7,6 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import replace
 
 from matchpod.core.trace_context import TRACEPARENT, read_traceparent
 from matchpod.service.identity.principals import Principal
@@ -18,8 +17,6 @@ from matchpod.web.json_responses import NO_CACHE, NO_STORE, final_json, private_
 from matchpod.web.services import Services
 
 LOG_TYPE: Final = "text/plain; charset=utf-8"
-
-REPLAYED: Final[Header] = (b"idempotent-replayed", b"true")
 
 _encoder = msgspec.json.Encoder()
 
@@ -38,8 +35,7 @@ async def create(site: Site, call: Call) -> Response:
     body = await call.read_body(site.services.limits.max_body_bytes)
     caller = read_traceparent(call.header(TRACEPARENT.encode()))
     creation = await site.services.matches.create(call.caller, body, key, caller=caller)
-    response = private_json(creation.server, 201)
-    return replace(response, headers=(*response.headers, REPLAYED)) if creation.is_replayed else response
+    return private_json(creation.server, 201, is_replayed=creation.is_replayed)
 
 
 async def get_server(site: Site, call: Call) -> Response:
@@ -81,7 +77,8 @@ async def rule(site: Site, call: Call) -> Response:
     """Rule on the match of a server that has ended."""
     key = call.single_header(b"idempotency-key")
     body = await call.read_body(site.services.limits.max_body_bytes)
-    return private_json(await site.services.rulings.rule(call.caller, call.params[0], body, key), 201)
+    ruling, is_replayed = await site.services.rulings.rule(call.caller, call.params[0], body, key)
+    return private_json(ruling, 201, is_replayed=is_replayed)
 
 
 async def withdraw_ruling(site: Site, call: Call) -> Response:

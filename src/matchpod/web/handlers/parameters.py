@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from matchpod.core.labels import MAX_LABELED, MAX_LABELS
 from matchpod.core.match.played_map import MapStatus
-from matchpod.core.requests import audit_query, callback_query, history_query, match_list_query
+from matchpod.core.requests import action_request, audit_query, callback_query, history_query, match_list_query
 from matchpod.core.requests.callback_query import CallbackState
 from matchpod.core.requests.field_rules import DATE_SCHEMA
 from matchpod.core.requests.text_rules import LABEL_NAME, MAX_EXTERNAL_ID, NO_CONTROL
@@ -17,7 +17,7 @@ from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
 from matchpod.core.views.progress import PublicPhase
 from matchpod.service.ingest import posts as ingest
-from matchpod.service.matches import MAX_IDEMPOTENCY_KEY
+from matchpod.service.request_keys import MAX_IDEMPOTENCY_KEY
 from matchpod.web import event_streams
 from matchpod.web.endpoint import Parameter
 from matchpod.web.handlers import ops
@@ -36,6 +36,16 @@ _DATE_FORMS: Final = (
 
 SERVER_ID: Final = Parameter(name="id", place="path", text="The `serverId`.", schema=_SERVER_ID)
 SERVER_OF_SERIES: Final = Parameter(name="serverId", place="path", text="The server.", schema=_SERVER_ID)
+ACTION_ID: Final = Parameter(
+    name="actionId",
+    place="path",
+    text="The `actionId`.",
+    schema={
+        "type": "string",
+        "pattern": f"^{action_request.ACTION_ID}$",
+        "example": "action_01hf7yat000000000000000000",
+    },
+)
 CALLBACK_ID: Final = Parameter(
     name="id",
     place="path",
@@ -71,10 +81,9 @@ EXTERNAL_MATCH_ID: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     name="Idempotency-Key",
     place="header",
-    text="A repeated key with the same body returns the same server for 24 hours and creates no match; the"
-    " response then has the header `Idempotent-Replayed: true`. A request"
-    " without an answer, or answered with 503, may have created its match: repeat it with the same key. Two different"
-    " keys in one request are rejected.",
+    text="A repeated key with the same body returns the same for 24 hours and does nothing again; the response then has"
+    " the header `Idempotent-Replayed: true`. A request without an answer, or answered with 503, may have been carried"
+    " out: repeat it with the same key. Two different keys in one request are rejected.",
     schema={"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY, "pattern": "^[!-~]+$"},
     is_required=False,
 )

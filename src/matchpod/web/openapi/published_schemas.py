@@ -15,6 +15,7 @@ import msgspec
 from matchpod.core.model import MatchType
 from matchpod.core.requests.field_rules import schema_ref
 from matchpod.core.requests.json_fields import Schema
+from matchpod.core.views.match_progress import PendingAction
 from matchpod.core.views.organization_event_shapes import OrganizationEvent
 from matchpod.core.views.progress import Deadline, RosterPlayer, Sides
 from matchpod.core.views.result_shapes import DeathmatchResult, LiveMatch, SeriesResult
@@ -25,7 +26,12 @@ from matchpod.service.end_match import MATCH_CANCELED, MATCH_OVER
 from matchpod.web.errors import ErrorBody
 from matchpod.web.http.responses import JSON
 from matchpod.web.openapi.callback_schema import callback_schemas
-from matchpod.web.openapi.request_schema import create_match_schemas, redelivery_schemas, ruling_schemas
+from matchpod.web.openapi.request_schema import (
+    action_schemas,
+    create_match_schemas,
+    redelivery_schemas,
+    ruling_schemas,
+)
 
 _AT: Final = "#/components/schemas/"
 _NAMES: Final = {
@@ -49,6 +55,7 @@ _SHAPES: Final = (
     Deadline,
     Sides,
     RosterPlayer,
+    PendingAction,
     SeriesResult,
     DeathmatchResult,
     RoundEntry,
@@ -77,7 +84,8 @@ def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[st
     components["OrganizationStreamEvent"] = _stream_event("OrganizationEvent")
     components["MatchResult"] = _result()
     components["CallbackBody"] = _callback_body()
-    written = {**create_match_schemas(), **redelivery_schemas(), **ruling_schemas(), **callback_schemas()}
+    requests = {**create_match_schemas(), **redelivery_schemas(), **action_schemas(), **ruling_schemas()}
+    written = {**requests, **callback_schemas()}
     if duplicates := written.keys() & components.keys():
         raise ValueError(f"two schemas share a name: {', '.join(duplicates)}")
     components.update(written)
@@ -120,6 +128,7 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
         ("ServerView", "deadline", _any_of(schema_ref("Deadline"), null)),
         ("ServerView", "sides", _any_of(schema_ref("Sides"), null)),
         ("ServerView", "roster", _any_of(_list_of(schema_ref("RosterPlayer")), null)),
+        ("ServerView", "pendingAction", _any_of(schema_ref("PendingAction"), null)),
         ("MatchView", "result", _any_of(schema_ref("MatchResult"), null)),
         ("MapDetail", "players", _list_of(_any_of(schema_ref("MapPlayer"), schema_ref("DeathmatchPlayer")))),
         ("MapDetail", "antiCheat", _list_of(schema_ref("AntiCheatEntry"))),

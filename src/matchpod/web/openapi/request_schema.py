@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from matchpod.core.match.actions import ACTIONS, ActionType
 from matchpod.core.model import MatchType
+from matchpod.core.requests import action_request
 from matchpod.core.requests import request_table as table
 from matchpod.core.requests.callback_query import SINCE
 from matchpod.core.requests.field_rules import schema_ref
@@ -39,6 +43,37 @@ def create_match_schemas() -> dict[str, Schema]:
 def redelivery_schemas() -> dict[str, Schema]:
     """Return the schema of the body that sends given-up callbacks again, by name."""
     return {"RedeliverCallbacks": _object((SINCE,))}
+
+
+def action_schemas() -> dict[str, Schema]:
+    """Return the schema of the body that asks for an action, by name: one object for each type of action."""
+    fields = {field.name: field for field in action_request.FIELDS}
+    shapes: dict[str, Schema] = {}
+    for action_type, rule in ACTIONS.items():
+        own = [msgspec.structs.replace(fields[field.name], is_required=True) for field in rule.fields]
+        shape = _object((action_request.TYPE, *own, action_request.REASON, action_request.BY))
+        shape["properties"] = {**_properties(shape), "type": _type_of(action_type)}
+        shapes[_action_name(action_type)] = {"description": rule.text, **shape}
+    mapping = {action_type.value: schema_ref(_action_name(action_type))["$ref"] for action_type in ACTIONS}
+    choice: Schema = {
+        "description": "An action on a match; `type` says which.",
+        "oneOf": [schema_ref(name) for name in shapes],
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    }
+    return {"ActOnMatch": choice, **shapes}
+
+
+def _type_of(action_type: ActionType) -> Schema:
+    return {"type": "string", "enum": [action_type.value], "description": action_request.TYPE.meaning}
+
+
+def _action_name(action_type: ActionType) -> str:
+    return f"{action_type.value[0].upper()}{action_type.value[1:]}Action"
+
+
+def _properties(shape: Schema) -> dict[str, Schema]:
+    found = shape["properties"]
+    return found if isinstance(found, dict) else {}
 
 
 def ruling_schemas() -> dict[str, Schema]:

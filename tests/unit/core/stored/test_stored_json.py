@@ -134,7 +134,7 @@ def _example(schema: dict[str, Any], shapes: dict[str, Any]) -> Any:
         return next(one for one in schema["enum"] if one is not None)
     match schema.get("type"):
         case "object":
-            return {name: _example(field, shapes) for name, field in schema["properties"].items()}
+            return {name: _example(field, shapes) for name, field in schema.get("properties", {}).items()}
         case "array":
             return [_example(schema["items"], shapes)]
         case "string":

@@ -8,10 +8,12 @@ import msgspec
 import pytest
 
 from matchpod.core.effects import CancelReason
+from matchpod.core.match.actions import ActionState, ActionType
 from matchpod.core.match.played_map import MapStatus
 from matchpod.core.model import Winner
 from matchpod.core.rulings import RuledWinner, Ruling
 from matchpod.core.views.organization_event_shapes import (
+    ActionChangedEvent,
     GapEvent,
     MapFinishedEvent,
     MapWentLiveEvent,
@@ -81,6 +83,22 @@ EXAMPLES: list[tuple[OrganizationEvent, str]] = [
         ),
         '{"type":"map_ended",HEAD,"mapId":"m","mapNumber":1,"score":{"team1":13,"team2":3},"winner":"team1",'
         '"seriesScore":null,"maps":[]}',
+    ),
+    (
+        ActionChangedEvent(
+            server_id="srv_1",
+            external_match_id="cup 1",
+            at=AT,
+            action_id="action_1",
+            action=ActionType.RESTORE,
+            fields={"round": 9},
+            state=ActionState.FAILED,
+            detail="The server refused it.",
+            reason=None,
+            by="ann",
+        ),
+        '{"type":"action",HEAD,"actionId":"action_1","action":"restore","fields":{"round":9},"state":"failed",'
+        '"detail":"The server refused it.","reason":null,"by":"ann"}',
     ),
     (
         MatchEndedEvent(

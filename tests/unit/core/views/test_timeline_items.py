@@ -16,7 +16,7 @@ from matchpod.core.views.timeline_items import Person, TimelineItem
 TYPES = (
     "map_live", "round_start", "round_end", "kill", "death", "assist", "bomb_planted", "bomb_defused", "bomb_exploded",
     "player_connected", "player_disconnected", "chat", "paused", "unpaused", "side_swap", "round_restored",
-    "anti_cheat", "map_end",
+    "anti_cheat", "action", "map_end",
 )  # fmt: skip
 
 ANN = Person(steam_id="76561198000000001", name="Ann", team=Team.TEAM1)

@@ -21,7 +21,7 @@ STATS_PLAYERS = '"players" : {'
 STATS_END = "}}JSON_END"
 
 _RCON_COMMAND = '": command "'
-_CONSOLE_CHAT = '"Console<0>" say "'
+_CONSOLE_CHAT = re.compile(r'"Console<0>(?:<Console><Console>)?" say "(.*)"')
 _CVAR = re.compile(r'"(\w+)" = "(.*)"', re.ASCII | re.DOTALL)
 _STATS_PLAYER = re.compile(r'"player_(\d{1,3})" : "([-\d., ]*+)"', re.ASCII)
 # The host name is not escaped (`"Server "#1""` is a real line), and some captures lack the closing quote.
@@ -52,8 +52,9 @@ def read_quoted(text: str) -> lines.WorldLine | None:
     found = _STATS_FIELD.fullmatch(text)
     if found is not None:
         return lines.StatsField(found[1], found[2])
-    if text.startswith(_CONSOLE_CHAT) and text.endswith('"') and len(text) > len(_CONSOLE_CHAT):
-        return lines.ConsoleChat(text[len(_CONSOLE_CHAT) : -1])
+    found = _CONSOLE_CHAT.fullmatch(text)
+    if found is not None:
+        return lines.ConsoleChat(found[1])
     found = _CVAR.fullmatch(text)
     return found and lines.CvarListed(found[1], found[2])
 

@@ -1,0 +1,305 @@
+"""Define the actions that a person can take on an open match: their fields, their states and when each is possible.
+
+`ACTIONS` has one rule per type. Validation, the list of what is possible, the command line, the buttons of the console
+and the page in the docs are made from it. `match_actions` says what an action changes and what proves that it is done.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.game import PlayerId, Team
+from matchpod.core.match.phases import MatchPhase
+from matchpod.core.match.roster import RosterRole
+
+CONFIRM_MS: Final = 60_000
+"""How long the server may take to confirm an action. Not scaled by `at_speed`: the plugin refuses for seconds."""
+
+MAX_ROUND_MS: Final = 600_000
+"""How long the current round may last for a pause that takes effect after it."""
+
+MAX_ACTIONS: Final = 500
+"""Most actions per match: more than any admin takes, and few enough to keep."""
+
+
+class ActionType(StrEnum):
+    """What can be done to an open match."""
+
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    RESTORE = "restore"
+    SAY = "say"
+    KICK = "kick"
+    ADD_PLAYER = "addPlayer"
+    REMOVE_PLAYER = "removePlayer"
+    REPLACE_PLAYER = "replacePlayer"
+    EXTEND_JOIN = "extendJoin"
+    START = "start"
+    FORFEIT = "forfeit"
+
+
+class ActionState(StrEnum):
+    """How far an action is."""
+
+    REQUESTED = "requested"
+    """Accepted; the process that drives the match has not sent it yet."""
+    SENT = "sent"
+    """Sent to the server, which has not confirmed it yet."""
+    DONE = "done"
+    """Confirmed by the server's log, or by its plugin."""
+    FAILED = "failed"
+    """Refused, or not confirmed in time."""
+
+    @property
+    def is_final(self) -> bool:
+        """True if the state does not change any more."""
+        return self in (ActionState.DONE, ActionState.FAILED)
+
+    @property
+    def rank(self) -> int:
+        """States follow each other in this order."""
+        return list(ActionState).index(self)
+
+
+class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What a person asked for; only the fields of its type are set. `by` is the person at the platform."""
+
+    id: str
+    type: ActionType
+    round: int | None = None
+    text: str | None = None
+    steam_id: PlayerId | None = None
+    role: RosterRole | None = msgspec.field(default=None, name="as")
+    out: PlayerId | None = None
+    in_: PlayerId | None = msgspec.field(default=None, name="in")
+    seconds: int | None = None
+    winner: Team | None = None
+    reason: str | None = None
+    by: str | None = None
+
+    def fields(self) -> dict[str, str | int]:
+        """Return the fields of its type, by their names in the API."""
+        given: dict[str, str | int] = msgspec.to_builtins(self)
+        return {name: value for name, value in given.items() if name not in ("id", "type", "reason", "by")}
+
+    @property
+    def moves(self) -> tuple[PlayerId | None, PlayerId | None]:
+        """Who leaves the roster and who joins it."""
+        match self.type:
+            case ActionType.ADD_PLAYER:
+                return None, self.steam_id
+            case ActionType.REMOVE_PLAYER:
+                return self.steam_id, None
+            case _:
+                return self.out, self.in_
+
+
+class ActionRecord(msgspec.Struct, kw_only=True):
+    """An action of a match, and what became of it; times are those of the match's timeouts."""
+
+    action: ActionRequest
+    requested_ms: int
+    until_ms: int
+    """It fails if it is not confirmed by then."""
+    state: ActionState = ActionState.REQUESTED
+    detail: str | None = None
+    """Why it failed, or what happens until it is done."""
+    role_before: RosterRole | None = None
+    """Of the person whom it takes off the roster."""
+    refusal: str | None = None
+    """Why the server refused it the last time; it is asked again until it fails."""
+    is_answered: bool = False
+    """True once the plugin has carried it out, for actions that need more than that."""
+
+
+class ActionChange(msgspec.Struct, frozen=True):
+    """A new state of an action; the newest change of an action is what it is now."""
+
+    action_id: str
+    state: ActionState
+    detail: str | None = None
+
+    def is_after(self, state: ActionState, detail: str | None) -> bool:
+        """True if an action that was known in a state has changed since."""
+        return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
+
+
+class ServerVerdict(StrEnum):
+    """What the answer of a server means."""
+
+    ACCEPTED = "accepted"
+    LATER = "later"
+    """Refused for now: the same may work in a few seconds."""
+    REFUSED = "refused"
+
+
+class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server answered to an action, and its words if it refused."""
+
+    action_id: str
+    verdict: ServerVerdict
+    detail: str | None = None
+
+
+class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an action is not possible now, in a sentence; `retry_after_s` if it is known when it will be."""
+
+    text: str
+    retry_after_s: int | None = None
+
+
+class RestorePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A round from which play can go on again; the score is the one that it begins with."""
+
+    round: int
+    rounds_kept: int
+    team1: int
+    team2: int
+
+    @property
+    def text(self) -> str:
+        """What is restored, for people."""
+        return f"{self.team1}:{self.team2}, round {self.round} begins"
+
+
+class ActionField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of an action, by its name in the API; `text` says what it is."""
+
+    name: str
+    text: str
+
+
+class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action does, what it needs, and what proves that it is done."""
+
+    type: ActionType
+    label: str
+    """On a button."""
+    text: str
+    """What it does, in a sentence."""
+    done: str
+    """When it is done, as the end of a sentence."""
+    phases: tuple[MatchPhase, ...]
+    fields: tuple[ActionField, ...] = ()
+    needs_plugin: bool = False
+    needs_teams: bool = False
+    needs_roster: bool = False
+    is_single: bool = False
+    """True if a second one has to wait until the first has ended."""
+
+
+_WARMUP, _STARTING, _LIVE, _BETWEEN, _ = MatchPhase
+_OPEN: Final = (_WARMUP, _STARTING, _LIVE, _BETWEEN)
+_STEAM_ID: Final = ActionField(name="steamId", text="The 64-bit id of the player.")
+_ROLE: Final = ActionField(
+    name="as",
+    text="`team1`, `team2`, `spectator`, `coach1` or `coach2`; `player` in a match without teams.",
+)
+
+ACTIONS: Final[dict[ActionType, ActionRule]] = {
+    rule.type: rule
+    for rule in (
+        ActionRule(
+            type=ActionType.PAUSE,
+            label="Pause",
+            text="Pause play from the next freeze time on. Players cannot lift this pause.",
+            done="the log says that the pause is on, and the round has ended",
+            phases=(_LIVE,),
+            is_single=True,
+        ),
+        ActionRule(
+            type=ActionType.UNPAUSE,
+            label="Resume",
+            text="End a pause of any kind.",
+            done="the log says that the pause is off",
+            phases=(_LIVE,),
+            is_single=True,
+        ),
+        ActionRule(
+            type=ActionType.RESTORE,
+            label="Restore a round",
+            text="Play again from the beginning of a round. Play is paused afterwards.",
+            done="the log says that the round was restored",
+            phases=(_LIVE,),
+            fields=(ActionField(name="round", text="The round that is played next; 1 restarts the map."),),
+            needs_plugin=True,
+            is_single=True,
+        ),
+        ActionRule(
+            type=ActionType.SAY,
+            label="Say",
+            text="Send a text to the chat of all players.",
+            done="the text is in the log",
+            phases=_OPEN,
+            fields=(ActionField(name="text", text="1 to 128 characters, checked like the name of a team."),),
+        ),
+        ActionRule(
+            type=ActionType.KICK,
+            label="Kick",
+            text="Remove a player from the server. A listed player may come back.",
+            done="the player has left",
+            phases=_OPEN,
+            fields=(_STEAM_ID,),
+        ),
+        ActionRule(
+            type=ActionType.ADD_PLAYER,
+            label="Add a player",
+            text="List one more person: a player, a spectator or a coach.",
+            done="the plugin has listed them; at once on a server without the plugin",
+            phases=_OPEN,
+            fields=(_STEAM_ID, _ROLE),
+            needs_roster=True,
+        ),
+        ActionRule(
+            type=ActionType.REMOVE_PLAYER,
+            label="Remove a player",
+            text="Take a person off the list and off the server. What they did still counts.",
+            done="they are off the server and the plugin's list",
+            phases=_OPEN,
+            fields=(_STEAM_ID,),
+            needs_roster=True,
+        ),
+        ActionRule(
+            type=ActionType.REPLACE_PLAYER,
+            label="Replace a player",
+            text="Give the place of one person to another. The numbers of both are their own.",
+            done="the plugin has listed the new one and the other one is off the server",
+            phases=_OPEN,
+            fields=(
+                ActionField(name="out", text="The 64-bit id of the person who leaves."),
+                ActionField(name="in", text="The 64-bit id of the person who takes the place."),
+            ),
+            needs_roster=True,
+        ),
+        ActionRule(
+            type=ActionType.EXTEND_JOIN,
+            label="Extend the time to join",
+            text="Add seconds to the time to join that runs.",
+            done="it is accepted",
+            phases=(_WARMUP, _STARTING, _BETWEEN),
+            fields=(ActionField(name="seconds", text="10 to 3600."),),
+        ),
+        ActionRule(
+            type=ActionType.START,
+            label="Start",
+            text="Start play without the players who are missing. They may still come in.",
+            done="the map is live",
+            phases=(_WARMUP, _BETWEEN),
+            is_single=True,
+        ),
+        ActionRule(
+            type=ActionType.FORFEIT,
+            label="Forfeit",
+            text="End the match with the score so far and this winner.",
+            done="the match has ended",
+            phases=_OPEN,
+            fields=(ActionField(name="winner", text="`team1` or `team2`."),),
+            needs_teams=True,
+            is_single=True,
+        ),
+    )
+}
+"""The rule of each action."""

@@ -1,0 +1,277 @@
+"""Track the actions of a match: whether each is possible, what has become of it, and what proves that it is done.
+
+An action is done when the server's log or its plugin says so, never because a command was sent. What an action changes
+in the match itself, such as its roster, is changed when it is requested; `match` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cs2_protocol.game import PlayerId
+from matchpod.core.events import GameEvent, MapLive, Paused, RoundDecided, RoundRestored, ServerSaid, Unpaused
+from matchpod.core.match.actions import (
+    ACTIONS,
+    CONFIRM_MS,
+    MAX_ACTIONS,
+    MAX_ROUND_MS,
+    ActionChange,
+    ActionRecord,
+    ActionRequest,
+    ActionState,
+    ActionType,
+    Obstacle,
+    RestorePoint,
+)
+from matchpod.core.match.alarms import MatchAlarms
+from matchpod.core.match.phases import MatchPhase
+from matchpod.core.match.roster import RosterRole
+from matchpod.core.model import MAX_LISTED_PLAYERS
+
+AT_END: Final = "The match ended before this was done."
+NOT_CONFIRMED: Final = "The server did not confirm it in time."
+DECIDED: Final = "Play has decided the match already."
+REFUSED: Final = "The server refused it."
+FROM_NEXT_ROUND: Final = "Play pauses when this round has ended."
+LIFTED: Final = "The pause was lifted before play stopped."
+
+_TOO_MANY: Final = Obstacle(text=f"A match can have at most {MAX_ACTIONS} actions.")
+_OVER: Final = Obstacle(text="The match has ended.")
+_OPEN_ROSTER: Final = Obstacle(text="This match has no list of players: everyone may join and play.")
+_NO_PLUGIN: Final = Obstacle(text="This needs the match plugin, which runs matches with listed players only.")
+_NO_TEAMS: Final = Obstacle(text="This match has no teams.")
+_FULL: Final = Obstacle(text=f"A match can list at most {MAX_LISTED_PLAYERS} people.")
+_LAST_PLAYER: Final = Obstacle(text="This is the last player on the list.")
+_NOT_HERE: Final = Obstacle(text="This player is not on the server.")
+_NOT_LISTED: Final = Obstacle(text="This person is not on the list of the match.")
+_LISTED: Final = Obstacle(text="This person is on the list of the match already.")
+_PAUSED: Final = Obstacle(text="Play is paused already, or will be in the next freeze time.")
+_NOT_PAUSED: Final = Obstacle(text="Play is not paused.")
+_NO_DEADLINE: Final = Obstacle(text="The time to join does not run.")
+_LOADING: Final = Obstacle(text="The next map is not loaded yet.", retry_after_s=10)
+_NOBODY_HERE: Final = Obstacle(text="No player is on the server.")
+_PHASES: Final = {
+    MatchPhase.WARMUP: Obstacle(text="No map is live yet: the match waits for its players."),
+    MatchPhase.STARTING: Obstacle(text="Play is about to start.", retry_after_s=20),
+    MatchPhase.LIVE: Obstacle(text="A map is live."),
+    MatchPhase.BETWEEN_MAPS: Obstacle(text="No map is live: the next one is loading or waits for its players."),
+    MatchPhase.OVER: _OVER,
+}
+
+_WITHOUT_TEAMS: Final = (RosterRole.PLAYER, RosterRole.SPECTATOR)
+
+
+class MatchActions(MatchAlarms, kw_only=True):
+    """The state of a match, with the actions on it."""
+
+    # --- what is possible ------------------------------------------------------------------------------------------
+
+    def obstacle(self, action_type: ActionType) -> Obstacle | None:
+        """Return why no action of a type is possible now, whatever its fields are; None if one is."""
+        rule = ACTIONS[action_type]
+        if self.phase not in rule.phases:
+            return _PHASES[self.phase]
+        if rule.needs_plugin and not self.settings.uses_plugin:
+            return _NO_PLUGIN
+        if rule.needs_teams and not self.settings.match_type.has_series:
+            return _NO_TEAMS
+        if rule.needs_roster and self.roster.is_open:
+            return _OPEN_ROSTER
+        if len(self.actions) >= MAX_ACTIONS:
+            return _TOO_MANY
+        if rule.is_single and any(record.action.type is action_type for record in self._open_actions()):
+            return Obstacle(text="The same was requested already, and is not done yet.", retry_after_s=5)
+        found = _OBSTACLES.get(action_type)
+        return None if found is None else found(self)
+
+    def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
+        """Return why an action is not possible now; None if it is."""
+        found = self.obstacle(action.type)
+        check = _FIELD_OBSTACLES.get(action.type)
+        return found or (None if check is None else check(self, action))
+
+    def restorable(self) -> tuple[RestorePoint, ...]:
+        """Return the rounds of the current map from which play can go on again; empty unless a map is live."""
+        if self.phase is not MatchPhase.LIVE or not self.current_map.is_scored:
+            return ()
+        scores = {
+            record.number: record.score for record in self.current_map.ledger.records() if record.score is not None
+        }
+        scores[0] = (0, 0)
+        played = self.current_map.team1_score + self.current_map.team2_score
+        return tuple(
+            RestorePoint(round=kept + 1, rounds_kept=kept, team1=score[0], team2=score[1])
+            for kept, score in sorted(scores.items())
+            if kept <= played and sum(score) == kept
+        )
+
+    def _pause_obstacle(self) -> Obstacle | None:
+        return _PAUSED if self.current_map.is_paused else None
+
+    def _unpause_obstacle(self) -> Obstacle | None:
+        is_coming = any(record.action.type is ActionType.PAUSE for record in self._open_actions())
+        return None if self.current_map.is_paused or is_coming else _NOT_PAUSED
+
+    def _extend_obstacle(self) -> Obstacle | None:
+        return _NO_DEADLINE if self.join_deadline_ms() is None else None
+
+    def _start_obstacle(self) -> Obstacle | None:
+        if self.presence.is_map_over:
+            return _LOADING
+        return None if self.presence.connected else _NOBODY_HERE
+
+    def _kick_obstacle(self, action: ActionRequest) -> Obstacle | None:
+        return None if self._is_here(action.steam_id) else _NOT_HERE
+
+    def _restore_obstacle(self, action: ActionRequest) -> Obstacle | None:
+        points = self.restorable()
+        if any(point.round == action.round for point in points):
+            return None
+        known = ", ".join(str(point.round) for point in points)
+        return Obstacle(text=f"Round {action.round} cannot be restored. Rounds that can: {known or 'none'}.")
+
+    def _add_obstacle(self, action: ActionRequest) -> Obstacle | None:
+        role = action.role or RosterRole.PLAYER
+        if (role in _WITHOUT_TEAMS) is self.settings.match_type.has_series and role is not RosterRole.SPECTATOR:
+            names = "team1, team2, spectator, coach1 or coach2" if role is RosterRole.PLAYER else "spectator"
+            return Obstacle(text=f"In this match `as` can be {names}.")
+        if self.roster.role_of(action.steam_id or "") is not None:
+            return _LISTED
+        return _FULL if len(self.roster.roles) >= MAX_LISTED_PLAYERS else None
+
+    def _remove_obstacle(self, action: ActionRequest) -> Obstacle | None:
+        role = self.roster.role_of(action.steam_id or "")
+        if role is None:
+            return _NOT_LISTED
+        return _LAST_PLAYER if self.roster.players == (action.steam_id,) else None
+
+    def _replace_obstacle(self, action: ActionRequest) -> Obstacle | None:
+        if self.roster.role_of(action.out or "") is None:
+            return _NOT_LISTED
+        return None if self.roster.role_of(action.in_ or "") is None else _LISTED
+
+    def _is_here(self, player_id: PlayerId | None) -> bool:
+        presence = self.presence
+        return any(player_id in group for group in (presence.connected, presence.guests, presence.turned_away))
+
+    # --- what becomes of them --------------------------------------------------------------------------------------
+
+    def note_action_sent(self, action_id: str) -> None:
+        """Record that an action was sent to the server, or is about to be."""
+        record = self.open_action(action_id)
+        if record is not None:
+            record.refusal = None
+            if record.state is ActionState.REQUESTED:
+                self._change(record, ActionState.SENT, record.detail)
+
+    def open_action(self, action_id: str) -> ActionRecord | None:
+        """Return an action that is neither done nor failed; None if there is none with this id."""
+        record = self.actions.get(action_id)
+        return None if record is None or record.state.is_final else record
+
+    def pending_action(self) -> ActionRecord | None:
+        """Return the newest action that is neither done nor failed; None if there is none."""
+        return next((record for record in reversed(self.actions.values()) if not record.state.is_final), None)
+
+    def _open_actions(self) -> list[ActionRecord]:
+        return [self.actions[action_id] for action_id in self.open_actions]
+
+    def _add_action(self, action: ActionRequest, now_ms: int) -> ActionRecord:
+        lasts_ms = MAX_ROUND_MS if action.type is ActionType.PAUSE else CONFIRM_MS
+        record = ActionRecord(action=action, requested_ms=now_ms, until_ms=now_ms + lasts_ms)
+        if action.type is ActionType.PAUSE and self.current_map.round_number is None:
+            record.until_ms = now_ms + CONFIRM_MS
+        self.actions[action.id] = record
+        self.open_actions.append(action.id)
+        self.action_changes.append(ActionChange(action.id, record.state))
+        return record
+
+    def _refuse_action(self, action: ActionRequest, why: str, now_ms: int) -> None:
+        """Record an action that is not possible any more: it was, when it was accepted."""
+        if len(self.actions) < MAX_ACTIONS:
+            self._finish_action(self._add_action(action, now_ms), why)
+        else:
+            self.action_changes.append(ActionChange(action.id, ActionState.FAILED, why))
+
+    def _finish_action(self, record: ActionRecord, why: str | None = None) -> None:
+        """Record that an action is done, or why it failed."""
+        self.open_actions.remove(record.action.id)
+        self._change(record, ActionState.DONE if why is None else ActionState.FAILED, why)
+
+    def _change(self, record: ActionRecord, state: ActionState, detail: str | None) -> None:
+        record.state, record.detail = state, detail
+        self.action_changes.append(ActionChange(record.action.id, state, detail))
+
+    def _end_actions(self) -> None:
+        """The match has ended: a forfeit is done, nothing else can be."""
+        for record in self._open_actions():
+            self._finish_action(record, None if record.action.type is ActionType.FORFEIT else AT_END)
+
+    def _observe_actions(self, event: GameEvent, now_ms: int) -> None:
+        """Find the actions that an event proves to be done."""
+        for record in self._open_actions():
+            if self._is_proved(record, event):
+                self._finish_action(record)
+            elif record.action.type is ActionType.PAUSE:
+                self._follow_pause(record, event, now_ms)
+
+    def _follow_pause(self, record: ActionRecord, event: GameEvent, now_ms: int) -> None:
+        match event:
+            case Paused():
+                self._change(record, ActionState.SENT, FROM_NEXT_ROUND)
+            case Unpaused():
+                self._finish_action(record, LIFTED)
+            case RoundDecided():
+                record.until_ms = min(record.until_ms, now_ms + CONFIRM_MS)
+            case _:
+                pass
+
+    def _is_proved(self, record: ActionRecord, event: GameEvent) -> bool:
+        action = record.action
+        match action.type:
+            case ActionType.PAUSE:
+                return self.current_map.is_paused and self.current_map.round_number is None
+            case ActionType.UNPAUSE:
+                return isinstance(event, Unpaused)
+            case ActionType.RESTORE:
+                kept = (action.round or 1) - 1
+                is_restart = kept == 0 and isinstance(event, MapLive)
+                return is_restart or (isinstance(event, RoundRestored) and event.rounds_kept == kept)
+            case ActionType.SAY:
+                return isinstance(event, ServerSaid) and _is_same_text(action.text or "", event.text)
+            case ActionType.START:
+                return self.phase is MatchPhase.LIVE
+            case _:
+                return self._is_carried_out(record)
+
+    def _is_carried_out(self, record: ActionRecord) -> bool:
+        """True if the plugin has the change of an action, where it needs that, and those who leave are gone."""
+        action = record.action
+        leaves = action.steam_id if action.type is ActionType.KICK else action.moves[0]
+        needs_answer = action.type in ROSTER_ACTIONS and self.settings.uses_plugin
+        is_gone = leaves is None or not self._is_here(leaves)
+        return (record.is_answered or not needs_answer) and is_gone and action.type is not ActionType.FORFEIT
+
+
+def _is_same_text(sent: str, logged: str) -> bool:
+    """True if the log has a text that was sent; the game may cut a long one."""
+    return bool(logged) and sent.startswith(logged)
+
+
+ROSTER_ACTIONS: Final = (ActionType.ADD_PLAYER, ActionType.REMOVE_PLAYER, ActionType.REPLACE_PLAYER)
+"""What changes the roster."""
+
+_OBSTACLES: Final[dict[ActionType, Callable[[MatchActions], Obstacle | None]]] = {
+    ActionType.PAUSE: MatchActions._pause_obstacle,
+    ActionType.UNPAUSE: MatchActions._unpause_obstacle,
+    ActionType.EXTEND_JOIN: MatchActions._extend_obstacle,
+    ActionType.START: MatchActions._start_obstacle,
+}
+_FIELD_OBSTACLES: Final[dict[ActionType, Callable[[MatchActions, ActionRequest], Obstacle | None]]] = {
+    ActionType.KICK: MatchActions._kick_obstacle,
+    ActionType.RESTORE: MatchActions._restore_obstacle,
+    ActionType.ADD_PLAYER: MatchActions._add_obstacle,
+    ActionType.REMOVE_PLAYER: MatchActions._remove_obstacle,
+    ActionType.REPLACE_PLAYER: MatchActions._replace_obstacle,
+}

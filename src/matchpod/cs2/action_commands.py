@@ -1,0 +1,121 @@
+"""Build the console commands of an action, and read what the server answers.
+
+With the match plugin (MatchZy 0.8.15) its own commands are used, so that players cannot lift an admin's pause and its
+list of players is right. Its answers have a prefix and colors around the sentence, so a sentence is looked for in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from cs2_protocol.console_commands import bare, command, quoted
+from cs2_protocol.game import PlayerId
+from matchpod.core.match.actions import ActionRequest, ActionType, ServerVerdict
+from matchpod.core.match.roster import Roster, RosterRole
+from matchpod.core.model import GameSettings
+
+_PLUGIN_LISTS: Final = {
+    RosterRole.TEAM1: "team1",
+    RosterRole.TEAM2: "team2",
+    RosterRole.COACH1: "team1",
+    RosterRole.COACH2: "team2",
+    RosterRole.SPECTATOR: "spec",
+}
+"""The list of the plugin for a role. It keeps coaches with the players of their team."""
+
+
+class CommandAnswer(msgspec.Struct, frozen=True):
+    """What an answer means, in the words of the server if it refused."""
+
+    verdict: ServerVerdict
+    detail: str | None = None
+
+
+_ALREADY_LISTED: Final = "failed to add player"
+
+# The sentence in the answer, what it means, and whether another attempt may succeed.
+_REFUSALS: Final = (
+    ("during halftime", ServerVerdict.LATER, "The plugin refuses this while the teams change sides."),
+    ("tactical timeout is active", ServerVerdict.LATER, "The plugin refuses this during a tactical timeout."),
+    ("after the game has ended", ServerVerdict.REFUSED, "The map is over."),
+    ("match is already paused", ServerVerdict.REFUSED, "Play is paused already."),
+    ("match is already started", ServerVerdict.REFUSED, "Play has started already."),
+    ("no match is setup", ServerVerdict.REFUSED, "The plugin has no match loaded."),
+    (_ALREADY_LISTED, ServerVerdict.REFUSED, "The plugin lists this person in a team already."),
+    ("does not exist, please make sure", ServerVerdict.REFUSED, "The plugin has no backup of this round."),
+    ("invalid value for restore", ServerVerdict.REFUSED, "The plugin has no backup of this round."),
+    ("failed to load file", ServerVerdict.REFUSED, "The server could not load the backup."),
+)
+
+
+def action_commands(action: ActionRequest, settings: GameSettings, roster: Roster) -> tuple[str, ...]:
+    """Return the commands of an action, one after the other; empty if the server need not be told.
+
+    Players are kicked by their user id, which the console is asked for: `kick` is not among these.
+    """
+    is_plugin = settings.uses_plugin
+    match action.type:
+        case ActionType.PAUSE:
+            return (command("css_forcepause" if is_plugin else "mp_pause_match"),)
+        case ActionType.UNPAUSE:
+            # The plugin lifts only pauses that it knows of.
+            return (*((command("css_forceunpause"),) if is_plugin else ()), command("mp_unpause_match"))
+        case ActionType.RESTORE:
+            return (command("css_restore", bare((action.round or 1) - 1)),)
+        case ActionType.SAY:
+            return (command("say", quoted(action.text or "")),)
+        case ActionType.ADD_PLAYER if is_plugin and action.steam_id is not None:
+            return (add_player_command(action.steam_id, roster),)
+        case ActionType.REMOVE_PLAYER if is_plugin and action.steam_id is not None:
+            return (_remove_player_command(action.steam_id),)
+        case ActionType.REPLACE_PLAYER if is_plugin and action.in_ is not None and action.out is not None:
+            # The new one first: if it is refused, the other one is still listed.
+            return (add_player_command(action.in_, roster), _remove_player_command(action.out))
+        case _:
+            return ()
+
+
+def add_player_command(player_id: PlayerId, roster: Roster) -> str:
+    """Return the command that lists a person in the plugin, in their role of today."""
+    role = roster.role_of(player_id)
+    # An empty name keeps the player's own.
+    return command("matchzy_addplayer", bare(player_id), _PLUGIN_LISTS[role or RosterRole.SPECTATOR], quoted(""))
+
+
+def roster_commands(settings: GameSettings, roster: Roster) -> tuple[str, ...]:
+    """Return the commands that list in the plugin whom its match file does not.
+
+    Those who were removed stay on its list: the service keeps them off the server.
+    """
+    created = Roster.of(settings).roles
+    return tuple(add_player_command(player, roster) for player in roster.roles if player not in created)
+
+
+def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed: bool = False) -> CommandAnswer:
+    """Read the answers to the commands of an action. The plugin often says nothing: then it has accepted.
+
+    `may_be_listed`: the plugin may have the person on the right list already, which it refuses to repeat.
+    """
+    for answer in answers:
+        said = "".join(character for character in answer if character.isprintable()).lower()
+        for sentence, verdict, detail in _REFUSALS:
+            if sentence in said and not (may_be_listed and sentence == _ALREADY_LISTED):
+                return CommandAnswer(verdict, detail)
+    return CommandAnswer(ServerVerdict.ACCEPTED)
+
+
+def is_on_plugin_list(action: ActionRequest, settings: GameSettings, roster: Roster) -> bool:
+    """True if the plugin has had a person on the list of their role: it never takes anybody off that of team2."""
+    player = action.in_ if action.type is ActionType.REPLACE_PLAYER else action.steam_id
+    if player is None:
+        return False
+    before = Roster.of(settings).role_of(player) or roster.former.get(player)
+    role = roster.role_of(player)
+    return before is not None and role is not None and _PLUGIN_LISTS.get(before) == _PLUGIN_LISTS.get(role)
+
+
+def _remove_player_command(player_id: PlayerId) -> str:
+    return command("matchzy_removeplayer", bare(player_id))

@@ -1,0 +1,1 @@
+"""Accept requests for actions on matches, and show them."""

@@ -1,0 +1,69 @@
+"""Idempotency keys: a repeated request with the same key and body changes nothing and gets the same answer."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import msgspec
+
+from matchpod.core.errors import IdempotencyConflictError, InvalidFieldsError, InvalidParamsError
+from matchpod.core.faults import Fault, FaultCode, FieldPath
+from matchpod.core.requests.json_limits import NOT_JSON
+from matchpod.ports import Database
+from matchpod.storage import servers
+from matchpod.storage.servers import IDEMPOTENCY_MS, Idempotency
+
+MAX_IDEMPOTENCY_KEY: Final = 255
+"""Longest key in characters: enough for a UUID or a compound key, short enough for any index."""
+
+_IDEMPOTENCY_KEY: Final = re.compile(rf"[!-~]{{1,{MAX_IDEMPOTENCY_KEY}}}")
+
+
+def check_key(key: str | None) -> None:
+    """Raise InvalidFieldsError if a key is given that is not valid."""
+    if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
+        fault = Fault(FaultCode.NOT_VISIBLE_ASCII, {"maximum": MAX_IDEMPOTENCY_KEY})
+        raise InvalidFieldsError((fault.at(FieldPath(("Idempotency-Key",))),))
+
+
+def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, place: str = "") -> Idempotency | None:
+    """The use of a key for a body; None without a key. Keys count per `place`: an endpoint and its server."""
+    if key is None:
+        return None
+    # A space, which no key has, keeps the keys of a place apart from those of creations.
+    name = f"{place} {key}" if place else key
+    return Idempotency(org_id=org_id, key=name, body_hash=_hash_of(decoded), created_at_ms=now_ms)
+
+
+async def earlier_use(db: Database, used: Idempotency) -> tuple[str, str] | None:
+    """The body hash of the key's earlier use and the id of what it created; None without one within the last day."""
+    return await servers.find_idempotent(db, used.org_id, used.key, used.created_at_ms - IDEMPOTENCY_MS)
+
+
+async def made_before(db: Database, used: Idempotency | None) -> str | None:
+    """The id of what was made with the same key and body; None if there is none, or no key.
+
+    IdempotencyConflictError if the body was another.
+    """
+    earlier = None if used is None else await earlier_use(db, used)
+    if earlier is None or used is None:
+        return None
+    if earlier[0] != used.body_hash:
+        raise key_conflict()
+    return earlier[1]
+
+
+def key_conflict() -> IdempotencyConflictError:
+    """The error of a key that was used with another body."""
+    return IdempotencyConflictError("This Idempotency-Key was used with a different request body. Use a new key.")
+
+
+def _hash_of(decoded: object) -> str:
+    """Return a hash of a body that does not depend on whitespace and key order."""
+    try:
+        canonical = msgspec.json.encode(decoded, order="deterministic")
+    except (ValueError, RecursionError) as exc:
+        raise InvalidParamsError(NOT_JSON) from exc
+    return hashlib.sha256(canonical).hexdigest()
