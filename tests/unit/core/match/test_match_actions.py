@@ -247,6 +247,14 @@ def test_text_is_said_when_it_is_in_the_log(logged: str, state: str) -> None:
     assert state_of(record) == state
 
 
+@pytest.mark.parametrize(("size", "state"), [(11, "done"), (6, "requested")])
+def test_text_is_said_when_its_command_is_in_the_log(size: int, state: str) -> None:
+    driver = live_duel()
+    record = ask(driver, ActionType.SAY)
+    driver.apply(ev.CommandLogged(driver.now_ms, size))
+    assert state_of(record) == state
+
+
 def test_kick_is_done_when_the_player_has_left_and_they_may_return() -> None:
     driver = live_duel()
     record = ask(driver, ActionType.KICK)
