@@ -248,7 +248,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 is_restart = kept == 0 and isinstance(event, MapLive)
                 return is_restart or (isinstance(event, RoundRestored) and event.rounds_kept == kept)
             case ActionType.SAY:
-                return _is_said(action.text or "", event)
+                return record.state is ActionState.SENT and _is_said(action, event)
             case ActionType.START:
                 return self.phase is MatchPhase.LIVE
             case _:
@@ -263,15 +263,15 @@ class MatchActions(MatchAlarms, kw_only=True):
         return (record.is_answered or not needs_answer) and is_gone and action.type is not ActionType.FORFEIT
 
 
-def _is_said(text: str, event: GameEvent) -> bool:
-    """True if the log has a text, whose end the game may cut. Some servers log only the command, of which we hide all
-    but the size.
+def _is_said(action: ActionRequest, event: GameEvent) -> bool:
+    """True if the log has a text, whose end the game may cut. Some servers log only the command: then its size must do,
+    since we hide the rest of it.
     """
     match event:
         case ServerSaid():
-            return bool(event.text) and text.startswith(event.text)
+            return bool(event.text) and action.said.startswith(event.text)
         case CommandLogged():
-            return event.size == len(f'say "{text}"'.encode())
+            return event.size == len(f'say "{action.said}"'.encode())
         case _:
             return False
 
