@@ -27,6 +27,9 @@ MAX_LINES: Final = 100
 OTHER: Final = "other"
 """The choice of a person who is not offered; their SteamID is in a field of its own."""
 
+TYPE: Final = "action-type"
+"""The name of the type in forms: a field with the name of a property of forms would hide it from scripts."""
+
 _FIELDS: Final = {field.name: field for field in request.FIELDS}
 _COMMON: Final = (request.REASON.name, request.BY.name)
 _PEOPLE: Final = (request.STEAM_ID.name, request.OUT.name, request.IN.name)
@@ -143,7 +146,7 @@ def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -
     return ActionInput(
         name=field.name,
         label=known.label,
-        help="" if choices else f"{field.text} {FORMATS}." if is_person else field.text,
+        help="" if choices else f"{FORMATS}." if is_person else field.text,
         choices=choices,
         is_number=schema.get("type") == "integer",
         is_optional=is_optional,
@@ -154,7 +157,7 @@ def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -
 
 def read_given(form: Mapping[str, str]) -> dict[str, str]:
     """Return what was typed, without whitespace at the ends."""
-    return {name: storable(form.get(name, "").strip()) for name in _NAMES}
+    return {name: storable(form.get(TYPE if name == request.TYPE.name else name, "").strip()) for name in _NAMES}
 
 
 def read_body(given: Mapping[str, str]) -> dict[str, object]:

@@ -48,8 +48,10 @@ AS: Final = RequestField(
     rule=rules.choice(RosterRole),
     meaning="`addPlayer`: their role; `player` in a match without teams.",
 )
-OUT: Final = RequestField(name="out", label="Out", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
-IN: Final = RequestField(name="in", label="In", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place.")
+OUT: Final = RequestField(name="out", label="Who leaves", rule=_STEAM_ID, meaning="`replacePlayer`: who leaves.")
+IN: Final = RequestField(
+    name="in", label="Who takes the place", rule=_STEAM_ID, meaning="`replacePlayer`: who takes the place."
+)
 SECONDS: Final = RequestField(
     name="seconds",
     label="Seconds",
@@ -65,7 +67,7 @@ REASON: Final = RequestField(
 )
 BY: Final = RequestField(
     name="by",
-    label="By",
+    label="Who asked for it",
     rule=rules.text(text_rules.person_fault, longest=text_rules.MAX_PERSON, format="person"),
     meaning="The person at your platform who asked for it; the same rules.",
 )
